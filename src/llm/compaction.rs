@@ -51,11 +51,7 @@ pub struct CompactionSetting {
 }
 
 impl CompactionSetting {
-    /// Whether nothing is set; serde asks by reference.
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde hands out references"
-    )]
+    /// Whether nothing is set.
     pub(crate) fn is_usual(&self) -> bool {
         *self == Self::default()
     }

@@ -97,10 +97,22 @@ pub(crate) fn checked_api(api: &str, kind: ProviderKind) -> Result<Api, Refusal>
     Ok(api)
 }
 
+/// What becomes of the tokens from which on a vendor compacts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ThresholdChange {
+    /// What is kept stays.
+    #[default]
+    Keep,
+    /// What Sepal's own limits say.
+    Usual,
+    /// So many.
+    Set(u64),
+}
+
 /// Who makes room in the context of a provider's models, as it is told or kept. What was kept of a provider
 /// that is spoken to in another way now, and cannot compact so, is forgotten.
 pub(crate) fn checked_compaction(
-    (by, threshold): (Option<CompactedBy>, Option<Option<u64>>),
+    (by, threshold): (Option<CompactedBy>, ThresholdChange),
     kept: Option<CompactionSetting>,
     (kind, api, base_url): (ProviderKind, Api, Option<&str>),
 ) -> Result<CompactionSetting, Refusal> {
@@ -117,7 +129,11 @@ pub(crate) fn checked_compaction(
             Some(CompactedBy::Sepal) | None => Ok(CompactionSetting::default()),
         };
     };
-    let threshold = threshold.unwrap_or(kept.threshold);
+    let threshold = match threshold {
+        ThresholdChange::Keep => kept.threshold,
+        ThresholdChange::Usual => None,
+        ThresholdChange::Set(tokens) => Some(tokens),
+    };
     let range = least..=u64::from(u32::MAX);
     if threshold.is_some_and(|tokens| !range.contains(&tokens)) {
         let text = format!(
@@ -134,7 +150,7 @@ pub(crate) fn checked_compaction(
 
 #[cfg(test)]
 mod tests {
-    use super::checked_compaction;
+    use super::{ThresholdChange, checked_compaction};
     use crate::llm::{Api, CompactedBy, CompactionSetting, ProviderKind};
 
     const SET: CompactionSetting = CompactionSetting {
@@ -144,7 +160,7 @@ mod tests {
 
     /// What is told, what was kept, where, and what comes of it: `by threshold`, or the field.
     fn check(
-        told: (Option<CompactedBy>, Option<Option<u64>>),
+        told: (Option<CompactedBy>, ThresholdChange),
         kept: Option<CompactionSetting>,
         (kind, api): (ProviderKind, Api),
         expected: &str,
@@ -160,35 +176,26 @@ mod tests {
     #[test]
     fn only_what_a_vendor_can_do_is_taken_and_what_is_absent_stays() {
         use CompactedBy::{Sepal, Vendor};
+        use ThresholdChange::{Keep, Set, Usual};
         let anthropic = (ProviderKind::Anthropic, Api::Auto);
         let responses = (ProviderKind::OpenAi, Api::Responses);
         let chat = (ProviderKind::OpenAiCompatible, Api::Auto);
         let gemini = (ProviderKind::Gemini, Api::Auto);
-        check((None, None), None, anthropic, "sepal 0");
+        check((None, Keep), None, anthropic, "sepal 0");
+        check((Some(Vendor), Set(50_000)), None, anthropic, "vendor 50000");
         check(
-            (Some(Vendor), Some(Some(50_000))),
-            None,
-            anthropic,
-            "vendor 50000",
-        );
-        check(
-            (Some(Vendor), Some(Some(49_999))),
+            (Some(Vendor), Set(49_999)),
             None,
             anthropic,
             "compactionThreshold",
         );
-        check(
-            (Some(Vendor), Some(Some(1_000))),
-            None,
-            responses,
-            "vendor 1000",
-        );
-        check((Some(Vendor), None), None, chat, "compaction");
-        check((Some(Vendor), None), None, gemini, "compaction");
-        check((Some(Sepal), None), None, gemini, "sepal 0");
-        check((None, None), Some(SET), anthropic, "vendor 60000");
-        check((None, Some(None)), Some(SET), anthropic, "vendor 0");
-        check((Some(Sepal), None), Some(SET), anthropic, "sepal 60000");
-        check((None, None), Some(SET), chat, "sepal 0");
+        check((Some(Vendor), Set(1_000)), None, responses, "vendor 1000");
+        check((Some(Vendor), Keep), None, chat, "compaction");
+        check((Some(Vendor), Keep), None, gemini, "compaction");
+        check((Some(Sepal), Keep), None, gemini, "sepal 0");
+        check((None, Keep), Some(SET), anthropic, "vendor 60000");
+        check((None, Usual), Some(SET), anthropic, "vendor 0");
+        check((Some(Sepal), Keep), Some(SET), anthropic, "sepal 60000");
+        check((None, Keep), Some(SET), chat, "sepal 0");
     }
 }

@@ -8,7 +8,8 @@ use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::checks::{
-    checked_api, checked_compaction, checked_max_outputs, checked_models, checked_windows, named,
+    ThresholdChange, checked_api, checked_compaction, checked_max_outputs, checked_models,
+    checked_windows, named,
 };
 use super::further::{
     Kept, checked_fallback, checked_key, checked_keys, context, kept_key, kept_more_keys, kept_of,
@@ -50,8 +51,8 @@ pub struct Draft {
     pub cache_ttl: Option<CacheTtl>,
     /// Who makes room in the context of its models; `None` = what is kept stays, as far as it can.
     pub compaction: Option<CompactedBy>,
-    /// Tokens of input from which on its vendor compacts; `None` = what is kept stays.
-    pub compaction_threshold: Option<Option<u64>>,
+    /// Tokens of input from which on its vendor compacts.
+    pub compaction_threshold: ThresholdChange,
     pub key: KeyChange,
     /// Further keys; `None` = what is kept stays, as long as it goes where it went.
     pub more_keys: Option<Vec<SecretString>>,
@@ -151,28 +152,31 @@ impl Providers {
             Some(address) => Some(self.address(scope, address).await?),
         };
         let stored = self.stored(scope, id);
-        let api_key = match draft.key {
-            KeyChange::Remove => None,
-            KeyChange::Set(key) => checked_key(&key)?,
-            KeyChange::Keep => kept_key(stored.as_deref(), draft.kind, base_url.as_ref())?,
+        let (api_key, more_keys) = keys(
+            (draft.key, draft.more_keys),
+            (stored.as_deref(), draft.kind, base_url.as_ref()),
+        )?;
+        let fallback = match draft.fallback {
+            Some(fallback) => checked_fallback(fallback)?,
+            None => stored
+                .as_deref()
+                .map(|it| it.fallback().to_vec())
+                .unwrap_or_default(),
         };
-        let more_keys = match draft.more_keys {
-            Some(keys) => checked_keys(&keys)?,
-            None => kept_more_keys(stored.as_deref(), draft.kind, base_url.as_ref())?,
-        };
-        let fallback = draft.fallback.map(checked_fallback).transpose()?;
-        let fallback = fallback.or_else(|| Some(stored.as_deref()?.fallback().to_vec()));
         let same = stored.as_deref().filter(|offer| offer.kind() == draft.kind);
         let api = match draft.api.as_deref() {
             Some(api) => checked_api(api, draft.kind)?,
             None => same.map(Offer::api).unwrap_or_default(),
         };
         let cache_ttl = draft.cache_ttl.or(stored.as_deref().map(Offer::cache_ttl));
-        let told = (draft.compaction, draft.compaction_threshold);
-        let reached = (draft.kind, api, base_url.as_ref().map(Url::as_str));
-        let compaction = checked_compaction(told, same.map(Offer::compaction), reached)?;
-        let kept = stored.as_deref().map(|offer| offer.said().clone());
-        let kept = kept.unwrap_or_default();
+        let compaction = checked_compaction(
+            (draft.compaction, draft.compaction_threshold),
+            same.map(Offer::compaction),
+            (draft.kind, api, base_url.as_ref().map(Url::as_str)),
+        )?;
+        let kept = stored
+            .as_deref()
+            .map_or_else(Overrides::default, |it| it.said().clone());
         let settings = ProviderSettings {
             reach: llm::Settings {
                 id: id.to_owned(),
@@ -192,7 +196,7 @@ impl Providers {
                 prices: named("prices", draft.prices.unwrap_or(kept.prices))?,
             },
             more_keys,
-            fallback: fallback.unwrap_or_default(),
+            fallback,
         };
         let offer = self.connect(settings, scope);
         match &offer.problem {
@@ -358,6 +362,23 @@ impl Providers {
         let key = self.0.sealer.open(&context(scope, id), sealed)?;
         Ok(String::from_utf8_lossy(&key).into_owned().into())
     }
+}
+
+/// The key and the further keys, new or kept.
+fn keys(
+    (key, more): (KeyChange, Option<Vec<SecretString>>),
+    (stored, kind, base_url): (Option<&Offer>, ProviderKind, Option<&Url>),
+) -> Result<(Option<SecretString>, Vec<SecretString>), Refusal> {
+    let key = match key {
+        KeyChange::Remove => None,
+        KeyChange::Set(key) => checked_key(&key)?,
+        KeyChange::Keep => kept_key(stored, kind, base_url)?,
+    };
+    let more = match more {
+        Some(keys) => checked_keys(&keys)?,
+        None => kept_more_keys(stored, kind, base_url)?,
+    };
+    Ok((key, more))
 }
 
 pub(crate) fn unknown() -> Refusal {

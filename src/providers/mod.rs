@@ -23,6 +23,7 @@ use reqwest::Client;
 use tokio::sync::watch;
 
 pub use self::candidates::Candidate;
+pub use self::checks::ThresholdChange;
 pub use self::choice::{Wanted, WantedEffort};
 pub use self::defaults::{DefaultFor, DefaultsInForce};
 pub use self::keeping::{Draft, Error, KeyChange};

@@ -302,6 +302,7 @@ fn every_field_of_an_answer_is_collected() {
         usage: Some(usage),
         finish: Some(Finish::Calls),
         stop_detail: None,
+        compacted: None,
         native: Some(native),
     };
     assert_eq!(collector.finish(), expected);

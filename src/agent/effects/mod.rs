@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::model_request::ModelRequest;
+use self::model_request::compacting::ByVendor;
 use self::model_request::meter::Meter;
 use self::session_agent::SessionAgent;
 use self::title::TitleRequest;
@@ -233,9 +234,10 @@ impl Running {
             gap: wanted.gap,
             compaction: wanted.control.compaction.clone(),
             limits: wanted.agent.turn_limits(wanted.control),
-            lowered: lowered(wanted.control),
-            compactor: None,
-            is_block_refused: false,
+            by_vendor: ByVendor {
+                lowered: lowered(wanted.control),
+                ..ByVendor::default()
+            },
             has_short_results: wanted.control.has_short_results,
             journal: wanted.journal.clone(),
             version: wanted.control.version,
@@ -254,7 +256,7 @@ impl Running {
         };
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
-            outcomes.tell(asked.run().await).await;
+            outcomes.tell(Box::pin(asked.run()).await).await;
         });
         Request {
             task: asking.abort_handle(),

@@ -1,5 +1,6 @@
 //! The rules of loading, as tables.
 
+mod compaction;
 mod contexts;
 mod fallback;
 mod meaning;

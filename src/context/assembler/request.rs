@@ -142,3 +142,73 @@ pub async fn ask(
 ) -> Result<Answer, Failed> {
     llm::ask(provider, request.request, retry, on).await
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::{Assembled, Manner};
+    use crate::context::assembler::arranged::SystemText;
+    use crate::domain::{Entry, Native, Weighed};
+    use crate::llm::Compacting;
+
+    /// `u` a question, `a` an answer, `b` an answer with a block of the vendor's, `r` a result.
+    fn entries(said: &str) -> Vec<Arc<Weighed>> {
+        let entries = said.chars().map(|kind| match kind {
+            'b' => Entry::Assistant {
+                text: "b".to_owned(),
+                calls: vec![],
+                native: Some(Native {
+                    family: "f".to_owned(),
+                    blocks: json!([]),
+                    compacts: true,
+                }),
+            },
+            'r' => Entry::ToolResult {
+                call_id: crate::domain::CallId::new(1, 0),
+                provider_id: String::new(),
+                name: String::new(),
+                text: "r".to_owned(),
+                is_error: false,
+                attachments: vec![],
+            },
+            'a' => Entry::message("assistant", "a"),
+            kind => Entry::message("user", kind),
+        });
+        entries.map(Weighed::new).collect()
+    }
+
+    fn check(shown: &str, turn: usize, resumes: bool, expected: &str) {
+        let system = SystemText {
+            before: entries("<"),
+            after: entries(">"),
+            ..SystemText::default()
+        };
+        let manner = Manner {
+            compacting: Some(Compacting {
+                threshold: 1,
+                resumes,
+            }),
+            ..Manner::default()
+        };
+        let body = Assembled::new(&system, (&entries(shown), turn), manner);
+        let told = body.entries.iter().map(|entry| match entry {
+            Entry::User { text, .. }
+            | Entry::Assistant { text, .. }
+            | Entry::ToolResult { text, .. }
+            | Entry::Note { text } => text.as_str(),
+        });
+        assert_eq!(told.collect::<String>(), expected, "{shown} {resumes}");
+    }
+
+    /// Nothing stands before the block but what it stands for: the vendor would read past it.
+    #[test]
+    fn what_stands_beside_the_conversation_is_behind_what_was_compacted() {
+        check("uau", 1, false, "<ua>u");
+        check("bu", 1, true, "b<>u");
+        check("bauau", 1, true, "baua<>u");
+        check("ubrrar", 6, true, "ubrr<>ar");
+    }
+}

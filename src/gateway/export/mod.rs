@@ -315,6 +315,15 @@ impl Conversation {
                 self.say(at, text.as_deref().unwrap_or_default(), reasoning.as_ref());
                 "The turn was stopped.".to_owned()
             }
+            Event::CompactedByVendor(made) => {
+                let summary = made.summary.as_deref();
+                let summary = summary.map(|summary| format!(" It goes on from this:\n{summary}"));
+                format!(
+                    "{} compacted what the model reads.{}",
+                    made.provider,
+                    summary.unwrap_or_default()
+                )
+            }
             Event::ContextReset => "The context was begun anew.".to_owned(),
             Event::ModelChosen { model } => {
                 format!(

@@ -27,7 +27,7 @@ pub(in crate::llm) fn one_line<'a>(
         ModelEvent::Native(native) => native.blocks.to_string(),
         ModelEvent::Compacted(it) => {
             let summary = it.summary.as_deref().unwrap_or("?");
-            let size = [it.before, it.after].map(|tokens| tokens.unwrap_or_default());
+            let size = [it.before, it.after].map(Option::unwrap_or_default);
             format!("~{summary}~{}>{}", size[0], size[1])
         }
         ModelEvent::LeftOut(text) => format!("-{text}"),

@@ -72,7 +72,24 @@ fn some_answer(a: u8, b: u8) -> Answer {
         },
         cost: (b % 3 > 0).then_some(MicroUsd(u64::from(b))),
         spent: some_spent(b),
+        compacted_by_vendor: (b % 7 == 0).then(|| Box::new(some_compaction(a))),
         ..answer("text", some_calls(a.wrapping_add(1), b))
+    }
+}
+
+/// What a vendor compacted before its answer, and perhaps what that took.
+fn some_compaction(a: u8) -> CompactedByVendor {
+    CompactedByVendor {
+        provider: "p".into(),
+        model: "m".into(),
+        summary: (a % 2 > 0).then(|| "All of it.".into()),
+        before: Some(u64::from(a)),
+        after: None,
+        usage: (a % 3 > 0).then(|| TokenUsage {
+            input_tokens: u64::from(a / 2),
+            ..TokenUsage::default()
+        }),
+        cost: None,
     }
 }
 

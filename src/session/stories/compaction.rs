@@ -1,9 +1,10 @@
 //! Stories of what leaves the context of a session.
 
-use crate::domain::{CompactionStrategy, Effort};
+use crate::domain::{CompactionStrategy, Effort, TokenUsage};
 use crate::session::properties::world::{World, answer, say};
 use crate::session::{
-    Answer, Command, Compacted, Compaction, ContextSize, CutKind, Event, Gap, ModelChoice,
+    Answer, Command, Compacted, CompactedByVendor, Compaction, ContextSize, CutKind, Event, Gap,
+    ModelChoice, Replay,
 };
 
 #[test]
@@ -118,5 +119,44 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
     for (model, expected) in [(thinks, Some(1)), (larger, None)] {
         world.tell(&Command::ChooseModel { model }).unwrap();
         assert_eq!(world.state.control.max_tokens, expected);
+    }
+}
+
+/// What a vendor compacted is told before its answer, and is no part of how large the context is.
+#[test]
+fn what_a_vendor_compacted_is_told_counted_and_decided_again() {
+    let mut world = World::new();
+    world.tell(&say("one")).unwrap();
+    let request = world.state.control.turn.as_ref().unwrap().request();
+    let part = TokenUsage {
+        input_tokens: 60,
+        output_tokens: 5,
+        ..TokenUsage::default()
+    };
+    let by_vendor = CompactedByVendor {
+        provider: "p".into(),
+        model: "m".into(),
+        summary: Some("All of it.".into()),
+        before: Some(60),
+        after: Some(3),
+        usage: Some(part),
+        cost: None,
+    };
+    let plain = answer("first", vec![]);
+    let answer = Answer {
+        usage: plain.usage.and(part),
+        compacted_by_vendor: Some(Box::new(by_vendor)),
+        ..plain.clone()
+    };
+    world.tell(&Command::Answered { request, answer }).unwrap();
+    let events: Vec<&Event> = world.events().collect();
+    let place = |wanted: fn(&Event) -> bool| events.iter().rposition(|event| wanted(event));
+    let told = place(|event| matches!(event, Event::CompactedByVendor(_)));
+    assert!(told.is_some() && told < place(|event| matches!(event, Event::Answered { .. })));
+    assert_eq!(world.state.control.last_usage, plain.usage);
+    assert_eq!(world.state.control.totals.total_tokens, 70);
+    let mut replay = Replay::default();
+    for commit in &world.journal {
+        replay.step(commit).unwrap();
     }
 }

@@ -129,12 +129,21 @@ impl Vendor {
         Reply::fail(status, &[], &body)
     }
 
-    fn frames(self, search: Option<&Search>, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
+    fn frames(self, first: First<'_>, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
         match self {
             Self::Chat => chat::frames(text, calls),
-            Self::Responses => responses::frames(search, text, calls),
-            Self::Messages => messages::frames(search, text, calls),
+            Self::Responses => responses::frames(first, text, calls),
+            Self::Messages => messages::frames(first, text, calls),
             Self::Gemini => gemini::frames(text, calls),
+        }
+    }
+
+    /// The block of a compaction as the vendor wants it back.
+    pub(crate) fn compaction(self, summary: &str) -> Value {
+        match self {
+            Self::Responses => responses::compaction::whole(summary),
+            Self::Messages => messages::compaction::whole(summary),
+            Self::Chat | Self::Gemini => unreachable!("it compacts nothing"),
         }
     }
 
@@ -216,6 +225,22 @@ pub(crate) struct Search {
     server: String,
 }
 
+/// A compaction that the vendor makes before it answers.
+#[derive(Debug, Clone)]
+pub(crate) struct Compaction {
+    /// What stands for what was said before.
+    summary: String,
+    /// Tokens of that.
+    before: u64,
+}
+
+/// What a vendor does by itself before it answers.
+#[derive(Clone, Copy, Default)]
+struct First<'a> {
+    search: Option<&'a Search>,
+    compaction: Option<&'a Compaction>,
+}
+
 /// One answer of the script.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
@@ -226,6 +251,8 @@ pub(crate) struct Reply {
     said: Option<(String, Vec<(String, Value)>)>,
     /// What the vendor's own search looks for and finds first.
     search: Option<Search>,
+    /// What the vendor compacts before that.
+    compaction: Option<Compaction>,
     cut_after: Option<usize>,
     stall_before: Option<usize>,
 }
@@ -257,6 +284,15 @@ impl Reply {
         self
     }
 
+    /// The vendor first compacts what it was sent, so many tokens.
+    pub(crate) fn compacting(mut self, summary: &str, before: u64) -> Self {
+        self.compaction = Some(Compaction {
+            summary: summary.to_owned(),
+            before,
+        });
+        self
+    }
+
     /// Exactly these pieces of a body.
     pub(crate) fn raw(content_type: &str, frames: Vec<Bytes>) -> Self {
         Self {
@@ -265,6 +301,7 @@ impl Reply {
             frames,
             said: None,
             search: None,
+            compaction: None,
             cut_after: None,
             stall_before: None,
         }
@@ -343,8 +380,11 @@ impl ModelStub {
     /// The next answer is this.
     pub(crate) fn will(&self, mut reply: Reply) -> &Self {
         if let Some((text, calls)) = &reply.said {
-            let search = reply.search.as_ref();
-            reply.frames = self.vendor.frames(search, text, calls);
+            let first = First {
+                search: reply.search.as_ref(),
+                compaction: reply.compaction.as_ref(),
+            };
+            reply.frames = self.vendor.frames(first, text, calls);
         }
         self.state().replies.push_back(reply);
         self

@@ -8,6 +8,7 @@ mod interfaces;
 mod keys;
 mod registry;
 mod switching;
+mod vendor_compaction;
 
 use sepal::domain::Role;
 use serde_json::{Value, json};

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sepal::domain::CompactionStrategy::{self, DeleteMiddle, DeleteOld, PartialSummary};
-use sepal::domain::{Entry, TokenUsage, Weighed};
+use sepal::domain::{Entry, Native, TokenUsage, Weighed};
 use sepal::history::{self, Limits, Past, Window};
+use sepal::llm::Compacting;
 use sepal::llm::tokens::Counter;
 use sepal::session::{Compaction, Gap, SummarisedBy};
 use serde_json::json;
@@ -21,8 +22,9 @@ const CASES: u32 = 5_000;
 /// Requests of one stand-in, which keeps them all.
 const OF_ONE_STUB: u32 = 250;
 
-/// A turn: the bytes of its question, of the results of each of its rounds of calls, and of its answer.
-type Turn = (usize, Vec<Vec<usize>>, Option<usize>);
+/// A turn: the bytes of its question, of the results of each of its rounds of calls, and of its answer, and
+/// with which of its answers the vendor compacts.
+type Turn = (usize, Vec<Vec<usize>>, Option<usize>, Option<usize>);
 
 fn some_turn() -> impl Strategy<Value = Turn> {
     let bytes = prop_oneof![4 => 1_usize..60, 1 => 1_usize..6_000];
@@ -32,6 +34,7 @@ fn some_turn() -> impl Strategy<Value = Turn> {
         1_usize..400,
         rounds,
         prop::option::weighted(0.8, 1_usize..600),
+        prop::option::weighted(0.3, 0_usize..4),
     )
 }
 
@@ -45,8 +48,17 @@ fn text(bytes: usize) -> String {
 }
 
 /// The entries of a turn, the last of which ends with its question or with results.
-fn push(entries: &mut Vec<Arc<Weighed>>, (question, rounds, answer): &Turn, is_last: bool) {
+fn push(
+    entries: &mut Vec<Arc<Weighed>>,
+    (question, rounds, answer, compacts): &Turn,
+    (vendor, is_last): (Vendor, bool),
+) {
     let first = entries.len();
+    let block = |round: usize| {
+        compacts
+            .filter(|at| *at == round)
+            .and_then(|_| block(vendor))
+    };
     let mut add = |entry| entries.push(Weighed::new(entry));
     add(Entry::User {
         seq: first as u64 + 1,
@@ -60,13 +72,34 @@ fn push(entries: &mut Vec<Arc<Weighed>>, (question, rounds, answer): &Turn, is_l
                 call(place, &format!("call_{place}"), "read_file", json!({}))
             })
             .collect();
-        add(said("", calls.clone(), None));
+        add(said("", calls.clone(), block(index)));
         for (call, bytes) in calls.iter().zip(sizes) {
             add(result(call, &text(*bytes)));
         }
     }
     if let Some(answer) = answer.filter(|_| !is_last) {
-        add(said(&text(answer), vec![], None));
+        add(said(&text(answer), vec![], block(rounds.len())));
+    }
+}
+
+/// What a vendor gives that compacts.
+fn block(vendor: Vendor) -> Option<Native> {
+    family(vendor).map(|family| {
+        let block = vendor.compaction("What was said.");
+        Native {
+            family: family.to_owned(),
+            blocks: json!([{ "place": { "text": 0, "calls": 0 }, "block": block }]),
+            compacts: true,
+        }
+    })
+}
+
+/// Whose vendors compact, and how their blocks are known.
+fn family(vendor: Vendor) -> Option<&'static str> {
+    match vendor {
+        Vendor::Messages => Some("anthropic/stub"),
+        Vendor::Responses => Some("openai/stub"),
+        Vendor::Chat | Vendor::Gemini => None,
     }
 }
 
@@ -86,21 +119,27 @@ fn summarised(shown: Window, counter: Counter) -> Window {
     })
 }
 
-/// The requests of a conversation, turn for turn, the first of which have to leave something too.
-fn windows(turns: &[Turn], limits: Limits, strategies: &[CompactionStrategy]) -> Vec<Window> {
+/// The requests of a conversation, turn for turn, the first of which have to leave something too. Where a
+/// vendor compacts, everything that it does not stand for is there.
+fn windows(
+    turns: &[Turn],
+    limits: Limits,
+    strategies: &[CompactionStrategy],
+    (vendor, compactor): (Vendor, Option<&str>),
+) -> Vec<Window> {
     let counter = Counter::default();
     let count = |entry: &Weighed| counter.of_entry(entry);
     let (mut entries, mut shown) = (Vec::new(), Vec::new());
     let mut made: Option<Compaction> = None;
     for turn in turns {
         let mut asked = entries.clone();
-        push(&mut asked, turn, true);
+        push(&mut asked, turn, (vendor, true));
         let past = Past {
             entries: &asked,
             question: None,
             gap: Gap::default(),
             compaction: made.as_ref(),
-            compactor: None,
+            compactor,
         };
         let window = history::window(past, limits, strategies, count);
         let window = summarised(window, counter);
@@ -113,13 +152,21 @@ fn windows(turns: &[Turn], limits: Limits, strategies: &[CompactionStrategy]) ->
         let question = &asked[asked.len() - newest];
         let is_there = window.entries.iter().any(|entry| entry == question);
         assert!(is_there, "the newest question is gone");
+        if let Some(read_past) = window.resumed {
+            let family = compactor.unwrap();
+            let block = asked.iter().rposition(|entry| entry.compacts(family));
+            let behind = asked.len() - block.unwrap();
+            assert_eq!(kept - read_past, behind, "what came after the block");
+            assert!(read_past < newest || newest == 0, "what came before it");
+            assert!(window.read()[0].compacts(family), "the block itself");
+        }
         made = window
             .compacted
             .as_ref()
             .map(|it| it.compaction.clone())
             .or(made);
         shown.push(window);
-        push(&mut entries, turn, false);
+        push(&mut entries, turn, (vendor, false));
     }
     shown
 }
@@ -138,25 +185,36 @@ fn holds_for(vendor: Vendor, cases: u32) {
         200_u64..3_000,
         prop::option::of(2_usize..40),
         some_strategies(),
+        any::<bool>(),
     );
-    let run =
-        |(turns, tokens, max_messages, strategies): (Vec<Turn>, u64, Option<usize>, Vec<_>)| {
-            let limits = Limits {
-                max_tokens: Some(tokens),
-                max_messages,
-            };
-            let shown = windows(&turns, limits, &strategies);
-            let last = shown.last().unwrap();
-            let mut body = request(vendor, Vec::new());
-            body.entries = last.entries.clone().into();
-            if last.has_short_results {
-                body.tools = [history::read_more_definition()].into();
-            }
-            stub.will_say("Done.");
-            let answer = runtime.block_on(collect(&provider, body));
-            prop_assert!(answer.is_ok(), "{vendor:?} refuses: {:?}", answer.err());
-            Ok(())
+    let run = |(turns, tokens, max_messages, strategies, compacts): (
+        Vec<Turn>,
+        u64,
+        Option<usize>,
+        Vec<_>,
+        bool,
+    )| {
+        let limits = Limits {
+            max_tokens: Some(tokens),
+            max_messages,
         };
+        let compactor = family(vendor).filter(|_| compacts);
+        let shown = windows(&turns, limits, &strategies, (vendor, compactor));
+        let last = shown.last().unwrap();
+        let mut body = request(vendor, Vec::new());
+        body.entries = last.entries.clone().into();
+        body.compacting = compactor.map(|_| Compacting {
+            threshold: 50_000,
+            resumes: last.resumed.is_some(),
+        });
+        if last.has_short_results {
+            body.tools = [history::read_more_definition()].into();
+        }
+        stub.will_say("Done.");
+        let answer = runtime.block_on(collect(&provider, body));
+        prop_assert!(answer.is_ok(), "{vendor:?} refuses: {:?}", answer.err());
+        Ok(())
+    };
     TestRunner::new(config).run(&conversation, run).unwrap();
 }
 

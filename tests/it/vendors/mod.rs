@@ -12,6 +12,7 @@ mod stories;
 mod switching;
 mod thinking;
 mod tool_search;
+mod vendor_compaction;
 mod wire;
 
 use std::sync::Arc;

@@ -77,14 +77,7 @@ impl ModelRequest {
                 Ok(None) => continue,
                 Err(failure) => return self.failed(failure),
             };
-            self.meter
-                .asks(of_turn(&candidate.choice, &asked.parts), asked.tokens);
-            if let Some(lost) = &first {
-                self.tell_fallback(candidate, lost);
-            } else {
-                let lost = std::mem::take(&mut self.lost);
-                self.meter.lose(lost, &self.agent);
-            }
+            self.begin(candidate, &asked, first.as_ref());
             let answer = self.ask(candidate, &asked, counter, gate).await;
             let request = self.request;
             let failed = match answer {
@@ -118,6 +111,18 @@ impl ModelRequest {
             || self.failed(unanswered(nobody(&self.choice))),
             |lost| self.lost(&lost),
         )
+    }
+
+    /// One of those that may answer is about to be asked.
+    fn begin(&mut self, candidate: &Candidate, asked: &Asked, first: Option<&Lost>) {
+        let subject = of_turn(&candidate.choice, &asked.parts);
+        self.meter.asks(subject, asked.tokens);
+        if let Some(lost) = first {
+            self.tell_fallback(candidate, lost);
+        } else {
+            let lost = std::mem::take(&mut self.lost);
+            self.meter.lose(lost, &self.agent);
+        }
     }
 
     /// The request to one of those that may answer, with what it takes reserved; none = a fallback with

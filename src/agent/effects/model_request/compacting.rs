@@ -7,38 +7,53 @@ use crate::agent::feed::{Notice, What};
 use crate::domain::{MicroUsd, TokenUsage};
 use crate::history::{Limits, Window};
 use crate::llm::catalogue::Model;
-use crate::llm::{self, CompactedInput, Compacting};
+use crate::llm::{self, CompactedInput, Compacting, Compactor};
 use crate::providers::Candidate;
 use crate::session::{CompactedByVendor, ModelChoice};
 
 /// Percent by which a vendor may count more input than was counted here.
 const MARGIN: u64 = 5;
 
+/// What the vendor of the model that is asked may compact.
+#[derive(Debug, Default)]
+pub(in crate::agent) struct ByVendor {
+    /// How much of the past it may read.
+    pub(in crate::agent) lowered: Limits,
+    /// How it compacts; none = Sepal makes room.
+    pub(in crate::agent) compactor: Option<Compactor>,
+    /// Whether a vendor did not take back what it had compacted.
+    pub(in crate::agent) is_block_refused: bool,
+}
+
 impl ModelRequest {
     /// From here on that model is asked, whose vendor may compact. What the session's providers chose of
     /// the history has other places than what was compacted.
     pub(super) fn compact_as(&mut self, candidate: &Candidate) {
         let compactor = candidate.provider.compactor(&candidate.choice.model);
-        self.compactor = compactor.filter(|_| self.arranged.is_whole());
+        self.by_vendor.compactor = compactor.filter(|_| self.arranged.is_whole());
     }
 
     /// Whose blocks stand for what was said before them.
     pub(super) fn resumable(&self) -> Option<&str> {
-        let compactor = self.compactor.as_ref().filter(|_| !self.is_block_refused);
+        let compactor = self
+            .by_vendor
+            .compactor
+            .as_ref()
+            .filter(|_| !self.by_vendor.is_block_refused);
         compactor.map(|it| it.family.as_str())
     }
 
     /// How much of the past the model may read: where its vendor compacts, as much as its window holds.
     pub(super) fn own_limits(&self) -> Limits {
-        match self.compactor {
-            Some(_) => self.lowered,
+        match self.by_vendor.compactor {
+            Some(_) => self.by_vendor.lowered,
             None => self.limits,
         }
     }
 
     /// What a request lets its vendor do.
     pub(super) fn compacting(&self, base: &RequestBase, shown: &Window) -> Option<Compacting> {
-        let compactor = self.compactor.as_ref()?;
+        let compactor = self.by_vendor.compactor.as_ref()?;
         let with_rest = |history: u64| history.saturating_add(base.tokens);
         let room = base.limits.max_tokens.map_or(u64::MAX, with_rest);
         Some(Compacting {
@@ -53,7 +68,7 @@ impl ModelRequest {
         let is_refused = asked.shown.resumed.is_some() && error.is_refused_request();
         if is_refused {
             tracing::warn!(?error, "A vendor refuses what it has compacted");
-            self.is_block_refused = true;
+            self.by_vendor.is_block_refused = true;
             self.feed.announce(What::Notice(Notice {
                 text:
                     "The provider does not take back what it compacted: the conversation is sent \

@@ -1,7 +1,7 @@
 //! The first effect: ask the model, show what it says, and bring back its answer.
 
 mod asking;
-mod compacting;
+pub(super) mod compacting;
 mod counting;
 mod cut;
 pub(in crate::agent) mod meter;
@@ -12,6 +12,7 @@ mod summarising;
 
 use std::sync::Arc;
 
+use self::compacting::ByVendor;
 use self::meter::Meter;
 use self::results::Results;
 use super::Outcomes;
@@ -32,7 +33,7 @@ use crate::domain::{
 };
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;
-use crate::llm::{self, Compactor, ModelEvent, Progress};
+use crate::llm::{self, ModelEvent, Progress};
 use crate::providers::Candidate;
 use crate::session::{
     Answer, Compaction, ContextSize, Cut, CutKind, Failure, Gap, ModelChoice, Proposal, Reasoning,
@@ -66,12 +67,8 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) compaction: Option<Compaction>,
     /// How much of them the session lets it read.
     pub(in crate::agent) limits: history::Limits,
-    /// How much of them it may read where the vendor compacts.
-    pub(in crate::agent) lowered: history::Limits,
-    /// How the vendor of the model that is asked now does that; none = Sepal makes room.
-    pub(in crate::agent) compactor: Option<Compactor>,
-    /// Whether a vendor did not take back what it had compacted.
-    pub(in crate::agent) is_block_refused: bool,
+    /// What its vendor compacts.
+    pub(in crate::agent) by_vendor: ByVendor,
     /// Whether results have been in a short form since the context began.
     pub(in crate::agent) has_short_results: bool,
     /// Where the whole ones are, up to that version.

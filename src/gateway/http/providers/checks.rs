@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use crate::domain::Code;
 use crate::gateway::error::ApiError;
 use crate::llm::{CacheTtl, CompactedBy};
-use crate::providers::{Fallback, KeyChange};
+use crate::providers::{Fallback, KeyChange, ThresholdChange};
 
 pub(super) fn checked_ttl(text: &str) -> Result<CacheTtl, ApiError> {
     CacheTtl::parse(text).ok_or_else(|| {
@@ -24,8 +24,9 @@ pub(super) fn checked_compactor(text: &str) -> Result<CompactedBy, ApiError> {
 /// `null` or a number, where absent says something else.
 pub(super) fn threshold_change<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<Option<u64>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+) -> Result<ThresholdChange, D::Error> {
+    let tokens = Option::deserialize(deserializer)?;
+    Ok(tokens.map_or(ThresholdChange::Usual, ThresholdChange::Set))
 }
 
 pub(super) fn fallback_of(texts: &[String]) -> Result<Vec<Fallback>, ApiError> {

@@ -24,7 +24,7 @@ use crate::gateway::extract::{Body, OptionalBody, Query, required};
 use crate::gateway::word_list;
 use crate::llm::compaction::least_threshold;
 use crate::llm::{ProviderKind, Windows};
-use crate::providers::{Draft, KeyChange, Offer, Source};
+use crate::providers::{Draft, KeyChange, Offer, Source, ThresholdChange};
 
 /// The providers that I may use.
 #[derive(Debug, Serialize, ToSchema)]
@@ -145,7 +145,7 @@ pub(in crate::gateway::http) struct PutProviderRequest {
     /// Sepal's own limits say, absent keeps what is stored.
     #[serde(default, deserialize_with = "threshold_change")]
     #[schema(value_type = Option<u64>, minimum = 1000, maximum = 4_294_967_295_u64)]
-    compaction_threshold: Option<Option<u64>>,
+    compaction_threshold: ThresholdChange,
     /// `tenant`, or `installation` for everybody; absent = where it is, else the tenant.
     #[schema(pattern = "^(tenant|installation)$")]
     scope: Option<String>,

@@ -126,7 +126,9 @@ impl Kept {
     fn signed(&self) -> Vec<Value> {
         let kept = self.blocks.iter().filter(|native| {
             let signature = native.block.get("signature");
-            let is_blank = native.block["type"] == COMPACTION && native.block["content"] == "";
+            let has =
+                |field: &str, text: &str| native.block.get(field).is_some_and(|it| it == text);
+            let is_blank = has("type", COMPACTION) && has("content", "");
             !is_blank && signature.is_none_or(|signature| signature != "")
         });
         kept.filter_map(|native| serde_json::to_value(native).ok())

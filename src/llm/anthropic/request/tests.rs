@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::thinking::Plan;
 use super::{Body, Terms, input_schema};
 use crate::domain::{CallId, Entry, ModelCall, Native, Tool, ToolAnnotations};
-use crate::llm::Request;
+use crate::llm::{Compacting, Request};
 
 fn user(text: &str) -> Entry {
     Entry::User {
@@ -369,4 +369,25 @@ fn schemas_are_objects_that_say_so() {
     );
     let own = json!({"type": "object", "$schema": "x", "additionalProperties": false});
     assert_eq!(*input_schema(&own), own);
+}
+
+/// Blocks of the vendor's go out only where the request goes on from the newest of them.
+#[test]
+fn what_was_compacted_goes_back_where_the_request_goes_on_from_it() {
+    let block = json!({"type": "compaction", "content": "All of it."});
+    let kept = json!([{"place": {"text": 0, "calls": 0}, "block": block}]);
+    for (resumes, expected) in [(true, 2), (false, 1)] {
+        let mut asked = request(vec![
+            user("a"),
+            says("b", vec![], Some(kept.clone())),
+            user("c"),
+        ]);
+        asked.compacting = Some(Compacting {
+            threshold: 60_000,
+            resumes,
+        });
+        let content = sent(&asked)["messages"][1]["content"].clone();
+        assert_eq!(content.as_array().map(Vec::len), Some(expected));
+        assert_eq!(content[0] == block, resumes, "{content}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Anthropic Messages: its answers, and what its vendor refuses.
 
+pub(super) mod compaction;
 mod search;
 mod thinking;
 
@@ -10,15 +11,16 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{Asked, STUB_KEY, Search, check_base64, is_name, text};
+use super::{Asked, First, STUB_KEY, Search, check_base64, is_name, text};
 
 /// The only signature that the stand-in takes back.
 const SIGNATURE: &str = "stub-signature";
 
 type Refusal = (StatusCode, String);
 
-/// A stream of text and calls; before calls it thinks, and then it searches for tools if it should.
-pub(super) fn frames(search: Option<&Search>, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
+/// A stream of text and calls; before calls it thinks, and then it searches for tools if it should. Where it
+/// compacts, it does that first.
+pub(super) fn frames(first: First<'_>, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
     let usage = json!({"input_tokens": 4, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 5, "output_tokens": 1});
     let message = json!({"id": "msg_stub", "type": "message", "role": "assistant", "content": [], "stop_reason": null, "usage": usage});
     let mut events = vec![
@@ -26,6 +28,7 @@ pub(super) fn frames(search: Option<&Search>, text: &str, calls: &[(String, Valu
         json!({"type": "ping"}),
     ];
     let mut blocks = Vec::new();
+    blocks.extend(first.compaction.map(compaction::block));
     if !calls.is_empty() {
         blocks.push((
             json!({"type": "thinking", "thinking": "", "signature": ""}),
@@ -35,7 +38,7 @@ pub(super) fn frames(search: Option<&Search>, text: &str, calls: &[(String, Valu
             ],
         ));
     }
-    if let Some(Search { query, found, .. }) = search {
+    if let Some(Search { query, found, .. }) = first.search {
         blocks.extend(search::blocks(query, found));
     }
     if !text.is_empty() {
@@ -67,7 +70,9 @@ pub(super) fn frames(search: Option<&Search>, text: &str, calls: &[(String, Valu
         "tool_use"
     };
     let delta = json!({"stop_reason": reason, "stop_sequence": null});
-    events.push(json!({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 7}}));
+    let usage = first.compaction.map(compaction::usage);
+    let usage = usage.unwrap_or_else(|| json!({"output_tokens": 7}));
+    events.push(json!({"type": "message_delta", "delta": delta, "usage": usage}));
     events.push(json!({"type": "message_stop"}));
     let frame = |event: &Value| {
         let name = text_of(event, "/type");
@@ -98,7 +103,8 @@ pub(super) fn check(asked: &Asked) -> Result<(), Refusal> {
     if !model.is_empty() && !model.starts_with("claude-") {
         return Err((StatusCode::NOT_FOUND, format!("model: {model}")));
     }
-    check_body(body).map_err(|problem| (StatusCode::BAD_REQUEST, problem))
+    let beta = compaction::check(asked).and_then(|()| check_body(body));
+    beta.map_err(|problem| (StatusCode::BAD_REQUEST, problem))
 }
 
 /// The version and the key.
@@ -125,6 +131,7 @@ fn check_body(body: &Value) -> Result<(), String> {
         "temperature",
         "thinking",
         "output_config",
+        "context_management",
         "stream",
     ];
     let object = body.as_object().ok_or("the body is no JSON object")?;
@@ -288,6 +295,8 @@ fn check_assistant(content: &[Value], waiting: &mut HashSet<String>) -> Result<(
             "thinking" => return Err("Invalid `signature` in `thinking` block".to_owned()),
             "redacted_thinking" if text(block, "/data").is_some() => {}
             "server_tool_use" if block["input"].is_object() => {}
+            "compaction" if compaction::is_own(block, content) => {}
+            "compaction" => return Err("a compaction block that was changed or moved".to_owned()),
             "tool_search_tool_result" if block["content"].is_object() => {}
             "tool_use" => {
                 let id = text_of(block, "/id");

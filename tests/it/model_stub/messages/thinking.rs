@@ -88,7 +88,12 @@ pub(super) fn check_turn(body: &Value) -> Result<(), String> {
     let turn = messages.iter().rev();
     let turn = turn.take_while(|message| message["role"] == "assistant" || has_results(message));
     let first = turn.filter(|message| message["role"] == "assistant").last();
-    let kind = first.map_or("thinking", |first| text_of(first, "/content/0/type"));
+    // What was compacted stands before everything else.
+    let said = first.and_then(|first| {
+        let mut content = first["content"].as_array().unwrap().iter();
+        content.find(|block| block["type"] != "compaction")
+    });
+    let kind = said.map_or("thinking", |said| text_of(said, "/type"));
     if !has_results(messages.last().unwrap()) || kind.ends_with("thinking") {
         return Ok(());
     }

@@ -1,5 +1,6 @@
 //! OpenAI's Responses: its answers, and what its vendor refuses.
 
+pub(super) mod compaction;
 mod search;
 
 use std::collections::HashSet;
@@ -10,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use self::search::Namespaces;
-use super::{Asked, Reply, STUB_KEY, Search, check_data_url, is_name, text};
+use super::{Asked, First, Reply, STUB_KEY, Search, check_data_url, is_name, text};
 
 /// The only encrypted thought that the stand-in takes back.
 const SEALED: &str = "stub-signature";
@@ -18,8 +19,9 @@ const SEALED: &str = "stub-signature";
 type Refusal = (StatusCode, String);
 
 /// A stream of text and calls; before calls it thinks, tells in short what, and then searches for
-/// tools if it should.
-pub(super) fn frames(search: Option<&Search>, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
+/// tools if it should. Where it compacts, it does that first.
+pub(super) fn frames(first: First<'_>, text: &str, calls: &[(String, Value)]) -> Vec<Bytes> {
+    let search = first.search;
     let mut events = vec![json!({"type": "response.created", "response": head("in_progress")})];
     let mut output = 0;
     let mut item = |begun: &Value, pieces: &[Value], whole: &Value| {
@@ -33,6 +35,14 @@ pub(super) fn frames(search: Option<&Search>, text: &str, calls: &[(String, Valu
         events.push(about("done", whole));
         output += 1;
     };
+    if let Some(made) = first.compaction {
+        let whole = compaction::whole(&made.summary);
+        item(
+            &json!({"type": "compaction", "id": whole["id"]}),
+            &[],
+            &whole,
+        );
+    }
     if !calls.is_empty() {
         let (begun, pieces, whole) = thought();
         item(&begun, &pieces, &whole);
@@ -48,16 +58,8 @@ pub(super) fn frames(search: Option<&Search>, text: &str, calls: &[(String, Valu
         }
     }
     if !text.is_empty() {
-        let words = text.split_inclusive(' ');
-        let pieces: Vec<Value> = words
-            .map(|word| json!({"type": "response.output_text.delta", "delta": word}))
-            .collect();
-        let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
-        item(
-            &json!({"type": "message", "id": "msg_stub", "role": "assistant", "content": []}),
-            &pieces,
-            &json!({"type": "message", "id": "msg_stub", "role": "assistant", "content": content}),
-        );
+        let (begun, pieces, whole) = message(text);
+        item(&begun, &pieces, &whole);
     }
     for (index, (name, args)) in calls.iter().enumerate() {
         let args = args.to_string();
@@ -77,6 +79,18 @@ pub(super) fn frames(search: Option<&Search>, text: &str, calls: &[(String, Valu
         "output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 18});
     events.push(json!({"type": "response.completed", "response": response}));
     numbered(events)
+}
+
+/// A message as it begins, its pieces, and all of it.
+fn message(text: &str) -> (Value, Vec<Value>, Value) {
+    let words = text.split_inclusive(' ');
+    let pieces = words.map(|word| json!({"type": "response.output_text.delta", "delta": word}));
+    let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
+    (
+        json!({"type": "message", "id": "msg_stub", "role": "assistant", "content": []}),
+        pieces.collect(),
+        json!({"type": "message", "id": "msg_stub", "role": "assistant", "content": content}),
+    )
 }
 
 /// A thought as it begins, its pieces, and all of it.
@@ -182,6 +196,7 @@ fn check_body(body: &Value, model: &str) -> Result<(), String> {
             "max_output_tokens",
             "include",
             "prompt_cache_key",
+            "context_management",
             "store",
             "stream",
         ],
@@ -203,6 +218,7 @@ fn check_body(body: &Value, model: &str) -> Result<(), String> {
     }) {
         return Err("Invalid 'prompt_cache_key'".to_owned());
     }
+    compaction::check(body)?;
     check_thinking(body, model)?;
     check_tools(body, model)?;
     check_input(body, model)
@@ -369,6 +385,7 @@ fn check_input(body: &Value, model: &str) -> Result<(), String> {
                     "Reasoning input items can only be provided to a reasoning model".to_owned(),
                 );
             }
+            "compaction" => open.compaction(item)?,
             "reasoning" => open.reasoning(item)?,
             "function_call" => open.call(item)?,
             "function_call_output" => open.output(item)?,
@@ -395,6 +412,12 @@ impl<'a> Open<'a> {
             Some("assistant") => Err(self.unanswered()),
             other => Err(format!("{other:?} is no role, or has no phase")),
         }
+    }
+
+    /// It stands for what came before, which may be missing; what is there has to be whole.
+    fn compaction(&mut self, item: &Value) -> Result<(), String> {
+        self.is_whole()?;
+        compaction::check_item(item)
     }
 
     fn reasoning(&mut self, item: &'a Value) -> Result<(), String> {

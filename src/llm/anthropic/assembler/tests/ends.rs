@@ -167,3 +167,45 @@ fn finer_numbers_of_the_usage_are_read_where_they_are_numbers() {
         "cache_creation":7,"output_tokens_details":null}"#;
     assert_eq!(usage(odd), (9, 0, 0));
 }
+
+/// The block goes back as it came; one without words was no compaction, and is no loss.
+#[test]
+fn what_the_vendor_compacted_is_told_and_kept_as_it_came() {
+    let begun = begin(0, r#"{"type":"compaction","content":null}"#);
+    let piece = |text: &str| {
+        delta(
+            0,
+            &format!(r#"{{"type":"compaction_delta","content":"{text}"}}"#),
+        )
+    };
+    let seal = delta(
+        0,
+        r#"{"type":"compaction_delta","content":null,"encrypted_content":"s"}"#,
+    );
+    let usage = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":9,"output_tokens":2,"iterations":[{"type":"compaction","input_tokens":70,"output_tokens":5},{"type":"message","input_tokens":9,"output_tokens":2}]}}"#;
+    let text = begin(1, r#"{"type":"text","text":"a"}"#);
+    check_all(
+        &[
+            begun.clone(),
+            piece("All of"),
+            piece(" it."),
+            seal,
+            stop(0),
+            text.clone(),
+            usage.to_owned(),
+            STOP.to_owned(),
+        ],
+        concat!(
+            "a ~All of it.~70>9 ",
+            r#"[{"block":{"content":"All of it.","encrypted_content":"s","type":"compaction"},"place":{"calls":0,"text":0}}] "#,
+            "#79(0,0)/7 .stop",
+        ),
+    );
+    check_all(
+        &[begun, stop(0), text, ended("end_turn"), STOP.to_owned()],
+        concat!(
+            r#"a [{"block":{"content":null,"type":"compaction"},"place":{"calls":0,"text":0}}] "#,
+            "#0(0,0)/15 .stop",
+        ),
+    );
+}

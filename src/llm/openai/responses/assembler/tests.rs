@@ -292,3 +292,22 @@ fn errors_in_the_stream_and_broken_events_are_told_apart() {
         .collect();
     assert!(matches!(run(&many), Err(Error::BadAnswer { .. })));
 }
+
+#[test]
+fn what_the_vendor_compacted_is_told_and_kept_as_it_came() {
+    let item =
+        json!({"type": "compaction", "id": "cmp", "encrypted_content": "s", "created_by": null});
+    let begun = json!({"type": "compaction", "id": "cmp"});
+    check(
+        &[
+            added(0, &begun),
+            done(0, &item),
+            delta("output_text", 1, "a"),
+            json!({"type": "response.completed", "response": {"status": "completed"}}),
+        ],
+        concat!(
+            r#"a ~?~0>0 [{"block":{"created_by":null,"encrypted_content":"s","id":"cmp","type":"compaction"},"#,
+            r#""place":{"calls":0,"text":0}}] .stop"#,
+        ),
+    );
+}

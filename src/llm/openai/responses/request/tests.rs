@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Omitted, Part, Strictness, body, tools};
 use crate::domain::{CallId, Effort, Entry, ModelCall, Native, Tool, ToolAnnotations};
-use crate::llm::Request;
 use crate::llm::openai::omitted::Lesson;
+use crate::llm::{Compacting, Request};
 
 fn user(text: &str) -> Entry {
     Entry::User {
@@ -309,5 +309,32 @@ fn the_prefix_stays_the_same_over_twenty_turns() {
             );
         }
         entries.push(says("done", vec![], Some(json!([thought("r", 0, 0)]))));
+    }
+}
+
+/// Items of the vendor's go out only where the request goes on from the newest of them.
+#[test]
+fn what_was_compacted_goes_back_where_the_request_goes_on_from_it() {
+    let item = json!({"type": "compaction", "id": "cmp", "encrypted_content": "s"});
+    let kept = json!([{"place": {"text": 0, "calls": 0}, "block": item}]);
+    let mut omitted = Omitted::default();
+    omitted.learn(Lesson::Part(Part::Compaction));
+    for (resumes, omitted, is_sent, is_asked) in [
+        (true, &omitted, true, true),
+        (false, &omitted, false, false),
+        (false, &Omitted::default(), false, true),
+    ] {
+        let request = Request {
+            entries: [user("a"), says("b", vec![], Some(kept.clone())), user("c")].into(),
+            compacting: Some(Compacting {
+                threshold: 60_000,
+                resumes,
+            }),
+            ..Request::default()
+        };
+        let sent = serde_json::to_value(body(&request, None, ("openai", omitted))).unwrap();
+        assert_eq!(sent["input"][1] == item, is_sent, "{sent}");
+        let asked = json!([{"type": "compaction", "compact_threshold": 60_000}]);
+        assert_eq!(sent["context_management"] == asked, is_asked, "{sent}");
     }
 }
