@@ -198,17 +198,7 @@ impl Providers {
             more_keys,
             fallback,
         };
-        let offer = self.connect(settings, scope);
-        match &offer.problem {
-            // It may get its key later.
-            Some(problem) if problem.code != Code::MissingApiKey => {
-                Err(
-                    Refusal::of_field(Code::InvalidArguments, "baseUrl", problem.message.clone())
-                        .into(),
-                )
-            }
-            Some(_) | None => Ok(offer),
-        }
+        usable(self.connect(settings, scope))
     }
 
     async fn address(&self, scope: &Scope, address: &str) -> Result<Url, Refusal> {
@@ -361,6 +351,17 @@ impl Providers {
     ) -> Result<SecretString, store::Error> {
         let key = self.0.sealer.open(&context(scope, id), sealed)?;
         Ok(String::from_utf8_lossy(&key).into_owned().into())
+    }
+}
+
+/// An offer that can work, now or once it has its key.
+fn usable(offer: Offer) -> Result<Offer, Error> {
+    match &offer.problem {
+        Some(problem) if problem.code != Code::MissingApiKey => {
+            let text = problem.message.clone();
+            Err(Refusal::of_field(Code::InvalidArguments, "baseUrl", text).into())
+        }
+        Some(_) | None => Ok(offer),
     }
 }
 

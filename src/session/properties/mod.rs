@@ -14,8 +14,8 @@ use serde_json::json;
 
 use self::world::{World, answer, approve, digests, policy, proposal, reject, rule, say};
 use super::{
-    Answer, Command, CutKind, Decision, Edit, Failure, ModelChoice, Outcome, Output, PolicyEffect,
-    Proposal, Reasoning, Resolution, SessionState, Spent, Turn,
+    Answer, Command, CompactedByVendor, CutKind, Decision, Edit, Failure, ModelChoice, Outcome,
+    Output, PolicyEffect, Proposal, Reasoning, Resolution, SessionState, Spent, Turn,
 };
 use crate::domain::{
     BlobId, CallId, Code, CompactionStrategy, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage,

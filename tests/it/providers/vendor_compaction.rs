@@ -25,16 +25,16 @@ async fn a_vendor_that_compacts_is_told_so_and_what_it_cannot_do_is_refused() {
             item["compactionThreshold"].clone(),
         )
     };
-    let set = (json!("vendor"), json!(60_000));
+    let expected = (json!("vendor"), json!(60_000));
     let answer = client.put("/api/providers/other", body.clone()).await;
-    assert_eq!(told(&answer.json()), set);
+    assert_eq!(told(&answer.json()), expected);
     // Whoever changes something else keeps both.
     let mut rest = body.clone();
     for field in ["compaction", "compactionThreshold"] {
         rest.as_object_mut().unwrap().remove(field);
     }
     let answer = client.put("/api/providers/other", rest).await;
-    assert_eq!(told(&answer.json()), set);
+    assert_eq!(told(&answer.json()), expected);
     for (field, wrong, words) in [
         ("compaction", json!("nobody"), "`sepal` or `vendor`"),
         ("compactionThreshold", json!(49_999), "from 50000"),

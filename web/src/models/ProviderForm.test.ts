@@ -95,4 +95,28 @@ describe('the form of a provider', () => {
     await flushPromises()
     expect(asked.saved[0]?.[1]).toMatchObject({ efforts: { a: 'high', b: '1024' }, cacheTtl: '5m' })
   })
+
+  it('lets the provider make room where it can, and says from how many tokens on', async () => {
+    const item = { id: 'p', kind: 'anthropic', api: 'auto', hasKey: true, models: [], contextWindows: {}, maxOutputs: {}, efforts: {}, prices: {}, cacheTtl: '5m', compaction: 'sepal', source: 'tenant', isDefault: false } as unknown as ProviderItem
+    const wrapper = render(item)
+    expect(wrapper.find('input[name=compactionThreshold]').exists()).toBe(false)
+    await wrapper.get('input[type=radio][value=vendor]').setValue(true)
+    await field(wrapper, 'compactionThreshold').setValue('60_000')
+    await wrapper.get('form').trigger('submit')
+    await flushPromises()
+    expect(asked.saved[0]?.[1]).toMatchObject({ compaction: 'vendor', compactionThreshold: 60_000 })
+    await field(wrapper, 'compactionThreshold').setValue('')
+    await wrapper.get('form').trigger('submit')
+    await flushPromises()
+    expect(asked.saved[1]?.[1]).toMatchObject({ compaction: 'vendor', compactionThreshold: null })
+  })
+
+  it('says nothing of who makes room to a provider that cannot', async () => {
+    const item = { id: 'p', kind: 'openai-compatible', baseUrl: 'http://x/v1', api: 'auto', hasKey: false, models: [], contextWindows: {}, maxOutputs: {}, efforts: {}, prices: {}, source: 'tenant', isDefault: false } as unknown as ProviderItem
+    const wrapper = render(item)
+    expect(wrapper.find('input[type=radio][value=vendor]').exists()).toBe(false)
+    await wrapper.get('form').trigger('submit')
+    await flushPromises()
+    expect(asked.saved[0]?.[1]).not.toHaveProperty('compaction')
+  })
 })

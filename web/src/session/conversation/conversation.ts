@@ -82,7 +82,7 @@ export type Note =
   | { what: 'failed'; error: AgentError }
   | { what: 'stopped' }
   | { what: 'reset' }
-  | { what: 'compacted'; strategy: string; before: number; after: number; left: Left | null; summary: string | null; summarisedBy: string | null }
+  | { what: 'compacted'; strategy: string; before: number; after: number; left: Left | null; summary: string | null; summarisedBy: string | null; cost: number | null }
   | { what: 'compaction'; strategies: string[] }
   | { what: 'dropped'; calls: number; isFiltered: boolean }
   | { what: 'model'; model: string; effort: string | null }

@@ -25,7 +25,7 @@ export function changed(draft: Draft, { place, data }: Told): void {
 export function compacted(draft: Draft, { place, data }: Told): void {
   const tokens = (value: unknown) => (isObject(value) ? numberOf(value.tokens) : 0)
   const strategy = stringOf(data.strategy) ?? ''
-  draft.note(place, { what: 'compacted', strategy, before: tokens(data.before), after: tokens(data.after), left: leftOf(data.left), summary: stringOf(data.summary) ?? null, summarisedBy: modelOf(data.summarisedBy) })
+  draft.note(place, { what: 'compacted', strategy, before: tokens(data.before), after: tokens(data.after), left: leftOf(data.left), summary: stringOf(data.summary) ?? null, summarisedBy: modelOf(data.summarisedBy), cost: costOf(data.summarisedBy) })
 }
 
 export function contextReset(draft: Draft, { place }: Told): void {
@@ -54,6 +54,10 @@ function leftOf(value: unknown): Left | null {
 
 function modelOf(value: unknown): string | null {
   return isObject(value) ? (stringOf(value.model) ?? null) : null
+}
+
+function costOf(value: unknown): number | null {
+  return isObject(value) && typeof value.cost === 'number' ? value.cost : null
 }
 
 function withdraw(draft: Draft, clientMessageId: string): void {

@@ -153,6 +153,16 @@ it.each([
   ],
   ['context:compacted', [{ strategy: 'lower-limit', before: { tokens: 9_000 }, after: { tokens: 4_000 } }], 'about half as much from here on: 9,000 tokens before, 4,000 after.'],
   ['context:compacted', [{ strategy: 'drop-reasoning', before: { tokens: 9_000 }, after: { tokens: 7_000 } }], 'no longer sent to it: 9,000 tokens before, 7,000 after.'],
+  [
+    'context:compacted',
+    [{ strategy: 'vendor', before: { tokens: 61_000 }, after: { tokens: 9_000 }, summary: 'All of it.', summarisedBy: { model: 'claude', cost: 0.25 } }],
+    'The provider of claude compacted what the model reads: 61,000 tokens before, 9,000 after. Everything is still here. That cost $0.25, which is a part of what the answer cost.',
+  ],
+  [
+    'context:compacted',
+    [{ strategy: 'vendor', summarisedBy: { model: 'gpt', cost: null } }],
+    'The provider of gpt compacted what the model reads, and does not say how much. Everything is still here. Only the provider can read what stands for it; it is kept encrypted.',
+  ],
   ['session:changed', [{ compaction: ['none'] }], 'where earlier turns do not fit: Leave nothing out.'],
   ['session:changed', [{ compaction: [] }], 'where earlier turns do not fit: As it is set.'],
 ])('says what became of the context and of calls: %s', (event, args, words) => {
@@ -179,6 +189,19 @@ it('shows what left the context', () => {
   expect(folded).toEqual(['Show the summary that stands for it, written by small', 'Show what was left out'])
   expect(page.get('details blockquote').text()).toBe('One question was answered.')
   expect(page.findAll('details li').map((line) => line.text())).toEqual(['Asked: the first question', 'Answered: the first answer'])
+})
+
+it('opens what a provider wrote for what it compacted, where people can read it', () => {
+  add('user:message', 'go', {})
+  const show = (what: object) => {
+    add('context:compacted', { strategy: 'vendor', summarisedBy: { model: 'm' }, ...what })
+    const entry = useSession().conversation.entries.at(-1) as NoteEntry
+    page = mount(EntryNote, { props: { entry }, attachTo: document.body, global: { plugins: [i18n, router] } })
+    return page
+  }
+  expect(show({ summary: 'All of it.' }).get('details blockquote').text()).toBe('All of it.')
+  page.unmount()
+  expect(show({}).find('details').exists()).toBe(false)
 })
 
 it('begins a new context', async () => {
