@@ -181,11 +181,8 @@ mod tests {
     }
 
     fn check(shown: &str, turn: usize, resumes: bool, expected: &str) {
-        let system = SystemText {
-            before: entries("<"),
-            after: entries(">"),
-            ..SystemText::default()
-        };
+        let mut system = SystemText::default();
+        (system.before, system.after) = (entries("<"), entries(">"));
         let manner = Manner {
             compacting: Some(Compacting {
                 threshold: 1,
