@@ -58,6 +58,14 @@ impl Limits {
         }
     }
 
+    /// These limits of a session of which a request was too long for its provider.
+    #[must_use]
+    pub fn lowered(self, control: &Control) -> Self {
+        let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
+        let told = [control.max_tokens, turn].into_iter().flatten().min();
+        told.map_or(self, |most| self.at_most(most))
+    }
+
     /// Whether everything that these limits let through, `others` let through too.
     pub fn are_within(self, others: Self) -> bool {
         is_within(self.max_tokens, others.max_tokens)

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Api, ProviderKind, Request};
+use super::Request;
 use crate::domain::TokenUsage;
 
 /// The least tokens of input at which Anthropic compacts (context editing, `compact_20260112`).
@@ -54,18 +54,6 @@ impl CompactionSetting {
     /// Whether nothing is set.
     pub(crate) fn is_usual(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-/// The least tokens of input at which such a provider can be told to compact; none = it compacts
-/// nothing: only Anthropic and OpenAI in its Responses do.
-pub fn least_threshold(kind: ProviderKind, api: Api, base_url: Option<&str>) -> Option<u64> {
-    match kind {
-        ProviderKind::Anthropic => Some(ANTHROPIC_LEAST),
-        ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
-            super::openai::speaks_responses(kind, api, base_url).then_some(OPENAI_LEAST)
-        }
-        ProviderKind::Gemini | ProviderKind::Scripted => None,
     }
 }
 
@@ -137,34 +125,7 @@ impl Request {
 
 #[cfg(test)]
 mod tests {
-    use super::{ANTHROPIC_LEAST, CompactedBy, CompactionSetting, Compactor, least_threshold};
-    use crate::llm::{Api, ProviderKind};
-
-    #[test]
-    fn only_messages_and_responses_compact() {
-        use ProviderKind::{Anthropic, Gemini, OpenAi, OpenAiCompatible, Scripted};
-        let elsewhere = Some("http://h/v1");
-        for (kind, api, base_url, expected) in [
-            (Anthropic, Api::Auto, None, Some(ANTHROPIC_LEAST)),
-            (Anthropic, Api::Auto, elsewhere, Some(ANTHROPIC_LEAST)),
-            (OpenAi, Api::Auto, None, Some(1_000)),
-            (
-                OpenAi,
-                Api::Auto,
-                Some("https://api.openai.com/v1"),
-                Some(1_000),
-            ),
-            (OpenAi, Api::Auto, elsewhere, None),
-            (OpenAi, Api::ChatCompletions, None, None),
-            (OpenAiCompatible, Api::Responses, elsewhere, Some(1_000)),
-            (OpenAiCompatible, Api::Auto, elsewhere, None),
-            (Gemini, Api::Auto, None, None),
-            (Scripted, Api::Auto, None, None),
-        ] {
-            let least = least_threshold(kind, api, base_url);
-            assert_eq!(least, expected, "{kind:?} {api} {base_url:?}");
-        }
-    }
+    use super::{ANTHROPIC_LEAST, CompactedBy, CompactionSetting, Compactor};
 
     #[test]
     fn a_threshold_is_what_somebody_said_else_below_what_sepal_would_send() {

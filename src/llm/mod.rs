@@ -307,9 +307,21 @@ pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Prov
     }
 }
 
+/// The least tokens of input at which such a provider can be told to compact; none = it compacts
+/// nothing: only Anthropic and OpenAI in its Responses do.
+pub fn least_threshold(kind: ProviderKind, api: Api, base_url: Option<&str>) -> Option<u64> {
+    match kind {
+        ProviderKind::Anthropic => Some(compaction::ANTHROPIC_LEAST),
+        ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
+            openai::speaks_responses(kind, api, base_url).then_some(compaction::OPENAI_LEAST)
+        }
+        ProviderKind::Gemini | ProviderKind::Scripted => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::ProviderKind;
+    use super::{Api, ProviderKind, least_threshold};
 
     /// Asserts S2.6, S3.34.
     #[test]
@@ -331,5 +343,31 @@ mod tests {
         );
         check(" scripted ", "scripted", "scripted");
         assert_eq!(ProviderKind::parse("cohere"), None);
+    }
+
+    #[test]
+    fn only_messages_and_responses_compact() {
+        use ProviderKind::{Anthropic, Gemini, OpenAi, OpenAiCompatible, Scripted};
+        let elsewhere = Some("http://h/v1");
+        for (kind, api, base_url, expected) in [
+            (Anthropic, Api::Auto, None, Some(50_000)),
+            (Anthropic, Api::Auto, elsewhere, Some(50_000)),
+            (OpenAi, Api::Auto, None, Some(1_000)),
+            (
+                OpenAi,
+                Api::Auto,
+                Some("https://api.openai.com/v1"),
+                Some(1_000),
+            ),
+            (OpenAi, Api::Auto, elsewhere, None),
+            (OpenAi, Api::ChatCompletions, None, None),
+            (OpenAiCompatible, Api::Responses, elsewhere, Some(1_000)),
+            (OpenAiCompatible, Api::Auto, elsewhere, None),
+            (Gemini, Api::Auto, None, None),
+            (Scripted, Api::Auto, None, None),
+        ] {
+            let least = least_threshold(kind, api, base_url);
+            assert_eq!(least, expected, "{kind:?} {api} {base_url:?}");
+        }
     }
 }

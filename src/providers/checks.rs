@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::domain::Code;
-use crate::llm::compaction::least_threshold;
-use crate::llm::{Api, CompactedBy, CompactionSetting, ProviderKind, UnknownApi, Windows};
+use crate::llm::{
+    Api, CompactedBy, CompactionSetting, ProviderKind, UnknownApi, Windows, least_threshold,
+};
 use crate::session::Refusal;
 
 /// Models that one provider may offer.
@@ -14,6 +15,21 @@ const MOST_MODELS: usize = 500;
 const WINDOWS: RangeInclusive<u64> = 1_024..=u32::MAX as u64;
 /// Tokens that an answer may have.
 const MAX_OUTPUTS: RangeInclusive<u64> = 1..=u32::MAX as u64;
+
+/// Refuses what is no name of a provider.
+pub(crate) fn check_name(id: &str) -> Result<(), Refusal> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let fits = id.len() <= 64
+        && id.bytes().next().is_some_and(is_plain)
+        && id
+            .bytes()
+            .all(|byte| is_plain(byte) || matches!(byte, b'-' | b'_'));
+    if fits {
+        return Ok(());
+    }
+    let text = "a provider's id has 1 to 64 lower-case letters, digits, `-` or `_`";
+    Err(Refusal::of_field(Code::InvalidArguments, "id", text))
+}
 
 pub(crate) fn checked_models(models: &[String]) -> Result<Vec<String>, Refusal> {
     let mut checked: Vec<String> = Vec::new();

@@ -8,8 +8,8 @@ use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::checks::{
-    ThresholdChange, checked_api, checked_compaction, checked_max_outputs, checked_models,
-    checked_windows, named,
+    ThresholdChange, check_name, checked_api, checked_compaction, checked_max_outputs,
+    checked_models, checked_windows, named,
 };
 use super::further::{
     Kept, checked_fallback, checked_key, checked_keys, context, kept_key, kept_more_keys, kept_of,
@@ -391,18 +391,4 @@ pub(crate) fn read_only(id: &str) -> Refusal {
     let text =
         format!("provider `{id}` comes from the settings: change it there, or use another id");
     Refusal::new(Code::ReadOnly, text)
-}
-
-fn check_name(id: &str) -> Result<(), Refusal> {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let fits = id.len() <= 64
-        && id.bytes().next().is_some_and(is_plain)
-        && id
-            .bytes()
-            .all(|byte| is_plain(byte) || matches!(byte, b'-' | b'_'));
-    if fits {
-        return Ok(());
-    }
-    let text = "a provider's id has 1 to 64 lower-case letters, digits, `-` or `_`";
-    Err(Refusal::of_field(Code::InvalidArguments, "id", text))
 }

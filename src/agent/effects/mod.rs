@@ -6,7 +6,6 @@ pub(super) mod session_agent;
 mod title;
 pub(super) mod tool_call;
 pub(super) mod trace;
-mod vendor_limits;
 mod watch;
 mod workspace;
 
@@ -23,13 +22,13 @@ use self::model_request::compacting::ByVendor;
 use self::model_request::meter::Meter;
 use self::session_agent::SessionAgent;
 use self::title::TitleRequest;
-use self::vendor_limits::lowered;
 use self::workspace::WorkspaceCopying;
 use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::mailbox::Message;
 use crate::context::Arranged;
 use crate::domain::{CallId, Iteration, ModelRequestId, SessionKey, Weighed};
+use crate::history::Limits;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, effects};
 
 /// Attempts that are kept for one gateway at one request.
@@ -235,7 +234,7 @@ impl Running {
             compaction: wanted.control.compaction.clone(),
             limits: wanted.agent.turn_limits(wanted.control),
             by_vendor: ByVendor {
-                lowered: lowered(wanted.control),
+                lowered: Limits::default().lowered(wanted.control),
                 ..ByVendor::default()
             },
             has_short_results: wanted.control.has_short_results,

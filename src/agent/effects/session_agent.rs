@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::context_sources::ContextSources;
 use super::tool_call::SessionTools;
-use super::vendor_limits::lowered;
 use crate::agent::attachments::{Attachments, Reader, Sight};
 use crate::agent::budget::Budgets;
 use crate::context::{Arranged, Assembler, PromptWeights, SystemText};
@@ -17,7 +16,7 @@ use crate::history::{self, Due, PromptError};
 use crate::llm::catalogue::{Ability, Model};
 use crate::llm::tokens::Counter;
 use crate::llm::tool_search::{Deferral, ToolSearch};
-use crate::llm::{Catalogue, Overrides, ProviderKind, RetryConfig, Vendor};
+use crate::llm::{Catalogue, Compactor, Overrides, ProviderKind, RetryConfig, Vendor};
 use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
@@ -267,9 +266,13 @@ impl SessionAgent {
 
     /// The same for the next request, which may read less since one was too long for its provider.
     pub(in crate::agent) fn turn_limits(&self, control: &Control) -> history::Limits {
-        let limits = self.limits(control);
-        let told = lowered(control).max_tokens;
-        told.map_or(limits, |most| limits.at_most(most))
+        self.limits(control).lowered(control)
+    }
+
+    /// How a model's vendor compacts what it is sent; none = Sepal does.
+    pub(in crate::agent) fn compactor(&self, choice: &ModelChoice) -> Option<Compactor> {
+        let offer = self.providers.find(&self.tenant, &choice.provider);
+        offer?.provider.compactor(&choice.model)
     }
 
     /// What makes room where earlier turns do not fit.

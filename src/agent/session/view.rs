@@ -59,7 +59,7 @@ impl Replica {
 
     /// About how many tokens a request to that model takes now, and what for.
     fn request_tokens(&self, choice: &ModelChoice) -> (u64, RequestParts) {
-        let own = self.agent.limits_of(&self.state.control, choice);
+        let own = self.limits_of(choice);
         let entries = self.state.entries.iter().map(|entry| &**entry);
         let counter = self.agent.counter(choice).at_hand(entries);
         let arranged = self.arranged();
@@ -71,6 +71,16 @@ impl Replica {
         let of_what = (shown.read(), self.state.control.question);
         let parts = self.agent.parts(&base, of_what, counter);
         (base.tokens + shown.tokens, parts)
+    }
+
+    /// How much of the past a request to that model may read: where its vendor compacts, as much as its window
+    /// holds.
+    fn limits_of(&self, choice: &ModelChoice) -> history::Limits {
+        let control = &self.state.control;
+        match self.agent.compactor(choice) {
+            Some(_) => history::Limits::default().lowered(control),
+            None => self.agent.turn_limits(control),
+        }
     }
 
     /// What the providers give for the next request, as far as it is known.
@@ -117,7 +127,7 @@ impl Replica {
     /// What the next request would leave out, and about how many tokens it takes; none = nobody can
     /// tell.
     fn next_request(&self) -> (LeftOut, Option<u64>) {
-        let own = self.agent.limits_of(&self.state.control, self.choice());
+        let own = self.limits_of(self.choice());
         let counter = self.counter();
         let arranged = self.arranged();
         let reads = self.reads(&arranged, own);

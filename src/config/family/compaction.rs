@@ -2,11 +2,13 @@
 
 use url::Url;
 
-use super::providers::{COMPACTION, COMPACTION_THRESHOLD};
 use super::{Fields, Members, path};
 use crate::config::Problem;
 use crate::config::table::PROVIDERS;
 
+/// The settings of the default provider.
+pub(super) const BY: &str = "agent.llm.compaction";
+pub(super) const THRESHOLD: &str = "agent.llm.compaction_threshold";
 /// The host of OpenAI, whose own interface is Responses.
 const OPENAI_HOST: &str = "api.openai.com";
 /// The least tokens of input at which Anthropic compacts.
@@ -25,7 +27,7 @@ pub(super) fn check(entries: &Members, default: Option<&str>, problems: &mut Vec
             && !can_compact(kind, fields)
         {
             problems.push(Problem {
-                path: at(COMPACTION, "compaction"),
+                path: at(BY, "compaction"),
                 source: Some(given.source.clone()),
                 what: format!("`{name}` cannot compact by itself as it is spoken to"),
                 accepted:
@@ -39,7 +41,7 @@ pub(super) fn check(entries: &Members, default: Option<&str>, problems: &mut Vec
             && given.value.as_u64().is_some_and(|it| it < ANTHROPIC_LEAST)
         {
             problems.push(Problem {
-                path: at(COMPACTION_THRESHOLD, "compaction_threshold"),
+                path: at(THRESHOLD, "compaction_threshold"),
                 source: Some(given.source.clone()),
                 what: format!("{} tokens are below what Anthropic takes", given.value),
                 accepted: format!("{ANTHROPIC_LEAST} tokens or more"),

@@ -19,8 +19,6 @@ const API_KEY: &str = "agent.llm.api_key";
 const BASE_URL: &str = "agent.llm.base_url";
 const API: &str = "agent.llm.api";
 const CACHE_TTL: &str = "agent.llm.cache_ttl";
-pub(super) const COMPACTION: &str = "agent.llm.compaction";
-pub(super) const COMPACTION_THRESHOLD: &str = "agent.llm.compaction_threshold";
 const MODEL: &str = "agent.llm.model";
 const FALLBACK: &str = "agent.llm.fallback";
 const CONTEXT_WINDOW: &str = "agent.llm.context_window";
@@ -33,8 +31,8 @@ const OF_DEFAULT: &[(&str, &str)] = &[
     (BASE_URL, "base_url"),
     (API, "api"),
     (CACHE_TTL, "cache_ttl"),
-    (COMPACTION, "compaction"),
-    (COMPACTION_THRESHOLD, "compaction_threshold"),
+    (compaction::BY, "compaction"),
+    (compaction::THRESHOLD, "compaction_threshold"),
     (CONTEXT_WINDOW, "context_window"),
 ];
 /// The vendors in the order in which a key makes one the default.

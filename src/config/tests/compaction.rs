@@ -26,7 +26,8 @@ fn who_compacts_is_said_where_the_vendor_can_and_refused_anywhere_else() {
         );
     }
     let entry = |fields: &str| {
-        let file = format!("agent: {{llm: {{provider: scripted, providers: {{other: {{{fields}}}}}}}}}");
+        let file =
+            format!("agent: {{llm: {{provider: scripted, providers: {{other: {{{fields}}}}}}}}}");
         yaml(&file)
     };
     for fields in [

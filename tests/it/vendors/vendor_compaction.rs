@@ -54,7 +54,7 @@ async fn compacted(app: &TestApp, ana: &mut TestSocket) -> (Value, Value) {
     (told, usage)
 }
 
-/// The first request asks for it; the one after goes on from the block, which is what it was, and
+/// Asserts S0.11: the first request asks for it; the one after goes on from the block, which is what it was, and
 /// everything before is left out; Sepal itself counts from the journal again.
 #[tokio::test]
 async fn a_vendor_compacts_by_setting_and_sepal_counts_again_without_it() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::meter::Subject;
 use super::paying::{self, NoAnswer, unanswered};
 use super::summarising::{NoSummary, Summariser};
-use super::{Asked, ModelRequest, counting, cut};
+use super::{Asked, ModelRequest, compacting, counting, cut};
 use crate::agent::budget::{Gate, Paced, Warn};
 use crate::agent::effects::watch::{Thinking, Watch};
 use crate::agent::feed::{Notice, What};
@@ -92,7 +92,8 @@ impl ModelRequest {
                 Err(NoAnswer::Failed(failed)) => failed,
             };
             self.meter.fail(&failed.so_far, &self.agent);
-            if self.forgets_block(&asked, &failed.error) {
+            if self.by_vendor.forgets_block(&asked, &failed.error) {
+                self.feed.announce(compacting::refused(request.turn));
                 candidates.push_front(candidate.clone());
                 continue;
             }
@@ -133,7 +134,7 @@ impl ModelRequest {
         gate: Option<&Arc<Gate>>,
         is_first: bool,
     ) -> Result<Option<(Asked, Counter)>, Failure> {
-        self.compact_as(candidate);
+        self.by_vendor.ask(candidate, self.arranged.is_whole());
         let counter = self.read_as(candidate).await;
         let mut asked = match self.with_summary(&candidate.choice, counter, gate).await {
             Ok(asked) => asked,
@@ -245,7 +246,9 @@ impl ModelRequest {
         body: &Assembled,
     ) -> Result<llm::Contents, Refusal> {
         let agent = &self.agent;
-        let sight = agent.reader(&candidate.choice, self.own_limits()).sight();
+        let sight = agent
+            .reader(&candidate.choice, self.by_vendor.limits(self.limits))
+            .sight();
         let attached = &agent.attachments;
         attached.contents(&agent.key(), &body.entries, sight).await
     }

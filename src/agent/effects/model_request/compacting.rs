@@ -1,10 +1,10 @@
 //! Compaction that the vendor of a model makes itself: when it is asked for it, what it makes of the
 //! limits, and what is told of it.
 
-use super::{Asked, ModelRequest};
+use super::Asked;
 use crate::agent::effects::session_agent::RequestBase;
 use crate::agent::feed::{Notice, What};
-use crate::domain::{MicroUsd, TokenUsage};
+use crate::domain::{MicroUsd, TokenUsage, TurnId};
 use crate::history::{Limits, Window};
 use crate::llm::catalogue::Model;
 use crate::llm::{self, CompactedInput, Compacting, Compactor};
@@ -25,39 +25,40 @@ pub(in crate::agent) struct ByVendor {
     pub(in crate::agent) is_block_refused: bool,
 }
 
-impl ModelRequest {
+impl ByVendor {
     /// From here on that model is asked, whose vendor may compact. What the session's providers chose of
-    /// the history has other places than what was compacted.
-    pub(super) fn compact_as(&mut self, candidate: &Candidate) {
+    /// the history, where it is not whole, has other places than what was compacted.
+    pub(super) fn ask(&mut self, candidate: &Candidate, is_whole: bool) {
         let compactor = candidate.provider.compactor(&candidate.choice.model);
-        self.by_vendor.compactor = compactor.filter(|_| self.arranged.is_whole());
+        self.compactor = compactor.filter(|_| is_whole);
     }
 
     /// Whose blocks stand for what was said before them.
     pub(super) fn resumable(&self) -> Option<&str> {
-        let compactor = self
-            .by_vendor
-            .compactor
-            .as_ref()
-            .filter(|_| !self.by_vendor.is_block_refused);
+        let compactor = self.compactor.as_ref().filter(|_| !self.is_block_refused);
         compactor.map(|it| it.family.as_str())
     }
 
-    /// How much of the past the model may read: where its vendor compacts, as much as its window holds.
-    pub(super) fn own_limits(&self) -> Limits {
-        match self.by_vendor.compactor {
-            Some(_) => self.by_vendor.lowered,
-            None => self.limits,
+    /// How much of the past the model may read: where its vendor compacts, as much as its window holds,
+    /// else what the session lets it read.
+    pub(super) fn limits(&self, own: Limits) -> Limits {
+        match self.compactor {
+            Some(_) => self.lowered,
+            None => own,
         }
     }
 
     /// What a request lets its vendor do.
-    pub(super) fn compacting(&self, base: &RequestBase, shown: &Window) -> Option<Compacting> {
-        let compactor = self.by_vendor.compactor.as_ref()?;
+    pub(super) fn compacting(
+        &self,
+        own: Limits,
+        (base, shown): (&RequestBase, &Window),
+    ) -> Option<Compacting> {
+        let compactor = self.compactor.as_ref()?;
         let with_rest = |history: u64| history.saturating_add(base.tokens);
         let room = base.limits.max_tokens.map_or(u64::MAX, with_rest);
         Some(Compacting {
-            threshold: compactor.threshold(room, self.limits.max_tokens.map(with_rest)),
+            threshold: compactor.threshold(room, own.max_tokens.map(with_rest)),
             resumes: shown.resumed.is_some(),
         })
     }
@@ -68,49 +69,52 @@ impl ModelRequest {
         let is_refused = asked.shown.resumed.is_some() && error.is_refused_request();
         if is_refused {
             tracing::warn!(?error, "A vendor refuses what it has compacted");
-            self.by_vendor.is_block_refused = true;
-            self.feed.announce(What::Notice(Notice {
-                text:
-                    "The provider does not take back what it compacted: the conversation is sent \
-                       again, as far as it fits"
-                        .to_owned(),
-                code: "compaction_refused".into(),
-                turn: self.request.turn,
-                retry: None,
-            }));
+            self.is_block_refused = true;
         }
         is_refused
     }
+}
 
-    /// What people are told of what a vendor compacted.
-    pub(super) fn compacted_by_vendor(
-        &self,
-        compacted: &CompactedInput,
-        choice: &ModelChoice,
-    ) -> CompactedByVendor {
-        let CompactedInput {
-            summary,
-            before,
-            after,
-            usage,
-        } = compacted;
-        tracing::info!(
-            llm.provider = %choice.provider,
-            llm.model = %choice.model,
-            before.tokens = before,
-            after.tokens = after,
-            "The vendor compacted the context"
-        );
-        let model = self.agent.describe(choice);
-        CompactedByVendor {
-            provider: choice.provider.clone(),
-            model: choice.model.clone(),
-            summary: summary.clone(),
-            before: *before,
-            after: *after,
-            usage: *usage,
-            cost: usage.and_then(|usage| model.price(&usage)),
-        }
+/// What people are told where a vendor refuses its own block.
+pub(super) fn refused(turn: TurnId) -> What {
+    What::Notice(Notice {
+        text:
+            "The provider does not take back what it compacted: the conversation is sent again, as \
+               far as it fits"
+                .to_owned(),
+        code: "compaction_refused".into(),
+        turn,
+        retry: None,
+    })
+}
+
+/// What people are told of what a vendor compacted.
+pub(super) fn told(
+    compacted: &CompactedInput,
+    choice: &ModelChoice,
+    model: &Model,
+) -> CompactedByVendor {
+    let CompactedInput {
+        summary,
+        before,
+        after,
+        usage,
+    } = compacted;
+    tracing::info!(
+        llm.provider = %choice.provider,
+        llm.model = %choice.model,
+        before.tokens = before,
+        after.tokens = after,
+        "The vendor compacted the context"
+    );
+    CompactedByVendor {
+        provider: choice.provider.clone(),
+        model: choice.model.clone(),
+        summary: summary.clone(),
+        before: *before,
+        after: *after,
+        usage: *usage,
+        cost: usage.and_then(|usage| model.price(&usage)),
     }
 }
 

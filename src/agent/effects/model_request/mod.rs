@@ -114,7 +114,7 @@ impl ModelRequest {
             question: self.question,
             gap: self.gap,
             compaction: self.compaction.as_ref(),
-            compactor: self.resumable(),
+            compactor: self.by_vendor.resumable(),
         }
     }
 
@@ -132,7 +132,7 @@ impl ModelRequest {
     /// session's strategies leave, once in a turn, else with nothing but the newest turn; none = that is
     /// all there was (S2.26, D2).
     pub(super) fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
-        let half = self.own_limits().at_most(shown.tokens / 2);
+        let half = self.by_vendor.limits(self.limits).at_most(shown.tokens / 2);
         let past = self.past();
         let turn = past.newest_turn();
         let mut again = self.window(past, half, counter);
@@ -170,7 +170,7 @@ impl ModelRequest {
         let mut reads = Reads {
             input: history::last_input(&self.entries),
             arranged: &self.arranged,
-            limits: self.own_limits(),
+            limits: self.by_vendor.limits(self.limits),
             has_short_results: self.has_short_results,
         };
         loop {
@@ -195,7 +195,7 @@ impl ModelRequest {
         let (base, shown) =
             prepared.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
         let of_what = (shown.read(), self.question);
-        let compacting = self.compacting(&base, &shown);
+        let compacting = self.by_vendor.compacting(self.limits, (&base, &shown));
         let parts = self.agent.parts(&base, of_what, counter);
         let RequestBase {
             system,
@@ -326,8 +326,9 @@ impl ModelRequest {
             )
         });
         let calls = self.propose(&answer).await;
+        let model = self.agent.describe(choice);
         let by_vendor = answer.compacted.as_ref();
-        let by_vendor = by_vendor.map(|it| Box::new(self.compacted_by_vendor(it, choice)));
+        let by_vendor = by_vendor.map(|it| Box::new(compacting::told(it, choice, &model)));
         Answer {
             calls,
             dropped_calls: answer.dropped_calls as u64,
@@ -345,7 +346,7 @@ impl ModelRequest {
             reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
             native: answer.native,
             usage,
-            cost: compacting::price(&self.agent.describe(choice), usage, by_vendor.as_deref()),
+            cost: compacting::price(&model, usage, by_vendor.as_deref()),
             compacted_by_vendor: by_vendor,
             request: None,
             first_token_ms: None,

@@ -43,7 +43,9 @@ impl ModelRequest {
 
     /// Makes the entries what that model reads; what counts their tokens.
     pub(super) async fn read_as(&mut self, candidate: &Candidate) -> Counter {
-        let reader = self.agent.reader(&candidate.choice, self.own_limits());
+        let reader = self
+            .agent
+            .reader(&candidate.choice, self.by_vendor.limits(self.limits));
         let missing = reader.missing(&self.said, &self.placed);
         if !missing.is_empty() {
             let tools = Arc::clone(&self.agent.tools);

@@ -22,8 +22,7 @@ use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
 use crate::gateway::word_list;
-use crate::llm::compaction::least_threshold;
-use crate::llm::{ProviderKind, Windows};
+use crate::llm::{ProviderKind, Windows, least_threshold};
 use crate::providers::{Draft, KeyChange, Offer, Source, ThresholdChange};
 
 /// The providers that I may use.
