@@ -1855,6 +1855,13 @@ export interface components {
              *     chosen.
              */
             cacheTtl?: string | null;
+            /** @description Who makes room in the context of its models, `sepal` or `vendor`; absent where the vendor cannot. */
+            compaction?: string | null;
+            /**
+             * Format: int64
+             * @description Tokens of input from which on the vendor compacts; absent = what Sepal's own limits say.
+             */
+            compactionThreshold?: number | null;
             /** @description Where it is kept; `settings` are read-only. */
             source: components["schemas"]["ProviderSource"];
             /** @description Whether it answers in new sessions. */
@@ -1963,6 +1970,17 @@ export interface components {
              *     costs more. Absent or `null` keeps what is stored.
              */
             cacheTtl?: string | null;
+            /**
+             * @description Who makes room in the context of its models: `sepal`, or `vendor` at Anthropic and in OpenAI's
+             *     Responses. Absent or `null` keeps what is stored.
+             */
+            compaction?: string | null;
+            /**
+             * Format: int64
+             * @description Tokens of input from which on the vendor compacts, at Anthropic 50,000 or more; `null` = what
+             *     Sepal's own limits say, absent keeps what is stored.
+             */
+            compactionThreshold?: number | null;
             /** @description `tenant`, or `installation` for everybody; absent = where it is, else the tenant. */
             scope?: string | null;
             /** @description For a trial: the model to ask. */
