@@ -2,7 +2,7 @@
 import { ref } from 'vue'
 import type { EditDraft } from '@/approval/arguments/draft'
 
-export type CardMode = 'look' | 'reason' | 'edit'
+export type CardMode = 'look' | 'reason' | 'edit' | 'rule'
 
 export interface CardState {
   mode: CardMode

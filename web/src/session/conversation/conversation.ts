@@ -89,6 +89,9 @@ export type Note =
   | { what: 'window'; whole: boolean }
   | { what: 'forked'; sessionId: string; fromSeq: Seq; workspace: ForkedWorkspace }
   | { what: 'placed'; name: string; path: string }
+  /** For this session, by somebody. */
+  | { what: 'ruleGiven'; id: string; sentence: string; by: string }
+  | { what: 'ruleTakenBack'; id: string; by: string }
 
 export interface NoteEntry extends Placed {
   kind: 'note'
@@ -145,5 +148,5 @@ export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting
 
 /** A note about what holds from the next request on, or of a message; it belongs to no answer. */
 export function isSetting(note: Note): boolean {
-  return note.what === 'model' || note.what === 'window' || note.what === 'placed'
+  return ['model', 'window', 'placed', 'ruleGiven', 'ruleTakenBack'].includes(note.what)
 }

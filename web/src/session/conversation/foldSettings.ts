@@ -1,5 +1,6 @@
 /** What events say of the session itself: its title, its model, and how much of the past the model reads. */
 import { isObject, numberOf, stringOf } from '@/wire/json'
+import type { JsonObject } from '@/wire/types'
 import type { Left } from './conversation'
 import type { Draft, Told } from './draft'
 import { settled } from './foldCalls'
@@ -14,6 +15,8 @@ export function changed(draft: Draft, { place, data }: Told): void {
   }
   if (typeof data.wholeWindow === 'boolean') draft.note(place, { what: 'window', whole: data.wholeWindow })
   if (isObject(data.placed)) draft.note(place, { what: 'placed', name: stringOf(data.placed.name) ?? '', path: stringOf(data.placed.path) ?? '' })
+  if (isObject(data.ruleGiven)) draft.note(place, { what: 'ruleGiven', sentence: stringOf(data.ruleGiven.sentence) ?? '', ...ruleOf(data.ruleGiven) })
+  if (isObject(data.ruleTakenBack)) draft.note(place, { what: 'ruleTakenBack', ...ruleOf(data.ruleTakenBack) })
   if (Array.isArray(data.compaction)) {
     draft.state.compaction = data.compaction.filter((strategy) => typeof strategy === 'string')
     draft.note(place, { what: 'compaction', strategies: draft.state.compaction })
@@ -44,6 +47,10 @@ export function workspaceCopied(draft: Draft, { place, data }: Told): void {
   const why = stringOf(data.empty)
   const bytes = typeof data.copiedBytes === 'number' ? data.copiedBytes : null
   draft.settleFork(why ? { is: 'empty', why } : { is: 'copied', bytes, at: place.at })
+}
+
+function ruleOf({ id, by }: JsonObject): { id: string; by: string } {
+  return { id: stringOf(id) ?? '', by: isObject(by) ? (stringOf(by.name) ?? '') : '' }
 }
 
 function leftOf(value: unknown): Left | null {

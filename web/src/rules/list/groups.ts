@@ -1,0 +1,24 @@
+/** Rules as a list shows them; pure. */
+import type { RuleEffect, RuleItem } from '@/rules/types'
+
+export interface RuleGroup {
+  effect: RuleEffect
+  rules: RuleItem[]
+}
+
+/** What counts first stands first. */
+const EFFECTS = ['deny', 'ask', 'allow'] as const
+
+/** Without groups that have no rule; within each the order of the server, which is that in which they count. */
+export function groupsOf(rules: readonly RuleItem[]): RuleGroup[] {
+  const groups = EFFECTS.map((effect) => ({ effect, rules: rules.filter((rule) => rule.effect === effect) }))
+  return groups.filter((group) => group.rules.length > 0)
+}
+
+/**
+ * Rules that can go together without a look at each: without them no more runs than before. What refuses or asks stays,
+ * however long it had nothing to do.
+ */
+export function leftoversOf(rules: readonly RuleItem[]): RuleItem[] {
+  return rules.filter(({ mayRemove, state, isUnused, effect }) => mayRemove && effect === 'allow' && (state === 'expired' || isUnused))
+}

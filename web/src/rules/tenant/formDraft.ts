@@ -1,0 +1,131 @@
+/** A rule as its form holds it, and as it is sent; pure. */
+import { hasUnsafeInteger } from '@/approval/call/unsafeIntegers'
+import type { NewRule, RuleConditions, RuleEffect } from '@/rules/types'
+import { asObject } from '@/wire/json'
+import type { JsonObject } from '@/wire/types'
+import { commandWords } from './commandWords'
+
+/** What arguments are held against: nothing, exactly these, or a JSON Schema. */
+export type Fits = 'any' | 'exactly' | 'schema'
+
+export interface ConditionDraft {
+  commands: { text: string; more: boolean }[]
+  paths: { argument: string; below: string }[]
+  hosts: { argument: string; host: string }[]
+  fits: Fits
+  json: string
+}
+
+export interface RuleDraft {
+  effect: RuleEffect
+  server: string
+  tool: string
+  when: ConditionDraft
+  except: ConditionDraft[]
+  isBinding: boolean
+  hours: number | null
+  name: string
+  /** Arguments of calls that show what it is about and what not, as JSON; empty = the server finds some. */
+  matching: string
+  other: string
+}
+
+/** `where`: the field, as `when.json`, `except.0.commands.1`, `matching`. */
+export interface DraftProblem {
+  where: string
+  code: 'json' | 'object' | 'inexact' | 'quote' | 'argument' | 'host' | 'empty' | 'examples'
+}
+
+export function emptyConditions(): ConditionDraft {
+  return { commands: [], paths: [], hosts: [], fits: 'any', json: '' }
+}
+
+export function emptyDraft(): RuleDraft {
+  return { effect: 'ask', server: '', tool: '', when: emptyConditions(), except: [], isBinding: false, hours: null, name: '', matching: '', other: '' }
+}
+
+export interface ReadDraft {
+  /** Null while there are problems. */
+  rule: NewRule | null
+  problems: DraftProblem[]
+}
+
+/** Only what the effect has is sent: exceptions of what refuses or asks, and a binding question. */
+export function readDraft(draft: RuleDraft): ReadDraft {
+  const problems: DraftProblem[] = []
+  const report = (where: string, code: DraftProblem['code']) => void problems.push({ where, code })
+  const when = readConditions(draft.when, (where, code) => report(`when.${where}`, code))
+  const except = (draft.effect === 'allow' ? [] : draft.except).map((one, at) => {
+    const conditions = readConditions(one, (where, code) => report(`except.${at}.${where}`, code))
+    if (Object.keys(conditions).length === 0 && !problems.some(({ where }) => where.startsWith(`except.${at}.`))) report(`except.${at}`, 'empty')
+    return conditions
+  })
+  const [server, tool, name] = [draft.server.trim() || '*', draft.tool.trim() || '*', draft.name.trim()]
+  const examples = readExamples(draft, report)
+  const rule: NewRule = {
+    effect: draft.effect,
+    scope: 'tenant',
+    server,
+    tool,
+    when,
+    ...(except.length > 0 && { except }),
+    ...(draft.effect === 'ask' && draft.isBinding && { binding: true }),
+    ...(draft.hours !== null && { expiresInHours: draft.hours }),
+    ...(name !== '' && { name }),
+    ...(examples !== null && {
+      examples: { matching: { server, tool, arguments: examples.matching }, other: { server, tool, arguments: examples.other } },
+    }),
+  }
+  return { rule: problems.length === 0 ? rule : null, problems }
+}
+
+type Report = (where: string, code: DraftProblem['code']) => void
+
+/** Lines that hold nothing are not there. */
+export function readConditions(draft: ConditionDraft, report: Report): RuleConditions {
+  const commands = draft.commands.flatMap(({ text, more }, at) => {
+    const words = commandWords(text)
+    if (words === null) report(`commands.${at}`, 'quote')
+    return words === null || words.length === 0 ? [] : [{ words, more }]
+  })
+  const paths = draft.paths.flatMap(({ argument, below }, at) => {
+    if (argument.trim() === '' && below.trim() !== '') report(`paths.${at}`, 'argument')
+    return argument.trim() === '' ? [] : [{ argument: argument.trim(), below: below.trim() }]
+  })
+  const hosts = draft.hosts.flatMap(({ argument, host }, at) => {
+    if ((argument.trim() === '') !== (host.trim() === '')) report(`hosts.${at}`, argument.trim() === '' ? 'argument' : 'host')
+    return argument.trim() === '' || host.trim() === '' ? [] : [{ argument: argument.trim(), host: host.trim() }]
+  })
+  const json = draft.fits === 'any' ? null : readObject(draft.json, 'json', report)
+  return {
+    ...(commands.length > 0 && { command: commands }),
+    ...(paths.length > 0 && { paths }),
+    ...(hosts.length > 0 && { hosts }),
+    ...(json !== null && (draft.fits === 'exactly' ? { exactly: json } : { schema: json })),
+  }
+}
+
+/** Both or none. */
+function readExamples({ matching, other }: RuleDraft, report: Report): { matching: JsonObject; other: JsonObject } | null {
+  if (matching.trim() === '' && other.trim() === '') return null
+  if (matching.trim() === '' || other.trim() === '') {
+    report(matching.trim() === '' ? 'matching' : 'other', 'examples')
+    return null
+  }
+  const [one, another] = [readObject(matching, 'matching', report), readObject(other, 'other', report)]
+  return one !== null && another !== null ? { matching: one, other: another } : null
+}
+
+function readObject(text: string, where: string, report: Report): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    const object = asObject(value)
+    if (object === null) report(where, 'object')
+    // What would be sent is another number than what was typed.
+    else if (hasUnsafeInteger(object)) report(where, 'inexact')
+    return object
+  } catch {
+    report(where, 'json')
+    return null
+  }
+}
