@@ -1,5 +1,5 @@
 import { mount } from '@vue/test-utils'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { callView } from '@/approval/testing'
 import type { CallView } from '@/wire/types'
 import CallRow from './CallRow.vue'
@@ -75,6 +75,20 @@ describe('CallRow', () => {
     expect(wrapper.text()).toContain('abc123')
     expect(wrapper.text()).toContain('12,345 bytes of it were left out in the middle and are not kept.')
     expect(wrapper.find('a').exists()).toBe(false)
+  })
+
+  it('says which rule decided, again and again, and takes back one that somebody gave', async () => {
+    await import('@/rules/RuleTakeBack.vue')
+    const byRule = (id: string) => row({ decidedBy: { id, name: 'rule notes/' } })
+    const given = byRule('rul_1')
+    await vi.dynamicImportSettled()
+    expect(given.text()).toContain('rule notes/')
+    expect(given.text()).not.toContain('once')
+    expect(given.get('.take-back button').attributes('aria-label')).toBe('Take the rule back: Run a command')
+    const ofTool = byRule('tool:files/write_file')
+    await vi.dynamicImportSettled()
+    expect(ofTool.text()).toContain('rule notes/')
+    expect(ofTool.find('.take-back').exists()).toBe(false)
   })
 
   it('keeps the focus when it is settled', async () => {

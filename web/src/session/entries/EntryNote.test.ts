@@ -228,3 +228,23 @@ it('is said aloud when it happens, and not when an old session is opened', async
   await nextTick()
   expect(assertiveText.value).toBe('The agent asked the model as often as one turn allows.')
 })
+
+it('says who gave a rule and who took it back, and takes back what is in force', async () => {
+  const by = { id: 'ana', name: 'Ana' }
+  add('session:changed', { ruleGiven: { id: 'rul_1', sentence: 'For the rest of this session, run `a\u202E` of `files` without asking.', by } })
+  const entries = () => useSession().conversation.entries as NoteEntry[]
+  const open = async (entry: NoteEntry | undefined) => {
+    page = mount(EntryNote, { props: { entry: entry as NoteEntry }, attachTo: document.body, global: { plugins: [i18n, router] } })
+    await vi.dynamicImportSettled()
+    await flushPromises()
+  }
+  await open(entries()[0])
+  expect(page.text()).toContain('Ana: For the rest of this session, run `a⟦U+202E⟧` of `files` without asking.')
+  expect(page.get('.take-back button').text()).toBe('Take back')
+  add('session:changed', { ruleTakenBack: { id: 'rul_1', by } })
+  await nextTick()
+  expect(page.find('.take-back').exists()).toBe(false)
+  page.unmount()
+  await open(entries()[1])
+  expect(page.text()).toContain('Ana took a rule back.')
+})

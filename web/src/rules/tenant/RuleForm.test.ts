@@ -1,0 +1,141 @@
+import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { refused, spyOnDoor } from '@/rules/testing'
+import { TYPING_MS } from '@/rules/usePreview'
+import { rest } from '@/wire/rest'
+import type { ServerItem, ServerTool } from '@/wire/restTypes'
+import { commandWords } from './commandWords'
+import { emptyConditions, emptyDraft, readDraft } from './formDraft'
+import RuleForm from './RuleForm.vue'
+
+it.each([
+  ['git push', ['git', 'push']],
+  ["  git  commit -m 'a b' ", ['git', 'commit', '-m', 'a b']],
+  ['say "it\'s" \'\'', ['say', "it's", '']],
+  ['$HOME', ['$HOME']],
+  ['', []],
+  ["git 'push", null],
+])('reads the words of a command: %s', (text, words) => {
+  expect(commandWords(text)).toEqual(words)
+})
+
+describe('readDraft', () => {
+  it('sends only what the effect has', () => {
+    const draft = { ...emptyDraft(), isBinding: true, hours: 8, name: ' Pushes ', except: [{ ...emptyConditions(), commands: [{ text: 'git push', more: false }] }] }
+    const common = { scope: 'tenant', server: '*', tool: '*', when: {}, expiresInHours: 8, name: 'Pushes' }
+    const except = [{ command: [{ words: ['git', 'push'], more: false }] }]
+    expect(readDraft({ ...draft, effect: 'ask' }).rule).toEqual({ ...common, effect: 'ask', binding: true, except })
+    expect(readDraft({ ...draft, effect: 'deny' }).rule).toEqual({ ...common, effect: 'deny', except })
+    expect(readDraft({ ...draft, effect: 'allow' }).rule).toEqual({ ...common, effect: 'allow' })
+  })
+
+  it('says of each field what is not finished', () => {
+    const when = { ...emptyConditions(), commands: [{ text: "git 'push", more: true }], paths: [{ argument: '', below: 'a' }], hosts: [{ argument: 'url', host: '' }], fits: 'schema' as const, json: '{' }
+    const read = readDraft({ ...emptyDraft(), when, except: [emptyConditions()], matching: '[1]', other: '{"id":9007199254740993}' })
+    expect(read.rule).toBe(null)
+    expect(read.problems.map(({ where, code }) => `${where} ${code}`)).toEqual([
+      'when.commands.0 quote', 'when.paths.0 argument', 'when.hosts.0 host', 'when.json json', 'except.0 empty', 'matching object', 'other inexact',
+    ])
+  })
+
+  it('holds arguments against exactly these, or a schema', () => {
+    const of = (fits: 'exactly' | 'schema') => readDraft({ ...emptyDraft(), when: { ...emptyConditions(), fits, json: '{"a":1}' } }).rule?.when
+    expect(of('exactly')).toEqual({ exactly: { a: 1 } })
+    expect(of('schema')).toEqual({ schema: { a: 1 } })
+  })
+})
+
+describe('RuleForm', () => {
+  let form: VueWrapper
+  let doors: ReturnType<typeof spyOnDoor>
+
+  beforeEach(() => {
+    vi.useFakeTimers()
+    doors = spyOnDoor()
+    vi.spyOn(rest, 'servers').mockResolvedValue({ items: [{ name: 'files' } as ServerItem] })
+    vi.spyOn(rest, 'serverTools').mockResolvedValue({ items: [{ name: 'write_file' } as ServerTool] })
+    form = mount(RuleForm, { attachTo: document.body, global: { stubs: { RouterLink: { props: ['to'], template: '<a :href="to"><slot /></a>' } } } })
+  })
+  afterEach(() => {
+    form.unmount()
+    vi.restoreAllMocks()
+    vi.useRealTimers()
+  })
+
+  const field = (label: string) => {
+    const found = form.findAll('label').find((one) => one.text() === label)
+    return form.get(`[id="${found?.attributes('for')}"]`)
+  }
+  const press = async (words: string) => {
+    await form.findAll('button').find((button) => button.text() === words)?.trigger('click')
+    await flushPromises()
+  }
+  const settle = async () => {
+    await vi.advanceTimersByTimeAsync(TYPING_MS)
+    await flushPromises()
+  }
+
+  it('suggests the servers there are, and the tools of one', async () => {
+    await flushPromises()
+    await field('Server').setValue('files')
+    await settle()
+    expect(form.findAll('datalist option').map((option) => option.attributes('value'))).toEqual(['files', 'write_file'])
+  })
+
+  it('shows the sentence before it saves exactly that rule', async () => {
+    expect(form.text()).toContain('The rule stands here as a sentence before it is saved.')
+    await form.trigger('submit')
+    expect(doors.give).not.toHaveBeenCalled()
+    await form.get('input[value=deny]').setValue(true)
+    await press('Add a command')
+    await field('The command begins with').setValue('git push')
+    await settle()
+    const rule = { effect: 'deny', scope: 'tenant', server: '*', tool: '*', when: { command: [{ words: ['git', 'push'], more: true }] } }
+    expect(doors.preview).toHaveBeenLastCalledWith(rule)
+    expect(form.get('.sentence').text()).toContain('git')
+    await form.trigger('submit')
+    await flushPromises()
+    expect(doors.give).toHaveBeenCalledExactlyOnceWith(rule)
+    expect(form.emitted('given')).toHaveLength(1)
+    expect(form.text()).toContain('The rule is saved and decides from now on.')
+    expect(form.findAll('input.wide')).toHaveLength(0)
+  })
+
+  it('reads JSON while it is typed, and saves nothing that is none', async () => {
+    await field('Arguments').setValue('schema')
+    await form.get('textarea').setValue('{"type":')
+    await settle()
+    expect(form.text()).toContain('This is not JSON yet.')
+    expect(form.get('textarea').attributes('aria-invalid')).toBe('true')
+    await form.trigger('submit')
+    expect(doors.give).not.toHaveBeenCalled()
+    expect(form.text()).toContain('Arguments of a call that it is about, as JSON')
+    await form.get('textarea').setValue('{"type":"object"}')
+    await settle()
+    expect(doors.preview.mock.lastCall?.[0].when).toEqual({ schema: { type: 'object' } })
+  })
+
+  it('says what it would have changed, and forgets that with the next change', async () => {
+    const call = { session: 'ses_1', server: 'files', tool: 'write_file', at: '2026-11-21T10:00:00Z', before: 'allow', after: 'ask', because: 'asked by rule “a”' } as const
+    doors.simulate.mockResolvedValue({ calls: 500, changed: [{ ...call, arguments: { path: 'a' } }, call] })
+    await field('Server').setValue('files')
+    await settle()
+    await press('Try it on the last calls')
+    expect(doors.simulate).toHaveBeenCalledExactlyOnceWith({ effect: 'ask', scope: 'tenant', server: 'files', tool: '*', when: {} })
+    const found = form.get('.simulation')
+    expect(found.text()).toContain('It would have changed 2 of the last 500 calls.')
+    expect(found.text()).toContain('write_file {"path":"a"}')
+    expect(found.text()).toContain('Ran without asking, would be asked.')
+    expect(found.findAll('a').map((link) => link.attributes('href'))).toEqual(['/s/ses_1'])
+    await field('Server').setValue('other')
+    expect(found.text()).not.toContain('It would have changed')
+  })
+
+  it('says why it is no rule', async () => {
+    doors.preview.mockRejectedValue(refused(400, 'invalid_arguments', 'a folder must be relative to the workspace and without `..`'))
+    await press('Add a folder')
+    await field('is below').setValue('../x')
+    await settle()
+    expect(form.get('[role=alert]').text()).toContain('This cannot be a rule: a folder must be relative')
+  })
+})
