@@ -25,7 +25,7 @@ function rows() {
 
 it('takes back a rule of the session, on all rows that it decided', async () => {
   const page = rows()
-  expect(page.findAll('button').map((button) => button.attributes('aria-label'))).toEqual(['Take the rule back: Write a', 'Take the rule back: Write b'])
+  expect(page.findAll('button').map((button) => button.attributes('aria-label'))).toEqual(['Take back the rule: Write a', 'Take back the rule: Write b'])
   await page.get('button').trigger('click')
   await flushPromises()
   expect(doors.takeBack).toHaveBeenCalledExactlyOnceWith('rul_a', SESSION)

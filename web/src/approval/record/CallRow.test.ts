@@ -84,7 +84,7 @@ describe('CallRow', () => {
     await vi.dynamicImportSettled()
     expect(given.text()).toContain('rule notes/')
     expect(given.text()).not.toContain('once')
-    expect(given.get('.take-back button').attributes('aria-label')).toBe('Take the rule back: Run a command')
+    expect(given.get('.take-back button').attributes('aria-label')).toBe('Take back the rule: Run a command')
     const ofTool = byRule('tool:files/write_file')
     await vi.dynamicImportSettled()
     expect(ofTool.text()).toContain('rule notes/')
