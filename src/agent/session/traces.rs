@@ -12,6 +12,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
     let turn = replica.state.control.turn.as_ref();
     let traced = turn.and_then(|turn| Some((turn, replica.agent.trace(turn.id, turn.started)?)));
     let Some((turn, trace)) = traced else { return };
+    let end = |how: &TurnEnd<'_>| trace_end(replica, (&trace, turn), how, commit.at);
     for event in &commit.events {
         match event {
             Event::Decided {
@@ -26,20 +27,9 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
                     trace.call_ended(call, outcome, commit.at);
                 }
             }
-            Event::Answered { finish, .. } => {
-                trace_end(
-                    replica,
-                    (&trace, turn),
-                    &TurnEnd::Answered(finish),
-                    commit.at,
-                );
-            }
-            Event::TurnFailed { code, .. } => {
-                trace_end(replica, (&trace, turn), &TurnEnd::Failed(*code), commit.at);
-            }
-            Event::Cancelled { .. } => {
-                trace_end(replica, (&trace, turn), &TurnEnd::Cancelled, commit.at);
-            }
+            Event::Answered { finish, .. } => end(&TurnEnd::Answered(finish)),
+            Event::TurnFailed { code, .. } => end(&TurnEnd::Failed(*code)),
+            Event::Cancelled { .. } => end(&TurnEnd::Cancelled),
             Event::Created { .. }
             | Event::OwnerChanged { .. }
             | Event::Queued { .. }
