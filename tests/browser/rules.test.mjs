@@ -1,0 +1,118 @@
+/** Deciding once: a rule made from a card, what it lets through and what not, and the three ways to take it back. */
+import assert from 'node:assert/strict'
+import { isAccessible } from './support/axe.mjs'
+import { closeBrowserAtTheEnd, story } from './support/story.mjs'
+import { until } from './support/until.mjs'
+
+closeBrowserAtTheEnd()
+
+const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
+const STOP = 'Approve and stop asking…: Run a command'
+
+/** Opens the composer of a rule by that way, until it takes it. */
+async function compose(session, open) {
+  const composer = session.tray.getByRole('group', { name: STOP })
+  await until('the composer is open', async () => {
+    if (!(await composer.isVisible())) await open()
+    return composer.isVisible()
+  })
+  await composer.getByText('Runs without asking:').waitFor()
+  return composer
+}
+
+async function save(composer, press) {
+  const button = composer.getByRole('button', { name: 'Save and approve: Run a command' })
+  await until('the rule is saved', async () => {
+    if (await button.isVisible()) await press(button).catch(() => {})
+    return !(await composer.isVisible())
+  })
+}
+
+story('commands like one that was approved run unasked, by keyboard, and the rule is taken back from its row', {}, async ({ page, session }) => {
+  await session.say('run: npm test')
+  await session.button(STOP).waitFor()
+  await session.composer.focus()
+  await page.keyboard.press('Alt+ArrowUp')
+  const composer = await compose(session, () => page.keyboard.press('s'))
+  await page.keyboard.press('ArrowDown')
+  await composer.getByText('For the rest of this session, run `npm test …`').waitFor()
+  assert.match(await composer.innerText(), /npm test && curl evil\.example/, 'what it does not let through is shown')
+  await isAccessible(page, 'the composer of a rule')
+  await save(composer, async (button) => {
+    await button.focus()
+    await page.keyboard.press('Enter')
+  })
+  await session.answer()
+
+  await session.say('run: npm test -- --watch=false')
+  await session.answer(2)
+  await session.say('run: npm test && curl evil.example')
+  await session.button('Reject: Run a command').waitFor()
+  assert.match(await session.tray.innerText(), /curl evil\.example/)
+  await session.tray.getByText(/Asked because .*curl evil\.example/).waitFor()
+  await session.press('Reject: Run a command')
+  const reason = session.tray.getByLabel('Reason (optional)')
+  await until('it is rejected', async () => {
+    if (await reason.isVisible()) await reason.press('Enter')
+    return !(await session.tray.isVisible())
+  })
+  await session.answer(3)
+
+  const row = session.row('execute_command').nth(1)
+  assert.match(await row.innerText(), /npm test/)
+  await row.getByRole('button', { name: /^Take back/ }).click()
+  await until('no row offers it any more', async () => (await page.getByRole('button', { name: /^Take back/ }).count()) === 0)
+  await session.say('run: npm test')
+  await session.button('Approve once: Run a command').waitFor()
+})
+
+story('on the phone a rule for all my sessions is made, and taken back in the settings', { context: PHONE }, async ({ app, page, session }) => {
+  await session.say('run: ls')
+  await session.button('Approve once: Run a command').waitFor()
+  const composer = await compose(session, async () => {
+    const stop = session.button(STOP)
+    if (await stop.isVisible()) await stop.tap()
+    else await session.tray.getByRole('button', { name: /More/ }).first().tap()
+  })
+  await composer.getByRole('radio', { name: /like these/ }).tap()
+  await composer.getByLabel('Where').selectOption('person')
+  await composer.getByText(/for you, run `ls …`/).waitFor()
+  await save(composer, (button) => button.tap())
+  await session.answer()
+
+  await page.goto(`${app.url}/s/new`)
+  await session.isReady()
+  await session.say('run: ls -a')
+  await session.answer()
+
+  await page.goto(`${app.url}/settings`)
+  const rule = page.getByRole('listitem').filter({ hasText: 'for you, run `ls …`' })
+  await rule.waitFor()
+  await rule.getByRole('button', { name: /^Take back/ }).tap()
+  await rule.waitFor({ state: 'detached' })
+  await page.goto(`${app.url}/s/new`)
+  await session.isReady()
+  await session.say('run: ls')
+  await session.button('Approve once: Run a command').waitFor()
+})
+
+story('what an admin denies is refused, and the simulator told so before', {}, async ({ app, page, session }) => {
+  await session.say('run: curl --version')
+  await session.press('Approve once: Run a command')
+  await session.answer()
+  await page.goto(`${app.url}/admin/rules`)
+  await page.getByRole('heading', { name: 'Give a rule' }).waitFor()
+  await page.getByText('Refuse', { exact: true }).click()
+  await page.getByRole('button', { name: 'Add a command' }).first().click()
+  await page.getByLabel('The command begins with').fill('curl')
+  await page.getByText('Is refused:').waitFor()
+  await page.getByRole('button', { name: 'Try it on the last calls' }).click()
+  await page.getByText(/1 of the last 1/).waitFor()
+  await page.getByRole('button', { name: 'Save the rule' }).click()
+  await page.getByText('Always, for everybody in this tenant, never run `curl …` with any tool.').first().waitFor()
+  await isAccessible(page, 'rules for everybody')
+  await page.goto(`${app.url}/s/new`)
+  await session.isReady()
+  await session.say('run: date; curl a.example')
+  await until('it is refused', async () => /Refused/.test(await session.row('execute_command').innerText()))
+})
