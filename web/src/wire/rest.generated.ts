@@ -646,6 +646,96 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The rules that hold in my sessions, wherever they come from.
+         * @description The rules that hold in my sessions, wherever they come from.
+         */
+        get: operations["list_rules"];
+        put?: never;
+        /**
+         * Give a rule: for one of my sessions, for all of mine, or as an admin for everybody's. It decides from
+         *     now on, also about calls that wait. With `callId` it is made from a call, which is approved with it if
+         *     the rule allows.
+         * @description Give a rule: for one of my sessions, for all of mine, or as an admin for everybody's. It decides from
+         *     now on, also about calls that wait. With `callId` it is made from a call, which is approved with it if
+         *     the rule allows.
+         */
+        post: operations["create_rule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rules/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A rule in words, with an example that it is about and one that it is not. Nothing is kept.
+         * @description A rule in words, with an example that it is about and one that it is not. Nothing is kept.
+         */
+        post: operations["preview_rule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rules/simulate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What a rule would have changed of the last 500 calls: mine, or for a rule of the tenant everybody's.
+         *     Nothing is kept.
+         * @description What a rule would have changed of the last 500 calls: mine, or for a rule of the tenant everybody's.
+         *     Nothing is kept.
+         */
+        post: operations["simulate_rule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rules/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Take a rule back: what it let run and has not started is asked again.
+         * @description Take a rule back: what it let run and has not started is asked again.
+         */
+        delete: operations["delete_rule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/search": {
         parameters: {
             query?: never;
@@ -818,6 +908,26 @@ export interface paths {
          * @description The content of an attachment. Images are shown, everything else is saved.
          */
         get: operations["read_attachment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/calls/{call}/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The rules that could be made from a call that waits, in words.
+         * @description The rules that could be made from a call that waits, in words.
+         */
+        get: operations["list_rule_offers"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1377,6 +1487,19 @@ export interface components {
             /** @description All of its tags: eight at most, each of 32 characters at most. They are kept in small letters. */
             tags?: string[] | null;
         };
+        /** @description A call that would be decided otherwise. */
+        ChangedCall: {
+            session: string;
+            server: string;
+            tool: string;
+            at: string;
+            /** @description Of calls in my sessions only. */
+            arguments?: Record<string, unknown> | null;
+            before: components["schemas"]["ToolEffect"];
+            after: components["schemas"]["ToolEffect"];
+            /** @description Why, in words. */
+            because: string;
+        };
         /** @description Something that was looked at. */
         Check: {
             /** @description What. */
@@ -1430,6 +1553,13 @@ export interface components {
              */
             seq: number;
         };
+        /** @description Words with which a command begins. */
+        CommandBody: {
+            /** @description Whole words, as the program gets them. */
+            words: string[];
+            /** @description Whether more words may follow; none = yes. */
+            more?: boolean;
+        };
         /**
          * @description What leaves the context of a session where earlier turns do not fit.
          * @enum {string}
@@ -1443,6 +1573,40 @@ export interface components {
             tenant?: components["schemas"]["Compaction"][] | null;
             /** @description What the settings say. */
             settings: components["schemas"]["Compaction"][];
+        };
+        /** @description What must hold for a call; all that is named must hold. */
+        ConditionsBody: {
+            /**
+             * @description The command is one of these, part by part; for tools that run commands.
+             * @default null
+             */
+            command: components["schemas"]["CommandBody"][] | null;
+            /** @description The arguments are exactly these. */
+            exactly?: Record<string, unknown> | null;
+            /**
+             * @description Each of these arguments is a path below its folder.
+             * @default []
+             */
+            paths: components["schemas"]["PathBody"][];
+            /**
+             * @description Each of these arguments is an address at its host.
+             * @default []
+             */
+            hosts: components["schemas"]["HostBody"][];
+            /** @description A JSON Schema for which the arguments are valid. */
+            schema?: Record<string, unknown> | null;
+            /**
+             * Format: double
+             * @description The session has cost more than so many US dollars.
+             * @default null
+             */
+            costAboveUsd: number | null;
+            /**
+             * Format: double
+             * @description The session has cost less than so many US dollars.
+             * @default null
+             */
+            costBelowUsd: number | null;
         };
         /** @description A text to be counted. */
         CountTokensRequest: {
@@ -1469,6 +1633,12 @@ export interface components {
              *     where nothing was compared.
              */
             error?: number | null;
+        };
+        /** @description A rule was given. */
+        CreateRuleResponse: {
+            rule: components["schemas"]["RuleItem"];
+            /** @description Whether the call that it was made from is approved. */
+            hasApproved: boolean;
         };
         /** @description A session to create. */
         CreateSessionRequest: {
@@ -1556,6 +1726,18 @@ export interface components {
             /** @description The `seq` to go on from, in the same direction, if there is more. */
             nextCursor?: string | null;
         };
+        /** @description A call that shows what a rule is about, or what it is not. */
+        ExampleBody: {
+            server: string;
+            tool: string;
+            arguments: Record<string, unknown>;
+        };
+        /** @description Examples of a rule. */
+        ExamplesBody: {
+            /** @description The rule decides this call. */
+            matching: components["schemas"]["ExampleBody"];
+            other?: components["schemas"]["ExampleBody"] | null;
+        };
         /** @description What is wrong with one field. */
         FieldError: {
             /** @description The path of the field. */
@@ -1629,6 +1811,13 @@ export interface components {
             at: string;
             /** @description What stands around it, piece by piece: plain text, never markup. */
             snippet: components["schemas"]["PieceItem"][];
+        };
+        /** @description An argument that is an `http` or `https` address. */
+        HostBody: {
+            /** @description The argument's name, or a JSON pointer. */
+            argument: string;
+            /** @description A host, or `*.` and a domain for all hosts below it. */
+            host: string;
         };
         /** @description What became of the conversations of a file. */
         ImportDone: {
@@ -1765,10 +1954,49 @@ export interface components {
             /** @description Whether they also administer the installation. */
             installationAdmin: boolean;
         };
+        /** @description A rule to be given. */
+        NewRuleBody: {
+            effect: string;
+            /** @description `session`, `person` (all my sessions) or `tenant` (everybody's; admins). */
+            scope: string;
+            /** @description The session, for that scope or for `callId`. */
+            session?: string | null;
+            /**
+             * @description A call of that session which waits: the rule is about its tool as it is now, and has to be about
+             *     the call itself. If the rule allows, the call is approved with it.
+             */
+            callId?: string | null;
+            /** @description What was shown of that call. */
+            digest?: string | null;
+            /** @description The MCP server; `*` stands for any text. That of the call, if there is one. */
+            server?: string | null;
+            /** @description The tool, as its server calls it; `*` stands for any text. That of the call, if there is one. */
+            tool?: string | null;
+            when?: components["schemas"]["ConditionsBody"] | null;
+            /** @description Calls that the rule leaves to others; for `ask` and `deny`. */
+            except?: components["schemas"]["ConditionsBody"][] | null;
+            /** @description Whether it also asks what nearer rules allow; for `ask`. */
+            binding?: boolean | null;
+            /**
+             * Format: int32
+             * @description When it ends by itself; none = never.
+             */
+            expiresInHours?: number | null;
+            /** @description What people call it, 200 bytes at most. */
+            name?: string | null;
+            examples?: components["schemas"]["ExamplesBody"] | null;
+        };
         /** @description A sign-in link. */
         OpenLinkRequest: {
             /** @description The secret of the link. */
             secret: string;
+        };
+        /** @description An argument that is a path in the workspace. */
+        PathBody: {
+            /** @description The argument's name, or a JSON pointer. */
+            argument: string;
+            /** @description A folder of the workspace; empty = the workspace itself. */
+            below: string;
         };
         /** @description A piece of a snippet. */
         PieceItem: {
@@ -2077,6 +2305,86 @@ export interface components {
         RestartServerResponse: components["schemas"]["TestServerResponse"] & {
             /** @description How many running connections ended at the gateway that was asked. */
             ended: number;
+        };
+        /** @description A rule. */
+        RuleItem: {
+            id: string;
+            effect: components["schemas"]["ToolEffect"];
+            scope: components["schemas"]["RuleScope"];
+            origin: components["schemas"]["RuleOrigin"];
+            state: components["schemas"]["RuleState"];
+            /** @description The rule in words. */
+            sentence: string;
+            name?: string | null;
+            /** @description The MCP server; `*` stands for any text. */
+            server: string;
+            /** @description The tool, as its server calls it; `*` stands for any text. */
+            tool: string;
+            when: components["schemas"]["ConditionsBody"];
+            /** @description Calls that the rule leaves to others. */
+            except: components["schemas"]["ConditionsBody"][];
+            /** @description Whether it also asks what nearer rules allow. */
+            binding: boolean;
+            examples?: components["schemas"]["ExamplesBody"] | null;
+            /** @description Who gave it. */
+            createdBy?: string | null;
+            createdAt?: string | null;
+            /** @description When it ends by itself. */
+            until?: string | null;
+            /**
+             * Format: int64
+             * @description How often it decided a call, of mine or, for admins, of the tenant's.
+             */
+            uses: number;
+            lastUsedAt?: string | null;
+            /** @description Whether it was not used for 30 days. */
+            isUnused: boolean;
+            /** @description Whether I may take it back. */
+            mayRemove: boolean;
+        };
+        /** @description A rule that could be given, nearest to the call first. */
+        RuleOfferItem: {
+            reach: components["schemas"]["RuleReach"];
+            when: components["schemas"]["ConditionsBody"];
+            /** @description The rule in words, for the rest of the session. */
+            sentence: string;
+            examples: components["schemas"]["ExamplesBody"];
+        };
+        /** @description What could be decided about calls like one that waits. */
+        RuleOffers: {
+            /** @description The one that is about the fewest calls first. */
+            offers: components["schemas"]["RuleOfferItem"][];
+        };
+        /**
+         * @description Where a rule was written down.
+         * @enum {string}
+         */
+        RuleOrigin: "session" | "person" | "tenant" | "tool" | "settings";
+        /** @description A rule that was not given. */
+        RulePreview: {
+            /** @description The rule in words. */
+            sentence: string;
+            examples?: components["schemas"]["ExamplesBody"] | null;
+        };
+        /**
+         * @description About how many calls a rule would be that is made from one.
+         * @enum {string}
+         */
+        RuleReach: "exact" | "arguments" | "tool";
+        /**
+         * @description For whose calls a rule is, the nearest first.
+         * @enum {string}
+         */
+        RuleScope: "session" | "person" | "tenant" | "installation";
+        /**
+         * @description Whether a rule still does something.
+         * @enum {string}
+         */
+        RuleState: "active" | "expired" | "drifted";
+        /** @description Rules. */
+        RulesPage: {
+            /** @description In the order in which they count. */
+            rules: components["schemas"]["RuleItem"][];
         };
         /** @description What seals tools in. */
         SandboxInfo: {
@@ -2421,6 +2729,13 @@ export interface components {
             password: string;
             /** @description The tenant; the default one if missing. */
             tenant?: string | null;
+        };
+        /** @description What a rule would have changed. */
+        SimulationResponse: {
+            /** @description How many calls were looked at, 500 at most. */
+            calls: number;
+            /** @description The calls that would be decided otherwise, the newest first. */
+            changed: components["schemas"]["ChangedCall"][];
         };
         /** @description A conversation that was not imported. */
         SkippedItem: {
@@ -6280,6 +6595,539 @@ export interface operations {
             };
         };
     };
+    list_rules: {
+        parameters: {
+            query?: {
+                /** @description One of my sessions: its own rules too. */
+                session?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Rules. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RulesPage"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRuleBody"];
+            };
+        };
+        responses: {
+            /** @description A rule was given. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreateRuleResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRuleBody"];
+            };
+        };
+        responses: {
+            /** @description A rule that was not given. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RulePreview"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    simulate_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRuleBody"];
+            };
+        };
+        responses: {
+            /** @description What a rule would have changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SimulationResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_rule: {
+        parameters: {
+            query?: {
+                /** @description One of my sessions: its own rules too. */
+                session?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is done; there is nothing to say about it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     search_sessions: {
         parameters: {
             query: {
@@ -7318,6 +8166,94 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": number[];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rule_offers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+                /** @description The call of the address. */
+                call: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What could be decided about calls like one that waits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleOffers"];
                 };
             };
             /** @description The request is not valid; `errors` names the fields. */
