@@ -4,23 +4,14 @@ import { t } from '@/locales'
 import { request, RequestError } from '@/wire/request'
 import type { NewRule, RuleGiven, RuleItem, RuleOffer, RulePreview, Simulation } from './types'
 
-interface Sent {
-  path?: object
-  query?: object
-  body?: unknown
-}
-
-/** Their paths are not in the description of the door yet, which is written from a built server. */
-const ask = request as unknown as (method: string, path: string, sent?: Sent) => Promise<unknown>
-
 export const door = {
   /** In the order in which they count; with a session of mine also its own. */
-  rules: (session?: string) => ask('get', '/api/rules', { query: { session } }) as Promise<{ rules: RuleItem[] }>,
-  give: (rule: NewRule) => ask('post', '/api/rules', { body: rule }) as Promise<RuleGiven>,
-  takeBack: (id: string, session?: string) => ask('delete', '/api/rules/{id}', { path: { id }, query: { session } }) as Promise<undefined>,
-  preview: (rule: NewRule) => ask('post', '/api/rules/preview', { body: rule }) as Promise<RulePreview>,
-  simulate: (rule: NewRule) => ask('post', '/api/rules/simulate', { body: rule }) as Promise<Simulation>,
-  offers: (id: string, call: string) => ask('get', '/api/sessions/{id}/calls/{call}/rules', { path: { id, call } }) as Promise<{ offers: RuleOffer[] }>,
+  rules: (session?: string) => request('get', '/api/rules', { query: { session } }) as Promise<{ rules: RuleItem[] }>,
+  give: (rule: NewRule) => request('post', '/api/rules', { body: rule }) as Promise<RuleGiven>,
+  takeBack: (id: string, session?: string) => request('delete', '/api/rules/{id}', { path: { id }, query: { session } }) as Promise<undefined>,
+  preview: (rule: NewRule) => request('post', '/api/rules/preview', { body: rule }) as Promise<RulePreview>,
+  simulate: (rule: NewRule) => request('post', '/api/rules/simulate', { body: rule }) as Promise<Simulation>,
+  offers: (id: string, call: string) => request('get', '/api/sessions/{id}/calls/{call}/rules', { path: { id, call } }) as Promise<{ offers: RuleOffer[] }>,
 }
 
 /** Rules that are known to be gone, so that no row of theirs offers to take them back. */

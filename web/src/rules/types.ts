@@ -1,16 +1,19 @@
 /**
- * Rules about calls as `/api/rules` spells them (`src/gateway/http/rules`). The description of the door takes over as
- * soon as it has them.
+ * Rules about calls as the page names them. They are those of the description of the REST door; by hand stands here only
+ * what the description leaves open.
  */
+import type { components } from '@/wire/rest.generated'
 import type { JsonObject } from '@/wire/types'
 
-export type RuleEffect = 'allow' | 'ask' | 'deny'
-export type RuleScope = 'session' | 'person' | 'tenant' | 'installation'
+type Schemas = components['schemas']
+
+export type RuleEffect = Schemas['ToolEffect']
+export type RuleScope = Schemas['RuleScope']
 /** Where a rule was written down. */
-export type RuleOrigin = 'session' | 'person' | 'tenant' | 'tool' | 'settings'
-export type RuleState = 'active' | 'expired' | 'drifted'
+export type RuleOrigin = Schemas['RuleOrigin']
+export type RuleState = Schemas['RuleState']
 /** About how many calls a rule is that is made from one. */
-export type RuleReach = 'exact' | 'arguments' | 'tool'
+export type RuleReach = Schemas['RuleReach']
 
 /** What must hold for a call; all that is named must hold. */
 export interface RuleConditions {
@@ -37,84 +40,21 @@ export interface RuleExamples {
   other?: RuleExample
 }
 
-export interface RuleItem {
-  id: string
-  effect: RuleEffect
-  scope: RuleScope
-  origin: RuleOrigin
-  state: RuleState
-  sentence: string
-  name?: string
-  server: string
-  tool: string
-  when: RuleConditions
-  except: RuleConditions[]
-  /** Whether it also asks what nearer rules allow. */
-  binding: boolean
-  examples?: RuleExamples
-  createdBy?: string
-  createdAt?: string
-  until?: string
-  uses: number
-  lastUsedAt?: string
-  /** Not used for 30 days. */
-  isUnused: boolean
-  mayRemove: boolean
-}
+export type RuleItem = Omit<Schemas['RuleItem'], 'when' | 'except' | 'examples'> & { when: RuleConditions; except: RuleConditions[]; examples?: RuleExamples }
 
 /** A rule to be given. */
-export interface NewRule {
+export type NewRule = Omit<Schemas['NewRuleBody'], 'effect' | 'scope' | 'when' | 'except' | 'examples'> & {
   effect: RuleEffect
   scope: 'session' | 'person' | 'tenant'
-  /** For that scope, and for `callId`. */
-  session?: string
-  /** A call that waits: the rule is about its tool as it is now, and the call is approved with it. */
-  callId?: string
-  /** What was shown of that call. */
-  digest?: string
-  server?: string
-  tool?: string
   when?: RuleConditions
   except?: RuleConditions[]
-  binding?: boolean
-  expiresInHours?: number
-  name?: string
   examples?: RuleExamples
 }
 
-export interface RuleOffer {
-  reach: RuleReach
-  when: RuleConditions
-  /** For the rest of the session. */
-  sentence: string
-  examples: RuleExamples
-}
-
-export interface RulePreview {
-  sentence: string
-  examples?: RuleExamples
-}
-
-export interface RuleGiven {
-  rule: RuleItem
-  hasApproved: boolean
-}
+export type RuleOffer = Omit<Schemas['RuleOfferItem'], 'when' | 'examples'> & { when: RuleConditions; examples: RuleExamples }
+export type RulePreview = Omit<Schemas['RulePreview'], 'examples'> & { examples?: RuleExamples }
+export type RuleGiven = Omit<Schemas['CreateRuleResponse'], 'rule'> & { rule: RuleItem }
 
 /** A call that would be decided otherwise; `arguments` only of calls in one's own sessions. */
-export interface ChangedCall {
-  session: string
-  server: string
-  tool: string
-  at: string
-  arguments?: JsonObject
-  before: RuleEffect
-  after: RuleEffect
-  because: string
-}
-
-export interface Simulation {
-  /** How many calls were looked at, 500 at most. */
-  calls: number
-  /** The newest first. */
-  changed: ChangedCall[]
-}
+export type ChangedCall = Omit<Schemas['ChangedCall'], 'arguments'> & { arguments?: JsonObject }
+export type Simulation = Omit<Schemas['SimulationResponse'], 'changed'> & { changed: ChangedCall[] }

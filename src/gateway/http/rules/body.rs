@@ -22,7 +22,7 @@ const MAX_CONDITIONS: usize = 50;
 
 /// What must hold for a call; all that is named must hold.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ConditionsBody {
     /// The command is one of these, part by part; for tools that run commands.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,10 +32,10 @@ pub(super) struct ConditionsBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     exactly: Option<Value>,
     /// Each of these arguments is a path below its folder.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     paths: Vec<PathBody>,
     /// Each of these arguments is an address at its host.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hosts: Vec<HostBody>,
     /// A JSON Schema for which the arguments are valid.
     #[schema(value_type = Option<Object>)]
