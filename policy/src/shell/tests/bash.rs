@@ -160,11 +160,11 @@ fn lists() -> impl Strategy<Value = String> {
         })
 }
 
-/// Of what is random: at least 2,048 texts; `PROPTEST_CASES` asks for more.
+/// Of what is random: at least 1,024 texts; `PROPTEST_CASES` asks for more.
 fn config() -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig {
-        cases: default.cases.max(2_048),
+        cases: default.cases.max(1_024),
         failure_persistence: None,
         ..default
     }
