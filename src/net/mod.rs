@@ -1,8 +1,10 @@
 //! The one way out: every HTTP client of the product is built here, once, and shared.
 //!
-//! [`client`] is for addresses of the operator, [`guarded_client`] for addresses that a tenant named.
+//! [`client`] is for addresses of the operator, [`guarded_client`] for addresses that a tenant named, and
+//! a [`Mailer`] for mail.
 
 mod guard;
+mod mail;
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -11,6 +13,7 @@ use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, redirect};
 use rustls::RootCertStore;
 
 pub use guard::{Blocked, Guard, blocked};
+pub use mail::{Mail, MailError, Mailer, is_mail_address};
 
 /// How long an idle connection is kept for the next request.
 const POOL_IDLE: Duration = Duration::from_secs(90);
