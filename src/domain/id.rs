@@ -78,6 +78,10 @@ prefixed_id!(
     SharedSessionId, "shr_"
 );
 prefixed_id!(
+    /// An address that a tenant wants told when calls wait.
+    WebhookId, "whk_"
+);
+prefixed_id!(
     /// One request or command, for logs and error texts.
     RequestId, "req_"
 );

@@ -42,6 +42,7 @@ pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use id::{
     ApiKeyId, CallId, CommitId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
     RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId, UserId,
+    WebhookId,
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;

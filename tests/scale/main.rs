@@ -97,6 +97,7 @@ async fn fill_rows(records: &Records) {
             state: SessionState::Idle,
             waiting: 0,
             waiting_since: None,
+            batch: None,
             decided_at: None,
             created_at: at(session * TEXTS),
             updated_at: at((session + 1) * TEXTS),

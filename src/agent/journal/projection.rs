@@ -12,10 +12,15 @@ use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::feed::list_update::ListUpdate;
 use crate::domain::{SessionKey, UserId};
 use crate::session::{Activity, Control};
-use crate::store::records::{Marks, ProjectedRow, Records, SessionRow, SessionState, UsageRows};
+use crate::store::records::{
+    Marks, ProjectedRow, Records, SessionRow, SessionState, UsageRows, WaitingBatch,
+};
 
 /// Rows that may wait; a full queue drops a row, and the next commit of its session brings it back.
 const QUEUE: usize = 4096;
+
+/// Names of tools that the row of a session has at most.
+const MAX_TOOLS: usize = 20;
 
 /// Between two writes, unless somebody waits for one: commits of a turn follow each other within
 /// milliseconds, of each session only the last row counts, and a write is a sync to disk.
@@ -41,6 +46,8 @@ pub(in crate::agent) struct Bells {
     pub(in crate::agent) written: Arc<Notify>,
     /// Rung where what was used may be missing of a session.
     pub(in crate::agent) incomplete: Arc<Notify>,
+    /// Rung when rows were written: what waits may have changed.
+    pub(in crate::agent) waiting: Arc<Notify>,
 }
 
 /// One change of the list.
@@ -114,6 +121,7 @@ impl Projection {
             state,
             waiting: waiting as u64,
             waiting_since: control.waiting_since(),
+            batch: waiting_batch(control).map(Box::new),
             decided_at: control.decided_at,
             created_at: control.created_at,
             updated_at: control.at,
@@ -196,6 +204,7 @@ async fn write_news(
         unwritten = left;
         if !written.is_empty() {
             bells.written.notify_one();
+            bells.waiting.notify_one();
         }
         // Only now: whoever begins to listen later reads a list that has them.
         lists.tell(written);
@@ -293,6 +302,22 @@ async fn write(
         let _ = done.send(());
     }
     (left, written)
+}
+
+/// The calls that wait for a decision, as those are told of them who do not see the session: without
+/// arguments.
+fn waiting_batch(control: &Control) -> Option<WaitingBatch> {
+    let turn = control.turn.as_ref()?;
+    let mut tools: Vec<String> = Vec::new();
+    for call in turn.queue.iter().filter(|call| call.is_pending()) {
+        if tools.len() < MAX_TOOLS && !tools.contains(&call.name) {
+            tools.push(call.name.clone());
+        }
+    }
+    (!tools.is_empty()).then(|| WaitingBatch {
+        request: turn.request(),
+        tools,
+    })
 }
 
 /// The later of two rows, with what both used; where a commit between them was not told, nobody says

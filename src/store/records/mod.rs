@@ -11,6 +11,7 @@ mod installation;
 mod links;
 mod mcp_servers;
 mod model_defaults;
+mod notifications;
 mod providers;
 mod rules;
 mod sandboxes;
@@ -24,6 +25,7 @@ mod tool_settings;
 mod usage;
 mod users;
 mod web_sessions;
+mod webhooks;
 
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
@@ -34,13 +36,17 @@ pub use compaction_defaults::CompactionDefaults;
 pub use links::{LinkTarget, Links};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use model_defaults::{ModelDefault, ModelDefaults};
+pub use notifications::{
+    DueNotification, NotificationEvent, NotificationKey, NotificationTarget, Notifications, Tried,
+};
 pub use providers::{ProviderRow, Providers};
 pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
 pub use sessions::{
     Cursor, DecidableSessions, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow, SessionRow,
-    SessionState, Sessions, SessionsPage, WaitingCursor, WaitingSessionsPage, WaitingTotals,
+    SessionState, Sessions, SessionsPage, WaitingBatch, WaitingCursor, WaitingSessionsPage,
+    WaitingTotals,
 };
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
 pub use tenants::Tenants;
@@ -51,15 +57,16 @@ pub use usage::{
     CallRow, CallSums, DAY_MS, Direction, EventPlace, RequestRow, RequestSums, Sorting, Usage,
     UsageBy, UsageFilter, UsageGroup, UsageProgress, UsageRows,
 };
-pub use users::{FirstOwner, NewUser, UserRecord, Users};
+pub use users::{FirstOwner, MailChoice, NewUser, UserRecord, Users};
 pub use web_sessions::{NewWebSession, WebSessions};
+pub use webhooks::{Attempt, WebhookRow, Webhooks};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Error;
 use super::db::Db;
-use crate::domain::{Scope, SessionId, TenantId, UserId};
+use crate::domain::{Iteration, ModelRequestId, Scope, SessionId, TenantId, TurnId, UserId};
 
 /// The records, by noun.
 #[derive(Debug, Clone)]
@@ -118,6 +125,10 @@ impl Records {
         usage: Usage,
         /// What may be spent, and what running requests hold of it.
         budgets: Budgets,
+        /// Addresses that tenants want told when calls wait.
+        webhooks: Webhooks,
+        /// What has to be told outside of the page.
+        notifications: Notifications,
         /// Which sandbox is whose.
         sandboxes: Sandboxes,
     }
@@ -133,6 +144,14 @@ fn user_id(text: String) -> Result<UserId, Error> {
 
 fn session_id(text: String) -> Result<SessionId, Error> {
     SessionId::parse(&text).ok_or_else(|| Error::corrupt("session id", text))
+}
+
+/// The key of a batch in its session, as two columns keep it.
+fn request_id(turn: i64, iteration: i64) -> ModelRequestId {
+    ModelRequestId {
+        turn: TurnId(u64::try_from(turn).unwrap_or(0)),
+        iteration: Iteration(u32::try_from(iteration).unwrap_or(0)),
+    }
 }
 
 fn scope(text: String) -> Result<Scope, Error> {

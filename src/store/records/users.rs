@@ -39,6 +39,15 @@ pub struct FirstOwner {
     pub link: SecretHash,
 }
 
+/// Where somebody gets mail, and whether they want any when calls wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MailChoice {
+    /// None = they gave none.
+    pub address: Option<String>,
+    /// Since when they want it; none = they do not.
+    pub since: Option<Timestamp>,
+}
+
 /// The users.
 pub struct Users<'s> {
     db: &'s Db,
@@ -246,6 +255,40 @@ impl<'s> Users<'s> {
             )
             .await?;
         Ok(changed > 0)
+    }
+
+    /// Where they get mail, and whether they want any.
+    pub async fn mail(&self, tenant: &TenantId, id: &UserId) -> Result<MailChoice, Error> {
+        let sql = "SELECT email, mail_since FROM users WHERE tenant = $1 AND id = $2";
+        let values = args![tenant.as_str(), id.as_str()];
+        let row: Option<(Option<String>, Option<i64>)> =
+            self.db.fetch_optional(sql, values).await?;
+        Ok(
+            row.map_or_else(MailChoice::default, |(address, since)| MailChoice {
+                address,
+                since: since.map(Timestamp),
+            }),
+        )
+    }
+
+    /// Keeps where they get mail, and whether they want any. What waits already when they begin to want
+    /// it is not told.
+    pub async fn set_mail(
+        &self,
+        (tenant, id): (&TenantId, &UserId),
+        choice: &MailChoice,
+    ) -> Result<(), Error> {
+        let sql = "UPDATE users SET email = $3, mail_since = CASE WHEN $4 THEN \
+                   COALESCE(mail_since, $5) ELSE NULL END WHERE tenant = $1 AND id = $2";
+        let values = args![
+            tenant.as_str(),
+            id.as_str(),
+            choice.address.as_deref(),
+            choice.since.is_some(),
+            choice.since.map(|since| since.0)
+        ];
+        self.db.execute(sql, values).await?;
+        Ok(())
     }
 
     /// Sets a password and ends the links and all sign-ins but `kept`.

@@ -6,7 +6,7 @@ mod row;
 mod waiting;
 
 pub use marks::{MAX_TAGS, Marks, MarksChange};
-pub use row::{ProjectedRow, SessionRow, SessionState};
+pub use row::{ProjectedRow, SessionRow, SessionState, WaitingBatch};
 pub use waiting::{DecidableSessions, WaitingCursor, WaitingSessionsPage, WaitingTotals};
 
 use self::marks::tag_pattern;
@@ -268,9 +268,10 @@ impl<'s> Sessions<'s> {
                         AND sessions.id = attachments.session)";
         let before = jiff::Timestamp::now().as_millisecond() - FORKING_MS;
         let orphaned = Statement::new(orphaned, args![key.tenant.as_str(), before]);
+        let told = "DELETE FROM notifications WHERE tenant = $1 AND session = $2";
         let limits = "DELETE FROM budgets WHERE tenant = $1 AND level IN ('own', 'session') \
                       AND subject = $2";
-        let rest = [texts, attached, shared, limits].map(|sql| Statement::new(sql, whom()));
+        let rest = [texts, attached, shared, told, limits].map(|sql| Statement::new(sql, whom()));
         let rest = rest.into_iter().chain([orphaned]);
         self.db.execute_all(rest.collect()).await?;
         // All that no session of the tenant holds, so that what an earlier deletion left goes too.

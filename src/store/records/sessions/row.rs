@@ -1,13 +1,14 @@
 //! A session's row: what lists show, and how the database keeps it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::Marks;
-use crate::domain::{ForkOrigin, SessionKey, Timestamp, UserId};
+use crate::domain::{ForkOrigin, ModelRequestId, SessionKey, Timestamp, UserId};
 use crate::store::Error;
 use crate::store::db::{Statement, args};
 use crate::store::records::usage::UsageRows;
-use crate::store::records::{session_id, tenant_id, user_id};
+use crate::store::records::{from_json, request_id, session_id, tenant_id, user_id};
 
 /// What a session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +46,15 @@ impl SessionState {
     }
 }
 
+/// The calls of one model request, some of which wait for a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingBatch {
+    /// The request that asked for them: the key of the batch in its session.
+    pub request: ModelRequestId,
+    /// The names of the tools that wait, each once, in the order of their calls.
+    pub tools: Vec<String>,
+}
+
 /// A session as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRow {
@@ -60,6 +70,9 @@ pub struct SessionRow {
     /// the row.
     #[serde(default)]
     pub waiting_since: Option<Timestamp>,
+    /// The batch that they are of; none while none waits, or where an earlier release wrote the row.
+    #[serde(default)]
+    pub batch: Option<Box<WaitingBatch>>,
     /// When a person last decided a call.
     #[serde(default)]
     pub decided_at: Option<Timestamp>,
@@ -100,17 +113,22 @@ impl From<SessionRow> for ProjectedRow {
 pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Statement {
     let version = i64::try_from(row.version).unwrap_or(i64::MAX);
     let origin = row.forked_from.as_ref();
+    let batch = row.batch.as_ref();
+    let tools = batch.map(|batch| json!(batch.tools).to_string());
     // Above every version: nothing reaches it.
     let used_from = used_from.map_or(i64::MAX, |from| i64::try_from(from).unwrap_or(i64::MAX));
     Statement::new(
         "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
-         updated_at, version, usage_version, parent, parent_seq, root, waiting_since, decided_at) \
+         updated_at, version, usage_version, parent, parent_seq, root, waiting_since, decided_at, \
+         batch_turn, batch_iteration, batch_tools) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $10 = 0 THEN $9 ELSE 0 END, \
-         $11, $12, $13, $14, $15) \
+         $11, $12, $13, $14, $15, $16, $17, $18) \
          ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
          state = excluded.state, waiting = excluded.waiting, \
          updated_at = excluded.updated_at, version = excluded.version, \
          waiting_since = excluded.waiting_since, \
+         batch_turn = excluded.batch_turn, batch_iteration = excluded.batch_iteration, \
+         batch_tools = excluded.batch_tools, \
          decided_at = COALESCE(excluded.decided_at, sessions.decided_at), \
          usage_version = CASE WHEN sessions.usage_version >= $10 AND \
          sessions.usage_version < excluded.version THEN excluded.version \
@@ -131,7 +149,10 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
             origin.map(|origin| i64::try_from(origin.seq).unwrap_or(i64::MAX)),
             origin.map(|origin| origin.root.as_str()),
             row.waiting_since.map(|since| since.0),
-            row.decided_at.map(|at| at.0)
+            row.decided_at.map(|at| at.0),
+            batch.map(|batch| i64::try_from(batch.request.turn.0).unwrap_or(i64::MAX)),
+            batch.map(|batch| i64::from(batch.request.iteration.0)),
+            tools.as_deref()
         ],
     )
 }
@@ -157,6 +178,9 @@ pub(super) struct Row {
     delete_at: Option<i64>,
     waiting_since: Option<i64>,
     decided_at: Option<i64>,
+    batch_turn: Option<i64>,
+    batch_iteration: Option<i64>,
+    batch_tools: Option<String>,
 }
 
 impl Row {
@@ -167,6 +191,13 @@ impl Row {
                 seq: u64::try_from(seq).unwrap_or(0),
                 root: session_id(root)?,
             }),
+            _ => None,
+        };
+        let batch = match (self.batch_turn, self.batch_iteration, self.batch_tools) {
+            (Some(turn), Some(iteration), Some(tools)) => Some(Box::new(WaitingBatch {
+                request: request_id(turn, iteration),
+                tools: from_json("tools of a batch", &tools)?,
+            })),
             _ => None,
         };
         Ok(SessionRow {
@@ -180,6 +211,7 @@ impl Row {
                 .ok_or_else(|| Error::corrupt("session state", self.state))?,
             waiting: u64::try_from(self.waiting).unwrap_or(0),
             waiting_since: self.waiting_since.map(Timestamp),
+            batch,
             decided_at: self.decided_at.map(Timestamp),
             created_at: Timestamp(self.created_at),
             updated_at: Timestamp(self.updated_at),

@@ -1,5 +1,6 @@
 //! What the records promise beyond what signing in tests.
 
+mod notifications;
 mod texts;
 mod waiting;
 
@@ -24,6 +25,7 @@ pub(super) fn row(session: u128, version: u64) -> SessionRow {
         state: SessionState::Waiting,
         waiting: version,
         waiting_since: None,
+        batch: None,
         decided_at: None,
         created_at: NOW,
         updated_at: Timestamp(NOW.0 + i64::try_from(session / 2).unwrap()),

@@ -1,0 +1,172 @@
+//! Addresses that tenants want told when calls wait, and how telling them went.
+
+use super::super::Error;
+use super::super::db::{Arg, Db, Statement, args};
+use super::tenant_id;
+use crate::domain::{TenantId, Timestamp, WebhookId};
+
+/// How many of them a tenant has at most.
+const MOST: i64 = 10;
+
+/// How long every attempt has to have failed until an address is told nothing more: three days.
+const GIVE_UP_MS: i64 = 3 * 86_400_000;
+
+/// An address as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookRow {
+    pub tenant: TenantId,
+    pub id: WebhookId,
+    pub url: String,
+    /// What its messages are signed with, sealed by [`Sealer`](crate::store::Sealer).
+    pub sealed: String,
+    /// Whether it is also told when calls wait no longer.
+    pub tells_decided: bool,
+    pub created_at: Timestamp,
+    /// How the last attempt went; none = there was none.
+    pub last: Option<Attempt>,
+    /// Since when every attempt has failed; none = the last one did not.
+    pub failing_since: Option<Timestamp>,
+    /// Since when it is told nothing, because it failed for too long.
+    pub disabled_at: Option<Timestamp>,
+}
+
+/// How an attempt went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    pub at: Timestamp,
+    /// The status of the answer; none = nobody answered.
+    pub status: Option<u16>,
+    /// Why it failed; none = it did not.
+    pub error: Option<String>,
+}
+
+impl Attempt {
+    /// Whether the receiver says that it is gone for good (410), so that nobody has to wait for days.
+    fn is_gone(&self) -> bool {
+        self.status == Some(410)
+    }
+}
+
+/// The addresses.
+pub struct Webhooks<'s> {
+    db: &'s Db,
+}
+
+impl<'s> Webhooks<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Those of a tenant, the oldest first.
+    pub async fn list(&self, tenant: &TenantId) -> Result<Vec<WebhookRow>, Error> {
+        let sql = "SELECT * FROM webhooks WHERE tenant = $1 ORDER BY created_at, id";
+        let rows: Vec<Row> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
+        rows.into_iter().map(Row::into_row).collect()
+    }
+
+    /// One of a tenant.
+    pub async fn get(
+        &self,
+        tenant: &TenantId,
+        id: &WebhookId,
+    ) -> Result<Option<WebhookRow>, Error> {
+        let sql = "SELECT * FROM webhooks WHERE tenant = $1 AND id = $2";
+        let values = args![tenant.as_str(), id.as_str()];
+        let row: Option<Row> = self.db.fetch_optional(sql, values).await?;
+        row.map(Row::into_row).transpose()
+    }
+
+    /// Keeps a new one; false where the tenant has ten already.
+    pub async fn add(&self, webhook: &WebhookRow) -> Result<bool, Error> {
+        let sql = "INSERT INTO webhooks (tenant, id, url, secret, tells_decided, created_at) \
+                   SELECT $1, $2, $3, $4, $5, $6 \
+                   WHERE (SELECT COUNT(*) FROM webhooks WHERE tenant = $1) < $7";
+        let values = args![
+            webhook.tenant.as_str(),
+            webhook.id.as_str(),
+            webhook.url.as_str(),
+            webhook.sealed.as_str(),
+            webhook.tells_decided,
+            webhook.created_at.0,
+            MOST
+        ];
+        Ok(self.db.execute(sql, values).await? > 0)
+    }
+
+    /// Forgets one and what it was still to be told; false if there is none.
+    pub async fn delete(&self, tenant: &TenantId, id: &WebhookId) -> Result<bool, Error> {
+        let whom = || args![tenant.as_str(), id.as_str()];
+        let one = "DELETE FROM webhooks WHERE tenant = $1 AND id = $2";
+        let told = "DELETE FROM notifications WHERE tenant = $1 AND target = $2";
+        let statements = vec![
+            Statement::required(one, whom()),
+            Statement::new(told, whom()),
+        ];
+        Ok(self.db.execute_all(statements).await?.is_some())
+    }
+
+    /// Keeps how an attempt went. One that has failed for three days, or is gone, is told nothing more;
+    /// one that took something is told again.
+    pub async fn note(
+        &self,
+        tenant: &TenantId,
+        id: &WebhookId,
+        attempt: &Attempt,
+    ) -> Result<(), Error> {
+        let sql = "UPDATE webhooks SET last_at = $3, last_status = $4, last_error = $5, \
+                   failing_since = CASE WHEN $6 THEN COALESCE(failing_since, $3) ELSE NULL END, \
+                   disabled_at = CASE WHEN NOT $6 THEN NULL \
+                   WHEN $7 OR COALESCE(failing_since, $3) <= $8 THEN COALESCE(disabled_at, $3) \
+                   ELSE disabled_at END \
+                   WHERE tenant = $1 AND id = $2";
+        let values = args![
+            tenant.as_str(),
+            id.as_str(),
+            attempt.at.0,
+            Arg::Int(attempt.status.map(i64::from)),
+            attempt.error.as_deref(),
+            attempt.error.is_some(),
+            attempt.is_gone(),
+            attempt.at.0.saturating_sub(GIVE_UP_MS)
+        ];
+        self.db.execute(sql, values).await?;
+        Ok(())
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    tenant: String,
+    id: String,
+    url: String,
+    secret: String,
+    tells_decided: bool,
+    created_at: i64,
+    last_at: Option<i64>,
+    last_status: Option<i64>,
+    last_error: Option<String>,
+    failing_since: Option<i64>,
+    disabled_at: Option<i64>,
+}
+
+impl Row {
+    fn into_row(self) -> Result<WebhookRow, Error> {
+        let status = self.last_status;
+        let error = self.last_error;
+        Ok(WebhookRow {
+            tenant: tenant_id(self.tenant)?,
+            id: WebhookId::parse(&self.id).ok_or_else(|| Error::corrupt("webhook id", self.id))?,
+            url: self.url,
+            sealed: self.secret,
+            tells_decided: self.tells_decided,
+            created_at: Timestamp(self.created_at),
+            last: self.last_at.map(|at| Attempt {
+                at: Timestamp(at),
+                status: status.and_then(|status| u16::try_from(status).ok()),
+                error,
+            }),
+            failing_since: self.failing_since.map(Timestamp),
+            disabled_at: self.disabled_at.map(Timestamp),
+        })
+    }
+}
