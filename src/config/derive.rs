@@ -195,6 +195,12 @@ pub(super) fn cross_check(values: &Values, problems: &mut Vec<Problem>) {
         let accepted = "at least 32 characters, for example of `openssl rand -hex 32`";
         refuse("auth.secret_key", what, accepted);
     }
+    let is_set = |key: &str| values.get(key).is_some_and(|set| !set.value.is_null());
+    if is_set("notifications.smtp.url") && !is_set("notifications.smtp.from") {
+        let what = "there is a relay for mail and nobody who sends it";
+        let accepted = "an address like `Sepal <sepal@example.org>`";
+        refuse("notifications.smtp.from", what, accepted);
+    }
     let (initial, max) = (
         "agent.llm.retry.initial_backoff",
         "agent.llm.retry.max_backoff",

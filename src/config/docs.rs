@@ -158,7 +158,9 @@ fn show_member(text: &mut String, family: &Family, name: &str, fields: &Fields) 
 fn shown(kind: Kind, value: &Value) -> String {
     match (kind, value) {
         (_, Value::Null) => "none".to_owned(),
-        (Kind::Secret | Kind::Redis | Kind::Headers, _) => "(set, not shown)".to_owned(),
+        (Kind::Secret | Kind::Redis | Kind::Smtp | Kind::Headers, _) => {
+            "(set, not shown)".to_owned()
+        }
         (Kind::Database, Value::String(url)) if !url.starts_with("sqlite:") => {
             "(set, not shown)".to_owned()
         }

@@ -45,6 +45,7 @@ pub(super) fn accepts(kind: Kind) -> String {
                 .to_owned()
         }
         Kind::Redis => "an address like `redis://host:6379/0`, `rediss://…` or `unix:///path`".to_owned(),
+        Kind::Smtp => "an address like `smtps://user:password@host` or `smtp://host:587`".to_owned(),
         Kind::Headers | Kind::Attributes => {
             "`name=value` with commas; values may be percent-encoded".to_owned()
         }
@@ -82,6 +83,7 @@ pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
         Kind::Url => address(text(raw)?.trim()),
         Kind::Database => database(text(raw)?.trim()),
         Kind::Redis => redis(text(raw)?.trim()),
+        Kind::Smtp => smtp(text(raw)?.trim()),
         Kind::Headers => pairs::headers(text(raw)?),
         Kind::Attributes => pairs::attributes(text(raw)?),
     }
@@ -258,6 +260,16 @@ fn redis(text: &str) -> Result<Value, String> {
     match Url::parse(text) {
         Ok(url) if url.scheme() == "unix" && url.path().len() > 1 => Ok(json!(text)),
         Ok(url) if !matches!(url.scheme(), "redis" | "rediss") => {
+            Err("the scheme is not known".to_owned())
+        }
+        Ok(url) if url.has_host() => Ok(json!(text)),
+        Ok(_) | Err(_) => Err("the address cannot be read".to_owned()),
+    }
+}
+
+fn smtp(text: &str) -> Result<Value, String> {
+    match Url::parse(text) {
+        Ok(url) if !matches!(url.scheme(), "smtp" | "smtps") => {
             Err("the scheme is not known".to_owned())
         }
         Ok(url) if url.has_host() => Ok(json!(text)),

@@ -2,6 +2,7 @@
 
 mod agent;
 mod context;
+mod notifications;
 mod of_models;
 mod read;
 mod runtime;
@@ -21,6 +22,7 @@ pub use agent::{
 };
 pub(in crate::config) use agent::{fallback, listed};
 pub use context::{Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole};
+pub use notifications::{Notifications, Smtp};
 pub use of_models::ModelPrice;
 pub(in crate::config) use of_models::{model_effort, model_max_output, model_price, model_window};
 pub use runtime::{
@@ -58,6 +60,7 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// How people sign in.
     pub auth: Auth,
+    pub notifications: Notifications,
     pub telemetry: Telemetry,
 }
 
@@ -71,6 +74,7 @@ struct Tree {
     store: Store,
     sandbox: Sandbox,
     auth: Auth,
+    notifications: Notifications,
     telemetry: Telemetry,
     policy: PolicyTree,
 }
@@ -125,6 +129,7 @@ impl Settings {
                 ..tree.sandbox
             },
             auth: tree.auth,
+            notifications: tree.notifications,
             telemetry: tree.telemetry,
         })
     }

@@ -46,6 +46,8 @@ pub enum Kind {
     Database,
     /// Where Redis is; may hold a password, so it is never quoted or shown.
     Redis,
+    /// Where an SMTP relay is; may hold a password, so it is never quoted or shown.
+    Smtp,
     /// Headers of requests; may hold a key, so they are never quoted or shown.
     Headers,
     /// Names with values, for everybody to see.

@@ -3,7 +3,7 @@
 use super::Fallback::{Is, Words};
 use super::Kind::{
     Attributes, Database, Flag, Headers, Host, ListOf, Listen, Networks, Number, OneOf, Origins,
-    Provider, Redis, Secret, Template, Text, Url, Whole,
+    Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
 use super::{Definition, Kind, Later, Word};
 
@@ -329,6 +329,14 @@ settings! { since "0.1":
         "How people sign in; `none` only when nobody else can reach the gateway.";
     "auth.secret_key" ["SPL_SECRET_KEY"] Secret, Words("made once, `secret.key` in `store.data_dir`"),
         "What stored provider keys and secrets are sealed with; several gateways on one database share it.";
+    "notifications.first_retry" ["SPL_NOTIFICATIONS_FIRST_RETRY"] Number(0.01, 3600.0), Is("5.0"),
+        "Seconds before a webhook or mail that failed is tried again; the waits after that are 6, 60, 360, 1440 and 3600 times as long, then it is given up.";
+    "notifications.mail_delay" ["SPL_NOTIFICATIONS_MAIL_DELAY"] Number(0.0, 86_400.0), Is("60.0"),
+        "Seconds that calls have waited before their person gets a mail: whoever decides before gets none.";
+    "notifications.smtp.url" ["SPL_SMTP_URL"] Smtp, Words("none; nobody gets mail"),
+        "The relay that takes mail: `smtps://user:password@host` (TLS, port 465) or `smtp://…` (STARTTLS, port 587). Plain SMTP is spoken to this machine, and with `?tls=none`.";
+    "notifications.smtp.from" ["SPL_SMTP_FROM"] Text, Words("none; needed with a relay"),
+        "The sender of mail, for example `Sepal <sepal@example.org>`.";
     "telemetry.otlp_endpoint" ["SPL_OTEL_EXPORTER_OTLP_ENDPOINT" "OTEL_EXPORTER_OTLP_ENDPOINT"] Url, Words("none; nothing is traced"),
         "The collector that gets traces by OTLP over HTTP, for example `http://localhost:4318`; `/v1/traces` is added.";
     "telemetry.otlp_headers" ["SPL_OTEL_EXPORTER_OTLP_HEADERS" "OTEL_EXPORTER_OTLP_HEADERS"] Headers, Words("none"),

@@ -194,6 +194,7 @@ fn sample(definition: &Definition) -> String {
         Kind::Networks => "10.0.0.0/8",
         Kind::Database => "sqlite::memory:",
         Kind::Redis => "redis://localhost/0",
+        Kind::Smtp => "smtps://ana:hush@mail.example",
         Kind::Headers | Kind::Attributes => "a=b",
     };
     value.to_owned()

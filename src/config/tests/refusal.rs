@@ -123,6 +123,10 @@ const WRONG: &[(&str, &[&str])] = &[
     ("store: {redis_url: 'redis://'}", &["cannot be read"]),
     ("auth: {secret_key: short}", &["too short", "32"]),
     (
+        "notifications: {smtp: {url: 'smtp://h'}}",
+        &["notifications.smtp.from", "nobody who sends it"],
+    ),
+    (
         "agent: {approval: [elicit, maybe]}",
         &["`maybe` is not known"],
     ),
@@ -169,6 +173,8 @@ fn no_secret_is_ever_quoted_or_shown() {
         ("OPENAI_API_KEY", "sk-hush"),
         ("ANTHROPIC_API_KEY", "sk-hush"),
         ("SPL_REDIS_URL", "redis://:sk-hush@h/0"),
+        ("SPL_SMTP_URL", "smtps://ana:sk-hush@h"),
+        ("SPL_SMTP_FROM", "ana@h.example"),
         ("DATABASE_URL", "postgres://u:sk-hush@h/d"),
         ("SPL_SECRET_KEY", "sk-hush-0123456789-0123456789-0123456789"),
     ];
@@ -182,6 +188,7 @@ fn no_secret_is_ever_quoted_or_shown() {
     assert!(!problems(&sources).contains("sk-hush"));
     for (name, wrong) in [
         ("REDIS_URL", "sk-hush://h"),
+        ("SPL_SMTP_URL", "sk-hush://h"),
         ("DATABASE_URL", "sk-hush://h"),
     ] {
         assert!(!problems(&env(&[(name, wrong)])).contains("sk-hush"));
