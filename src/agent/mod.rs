@@ -11,6 +11,7 @@ mod feed;
 mod fuzz;
 mod journal;
 mod mailbox;
+mod notifications;
 mod rules;
 mod search;
 mod session;
@@ -32,6 +33,10 @@ pub use feed::{
     UsageState, What,
 };
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
+pub use notifications::{
+    BatchNotice, MailSetting, MailText, NewWebhook, NotificationError, NotificationForms,
+    NotificationParts, NotificationSettings, Notifications, Trial, WebhookAccess,
+};
 pub use rules::{
     Change, Given, NewRule, RuleAccess, RuleError, RuleOffer, RuleReach, RuleState, RuleView,
     RuleWhose, SimulatedCall, Simulation,

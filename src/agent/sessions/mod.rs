@@ -100,7 +100,9 @@ impl Sessions {
         let bells = Bells {
             written: indexing.bell(),
             incomplete: Arc::clone(&incomplete),
+            waiting: Arc::default(),
         };
+        let on_waiting = Arc::clone(&bells.waiting);
         let (projection, writing) =
             Projection::start(records.clone(), lists.clone(), bells, stop.clone());
         tasks.spawn(writing);
@@ -116,6 +118,7 @@ impl Sessions {
             settings,
             projection,
             indexing,
+            waiting: on_waiting,
             given_up: Notify::new(),
             lists,
             cluster,
@@ -140,6 +143,11 @@ impl Sessions {
         let deleting = removal::delete_given_up(Arc::clone(&sessions.0));
         sessions.0.tasks.spawn(deleting);
         sessions
+    }
+
+    /// Rung when what waits for people may have changed; one listener hears it.
+    pub fn waiting_bell(&self) -> Arc<Notify> {
+        Arc::clone(&self.0.waiting)
     }
 
     /// What makes room in contexts by the settings.

@@ -48,6 +48,7 @@ pub(super) struct SessionRegistry {
     pub(super) imports: Arc<Semaphore>,
     pub(super) projection: Projection,
     pub(super) indexing: Indexing,
+    pub(super) waiting: Arc<Notify>,
     /// Rung when a session is given up.
     pub(super) given_up: Notify,
     pub(super) lists: ListBroadcast,

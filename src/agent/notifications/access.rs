@@ -1,0 +1,157 @@
+//! Who sees and changes the webhooks of a tenant: its admins.
+
+use std::time::Duration;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::Instant;
+use url::Url;
+
+use super::sending::webhook_context;
+use super::{Notifications, signature};
+use crate::domain::{Caller, Code, Role, WebhookId};
+use crate::session::Refusal;
+use crate::store;
+use crate::store::clock::now;
+use crate::store::records::{Attempt, WebhookRow};
+
+/// Characters that an address has at most.
+const MAX_URL: usize = 2_048;
+
+/// Why webhooks or mail are not told or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum NotificationError {
+    /// Not to this caller, or not so.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// They cannot be read or kept.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// A webhook to add.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewWebhook {
+    /// `http` or `https`; a private address only where the operator allows it.
+    pub url: String,
+    /// Whether it is also told when calls wait no longer.
+    pub tells_decided: bool,
+}
+
+/// How a message went that only tried a webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    pub attempt: Attempt,
+    pub took: Duration,
+}
+
+/// The webhooks of the caller's tenant.
+pub struct WebhookAccess<'n>(pub(super) &'n Notifications);
+
+impl WebhookAccess<'_> {
+    /// Those of the tenant, the oldest first.
+    pub async fn list(&self, caller: &Caller) -> Result<Vec<WebhookRow>, NotificationError> {
+        check_admin(caller)?;
+        let webhooks = self.0.0.parts.records.webhooks();
+        Ok(webhooks.list(&caller.tenant.id).await?)
+    }
+
+    /// Adds one. Its secret is told here and never again.
+    pub async fn add(
+        &self,
+        caller: &Caller,
+        new: NewWebhook,
+    ) -> Result<(WebhookRow, SecretString), NotificationError> {
+        check_admin(caller)?;
+        self.check_address(&new.url).await?;
+        let parts = &self.0.0.parts;
+        let (tenant, id) = (&caller.tenant.id, WebhookId::from_bits(rand::random()));
+        let secret = signature::new_secret();
+        let context = webhook_context(tenant, &id);
+        let bytes = secret.expose_secret().as_bytes();
+        let row = WebhookRow {
+            tenant: tenant.clone(),
+            sealed: parts.sealer.seal(&context, bytes)?,
+            id,
+            url: new.url,
+            tells_decided: new.tells_decided,
+            created_at: now(),
+            last: None,
+            failing_since: None,
+            disabled_at: None,
+        };
+        if !parts.records.webhooks().add(&row).await? {
+            let text = "there are 10 webhooks already; remove one first";
+            return Err(Refusal::new(Code::TooLarge, text).into());
+        }
+        tracing::info!(tenant.id = %tenant, user.id = %caller.user.id, webhook.id = %row.id, "A webhook was added");
+        Ok((row, secret))
+    }
+
+    /// Removes one; it is told nothing more.
+    pub async fn delete(&self, caller: &Caller, id: &str) -> Result<(), NotificationError> {
+        let row = self.find(caller, id).await?;
+        let webhooks = self.0.0.parts.records.webhooks();
+        if !webhooks.delete(&row.tenant, &row.id).await? {
+            return Err(missing().into());
+        }
+        tracing::info!(tenant.id = %row.tenant, user.id = %caller.user.id, webhook.id = %row.id, "A webhook was removed");
+        Ok(())
+    }
+
+    /// Sends one a message that says nothing, and keeps how it went: one that was disabled is told
+    /// again from then on if it took the message.
+    pub async fn test(&self, caller: &Caller, id: &str) -> Result<Trial, NotificationError> {
+        let row = self.find(caller, id).await?;
+        let _place = self.0.0.trials.try_acquire().map_err(|_| {
+            let text = "other webhooks are being tried; try again in a moment";
+            Refusal::new(Code::TooManyRequests, text)
+        })?;
+        let began = Instant::now();
+        let body = self.0.0.parts.forms.webhook_trial(now());
+        let message = format!("msg_{:032x}", rand::random::<u128>());
+        let attempt = self.0.send(&row, &message, &body).await?;
+        let webhooks = self.0.0.parts.records.webhooks();
+        webhooks.note(&row.tenant, &row.id, &attempt).await?;
+        Ok(Trial {
+            attempt,
+            took: began.elapsed(),
+        })
+    }
+
+    async fn find(&self, caller: &Caller, id: &str) -> Result<WebhookRow, NotificationError> {
+        check_admin(caller)?;
+        let id = WebhookId::parse(id).ok_or_else(missing)?;
+        let webhooks = self.0.0.parts.records.webhooks();
+        let row = webhooks.get(&caller.tenant.id, &id).await?;
+        Ok(row.ok_or_else(missing)?)
+    }
+
+    /// A clear answer for whoever types the address; what holds is the check of the client.
+    async fn check_address(&self, address: &str) -> Result<(), Refusal> {
+        let wrong = |text: &str| Refusal::of_field(Code::InvalidArguments, "url", text);
+        if address.len() > MAX_URL {
+            return Err(wrong("`url` has at most 2048 characters"));
+        }
+        let url = Url::parse(address).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url.ok_or_else(|| wrong("`url` is no http or https address"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            let text = "a password in `url` would be shown; messages are signed instead";
+            return Err(wrong(text));
+        }
+        let checked = self.0.0.parts.guard.check(&url).await;
+        checked.map_err(|blocked| wrong(&blocked.to_string()))
+    }
+}
+
+fn check_admin(caller: &Caller) -> Result<(), Refusal> {
+    let is_admin = caller.user.role >= Role::Admin;
+    is_admin.then_some(()).ok_or_else(|| {
+        let text = "only owners and admins of the tenant manage webhooks";
+        Refusal::new(Code::NotAllowed, text)
+    })
+}
+
+fn missing() -> Refusal {
+    Refusal::new(Code::NotFound, "there is no such webhook")
+}

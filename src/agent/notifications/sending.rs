@@ -1,0 +1,239 @@
+//! One attempt: what was claimed is sent to its webhook or person, and how that went is kept.
+
+use std::time::Duration;
+
+use reqwest::header::CONTENT_TYPE;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use super::{BatchNotice, Notifications, signature};
+use crate::domain::{TenantId, Timestamp, WebhookId};
+use crate::net::{self, Mail, MailError};
+use crate::store::clock::now;
+use crate::store::records::{Attempt, DueNotification, NotificationTarget, Tried, WebhookRow};
+use crate::store::{Error, sealed};
+
+/// How long a webhook may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a relay may take for one mail.
+const MAIL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Mails that a person gets in an hour: the address is theirs to name, and need not be their own.
+const MAILS_PER_HOUR: u64 = 30;
+const HOUR_MS: i64 = 3_600_000;
+
+/// The place that a webhook's secret is sealed for.
+pub(super) fn webhook_context(tenant: &TenantId, id: &WebhookId) -> String {
+    format!("webhook/{tenant}/{id}")
+}
+
+/// What became of an attempt.
+enum Sent {
+    /// It is told, or nobody is there to be told.
+    Done,
+    /// It failed, and may work later.
+    Failed(String),
+}
+
+impl Notifications {
+    /// Sends what was claimed, and keeps how it went.
+    pub(super) async fn attempt(self, due: DueNotification) {
+        let sent = match &due.key.target {
+            NotificationTarget::Webhook(id) => self.tell_webhook(id, &due).await,
+            NotificationTarget::Mail(_) => self.tell_person(&due).await,
+        };
+        let sent = sent.unwrap_or_else(|error| Sent::Failed(error.to_string()));
+        let tried = match sent {
+            Sent::Done => Tried::Done,
+            Sent::Failed(reason) => self.after_failure(&due, &reason),
+        };
+        let outbox = self.0.parts.records.notifications();
+        match outbox.finish(&due, tried, now()).await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!(
+                session.id = %due.key.session.session,
+                "An attempt to tell what waits took longer than its lease"
+            ),
+            Err(error) => tracing::warn!(
+                session.id = %due.key.session.session, %error,
+                "What waits is told once more, because it is not known that it was told"
+            ),
+        }
+    }
+
+    fn after_failure(&self, due: &DueNotification, reason: &str) -> Tried {
+        let (key, wait) = (&due.key, self.wait(due.attempt));
+        let Some(wait) = wait else {
+            tracing::warn!(
+                tenant.id = %key.session.tenant,
+                session.id = %key.session.session,
+                attempts = due.attempt,
+                reason,
+                "Telling what waits is given up"
+            );
+            return Tried::Done;
+        };
+        tracing::info!(
+            tenant.id = %key.session.tenant,
+            session.id = %key.session.session,
+            attempts = due.attempt,
+            reason,
+            "What waits is told again later"
+        );
+        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        Tried::Again(Timestamp(now().0.saturating_add(wait)))
+    }
+
+    async fn tell_webhook(&self, id: &WebhookId, due: &DueNotification) -> Result<Sent, Error> {
+        let tenant = &due.key.session.tenant;
+        let webhooks = self.0.parts.records.webhooks();
+        let row = webhooks.get(tenant, id).await?;
+        let Some(row) = row.filter(|row| row.disabled_at.is_none()) else {
+            return Ok(Sent::Done);
+        };
+        let body = self.0.parts.forms.webhook(&self.notice(due).await?);
+        let attempt = self.send(&row, &message_id(due), &body).await?;
+        webhooks.note(tenant, id, &attempt).await?;
+        Ok(attempt.error.map_or(Sent::Done, Sent::Failed))
+    }
+
+    /// Posts a signed message. Nothing of the answer counts but its status.
+    pub(super) async fn send(
+        &self,
+        webhook: &WebhookRow,
+        message: &str,
+        body: &str,
+    ) -> Result<Attempt, Error> {
+        let at = now();
+        let context = webhook_context(&webhook.tenant, &webhook.id);
+        let secret = self.0.parts.sealer.open(&context, &webhook.sealed)?;
+        let seconds = at.0.div_euclid(1_000);
+        let signed = std::str::from_utf8(&secret)
+            .ok()
+            .and_then(|secret| signature::sign(secret, (message, seconds), body));
+        // Nothing else was ever sealed there.
+        let signed = signed.ok_or(Error::Sealed(sealed::Unopened::OtherForm))?;
+        let sent = self
+            .0
+            .parts
+            .http
+            .post(&webhook.url)
+            .timeout(TIMEOUT)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", message)
+            .header("webhook-timestamp", seconds)
+            .header("webhook-signature", signed)
+            .body(body.to_owned())
+            .send()
+            .await;
+        let (status, error) = match sent {
+            Ok(answer) if answer.status().is_success() => (Some(answer.status().as_u16()), None),
+            Ok(answer) => {
+                let status = answer.status().as_u16();
+                (Some(status), Some(format!("the answer was {status}")))
+            }
+            Err(error) => (None, Some(said(&error))),
+        };
+        Ok(Attempt { at, status, error })
+    }
+
+    async fn tell_person(&self, due: &DueNotification) -> Result<Sent, Error> {
+        let Some(mailer) = &self.0.parts.mailer else {
+            return Ok(Sent::Done);
+        };
+        let (tenant, person) = (&due.key.session.tenant, &due.owner);
+        let users = self.0.parts.records.users();
+        let user = users.find(tenant, person).await?;
+        if user.is_none_or(|user| user.is_disabled) {
+            return Ok(Sent::Done);
+        }
+        let choice = users.mail(tenant, person).await?;
+        let Some(to) = choice.address.filter(|_| choice.since.is_some()) else {
+            return Ok(Sent::Done);
+        };
+        let hour = Timestamp(now().0.saturating_sub(HOUR_MS));
+        let outbox = self.0.parts.records.notifications();
+        if outbox.mails_since((tenant, person), hour).await? >= MAILS_PER_HOUR {
+            tracing::info!(tenant.id = %tenant, user.id = %person, "A person had enough mail for this hour");
+            return Ok(Sent::Done);
+        }
+        let text = self.0.parts.forms.mail(&self.notice(due).await?);
+        let mail = Mail {
+            id: message_id(due),
+            to,
+            subject: text.subject,
+            body: text.body,
+        };
+        let sent = tokio::time::timeout(MAIL_TIMEOUT, mailer.send(&mail)).await;
+        Ok(match sent {
+            Ok(Ok(())) => Sent::Done,
+            Ok(Err(error @ MailError::Away(_))) => Sent::Failed(chain(&error)),
+            Ok(Err(error)) => {
+                tracing::warn!(tenant.id = %tenant, user.id = %person, error = chain(&error), "A mail is not sent");
+                Sent::Done
+            }
+            Err(_) => Sent::Failed("the relay did not answer in time".to_owned()),
+        })
+    }
+
+    async fn notice(&self, due: &DueNotification) -> Result<BatchNotice, Error> {
+        let (key, users) = (&due.key, self.0.parts.records.users());
+        let owner = users.find(&key.session.tenant, &due.owner).await?;
+        Ok(BatchNotice {
+            event: key.event,
+            at: due.at,
+            session: key.session.clone(),
+            title: Some(due.title.clone()).filter(|title| !title.is_empty()),
+            tools: due.tools.clone(),
+            calls: due.calls,
+            waiting_since: due.waiting_since,
+            person: owner.map(|owner| owner.user.name).unwrap_or_default(),
+        })
+    }
+}
+
+/// The id of a message: it follows from what is told to whom, so that each attempt bears the same.
+fn message_id(due: &DueNotification) -> String {
+    let key = &due.key;
+    let target = match &key.target {
+        NotificationTarget::Webhook(id) => id.as_str(),
+        NotificationTarget::Mail(id) => id.as_str(),
+    };
+    let words = [
+        key.session.tenant.as_str(),
+        key.session.session.as_str(),
+        &key.request.turn.to_string(),
+        &key.request.iteration.to_string(),
+        key.event.as_str(),
+        target,
+    ];
+    let hash = Sha256::digest(words.join("/"));
+    let hash = hash.get(..16).unwrap_or_default();
+    format!("msg_{}", hex::encode(hash))
+}
+
+/// Why nobody answered, for the admins of a tenant: nothing of what lies below.
+fn said(error: &reqwest::Error) -> String {
+    if let Some(blocked) = net::blocked(error) {
+        return blocked.to_string();
+    }
+    if error.is_timeout() {
+        return "no answer within 10 seconds".to_owned();
+    }
+    let host = error.url().and_then(Url::host_str).unwrap_or_default();
+    if error.is_connect() {
+        format!("`{host}` cannot be reached")
+    } else {
+        format!("`{host}` gave no answer that can be read")
+    }
+}
+
+/// An error and what lies below it, for the log.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(error) = below {
+        text = format!("{text}: {error}");
+        below = error.source();
+    }
+    text
+}
