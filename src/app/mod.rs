@@ -35,13 +35,11 @@ use crate::agent::Sessions;
 use crate::config::{self, AuthMode, Settings};
 use crate::domain::Shares;
 use crate::gateway::{
-    self, AccessRules, Addresses, DoorLimits, GatewayState, Installation, ModelList, System,
-    SystemInfo, mcp, socket,
+    self, AccessRules, Addresses, DoorLimits, GatewayState, Installation, ModelList, SystemInfo,
+    mcp, socket,
 };
 use crate::llm::Catalogue;
-use crate::providers::Providers;
 use crate::sandbox::{Janitor, Runtime};
-use crate::servers::Servers;
 use crate::store::Store;
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Link, Tenancy};
@@ -120,21 +118,14 @@ impl App {
         };
         let Services {
             sessions,
-            servers,
             tenancy,
-            store,
             report,
             agents,
             ..
         } = &services;
         let doors = CancellationToken::new();
         let metrics = listen::metrics::open(&settings.runtime.metrics, &agents.0, &doors).await?;
-        let state = gateway_state(
-            settings,
-            (services.providers.clone(), report),
-            (sessions, tenancy, store),
-            servers.clone(),
-        );
+        let state = gateway_state(settings, &services, &url)?;
         let (layer, io) = socket::layer(
             state.clone(),
             socket_settings(settings),
@@ -230,27 +221,27 @@ impl Parts {
 
 fn gateway_state(
     settings: &Settings,
-    (providers, report): (Providers, &System),
-    (sessions, tenancy, store): (&Sessions, &Tenancy, &Store),
-    servers: Servers,
-) -> GatewayState {
-    GatewayState {
-        sessions: sessions.clone(),
-        servers,
-        tenancy: tenancy.clone(),
-        store: store.probe(),
+    services: &Services,
+    url: &str,
+) -> anyhow::Result<GatewayState> {
+    Ok(GatewayState {
+        sessions: services.sessions.clone(),
+        servers: services.servers.clone(),
+        tenancy: services.tenancy.clone(),
+        store: services.store.probe(),
         access: Arc::new(access_rules(settings)),
         auth_mode: settings.auth.mode,
         installation: Arc::new(Installation {
             name: settings.agent.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }),
-        system: report.clone(),
+        system: services.report.clone(),
         models: Arc::new(ModelList::new(Catalogue::built_in(), Clock::system())),
-        providers,
+        providers: services.providers.clone(),
+        notifications: services::notifications::start(settings, url, services)?,
         body_limit: socket_settings(settings).frame_bytes,
         limits: door_limits(&settings.runtime.limits),
-    }
+    })
 }
 
 fn connections(settings: &Settings, access: Arc<AccessRules>) -> listen::serving::Connections {

@@ -37,7 +37,7 @@ pub use http::{
 pub use openapi::openapi_json;
 pub use spa::page_is_built;
 
-use crate::agent::Sessions;
+use crate::agent::{Notifications, Sessions};
 use crate::config::AuthMode;
 use crate::domain::{Code, Shares};
 use crate::providers::Providers;
@@ -66,6 +66,8 @@ pub struct GatewayState {
     pub models: Arc<ModelList>,
     /// The model providers that sessions may use.
     pub providers: Providers,
+    /// Who is told outside of the page when calls wait.
+    pub notifications: Notifications,
     /// Bytes that one request body may have.
     pub body_limit: usize,
     /// How much of a door one client may have.

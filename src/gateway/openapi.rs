@@ -32,6 +32,7 @@ const PROBLEM: &str = "application/problem+json";
         (name = "providers", description = "Model providers"),
         (name = "usage", description = "What was used, and what it cost"),
         (name = "budgets", description = "What may be spent"),
+        (name = "notifications", description = "Who is told outside of the page when calls wait"),
         (name = "system", description = "What this installation runs on"),
         (name = "operation", description = "Signs of life"),
     ),

@@ -1,5 +1,7 @@
 //! What every way of running has, with a listener or without: store, people, sandboxes, sessions.
 
+pub(super) mod notifications;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::access::Refused;
-use crate::agent::{BudgetError, RowError, RuleError};
+use crate::agent::{BudgetError, NotificationError, RowError, RuleError};
 use crate::domain::{Code, Fault, RequestId};
 use crate::providers;
 use crate::session::Refusal;
@@ -359,6 +359,15 @@ impl From<BudgetError> for ApiError {
         match error {
             BudgetError::Refused(refusal) => refusal.into(),
             BudgetError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<NotificationError> for ApiError {
+    fn from(error: NotificationError) -> Self {
+        match error {
+            NotificationError::Refused(refusal) => refusal.into(),
+            NotificationError::Store(error) => error.into(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod health;
 mod mcp_servers;
 mod metrics;
 mod models;
+mod notifications;
 mod providers;
 mod rules;
 mod sessions;
@@ -62,6 +63,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
             budgets::set_budget,
             budgets::delete_budget
         ))
+        .merge(notifications::routes())
         .merge(operation())
 }
 

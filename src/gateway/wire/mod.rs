@@ -9,6 +9,7 @@ mod frame;
 mod fuzz;
 mod item;
 mod news;
+mod notification;
 mod ready;
 mod stamp;
 mod state;
@@ -19,6 +20,7 @@ pub use event::event_frames;
 pub use frame::{Frame, Refused, refused};
 pub use item::{PERSON, SessionItem, missed_frame, row_frame};
 pub use news::{news_frame, sandbox_frame};
+pub use notification::NotificationWire;
 pub use ready::{Ready, ready, transcript_items};
 pub use state::{delta_frame, signal_frames, view_frames};
 
