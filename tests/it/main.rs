@@ -39,6 +39,7 @@ mod logs;
 mod loops;
 mod metrics;
 mod model_stub;
+mod notifications;
 mod people;
 mod placed_attachments;
 mod providers;

@@ -5,6 +5,7 @@ mod faults;
 mod inbox;
 mod joining;
 mod killed;
+mod notifications;
 mod presence;
 mod rules;
 mod servers;

@@ -9,6 +9,7 @@ mod proxy;
 mod redis;
 mod relay;
 mod server;
+mod smtp;
 mod socket;
 
 pub(crate) use self::redis::RedisServer;
@@ -19,6 +20,7 @@ pub(crate) use log::Log;
 pub(crate) use proxy::{Door, OpenDoor, behind_each_door};
 pub(crate) use relay::Relay;
 pub(crate) use server::{Server, person, sepal};
+pub(crate) use smtp::Relayed;
 pub(crate) use socket::{Said, TestSocket};
 
 use std::time::Duration;
