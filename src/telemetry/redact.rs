@@ -25,6 +25,7 @@ const PREFIXES: &[&str] = &[
     "AKIA",
     "hf_",
     "gsk_",
+    "whsec_",
     "eyJ",
 ];
 

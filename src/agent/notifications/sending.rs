@@ -49,9 +49,10 @@ impl Notifications {
         let outbox = self.0.parts.records.notifications();
         match outbox.finish(&due, tried, now()).await {
             Ok(true) => {}
-            Ok(false) => tracing::warn!(
+            // Its session or webhook was deleted meanwhile, or its lease was over.
+            Ok(false) => tracing::debug!(
                 session.id = %due.key.session.session,
-                "An attempt to tell what waits took longer than its lease"
+                "Somebody else says how telling what waits went"
             ),
             Err(error) => tracing::warn!(
                 session.id = %due.key.session.session, %error,

@@ -122,7 +122,7 @@ settings! { since "0.1":
     "runtime.http.trusted_proxies" ["SPL_TRUSTED_PROXIES"] Networks, Words("none"),
         "Proxies whose forwarding headers are believed.";
     "runtime.outgoing.allow" ["SPL_OUTGOING_ALLOW"] Networks, Words("none"),
-        "Private addresses that tenants may name as a provider or an MCP server; all others of this machine and its networks are refused.";
+        "Private addresses that tenants may name as a provider, an MCP server or a webhook; all others of this machine and its networks are refused.";
     "runtime.limits.commands_per_socket" ["SPL_LIMIT_COMMANDS_PER_SOCKET"] Whole(0, U32), Is("5"),
         "Unanswered commands that a socket may have; 0 = no limit.";
     "runtime.limits.frame_bytes" ["SPL_LIMIT_FRAME_BYTES"] Whole(0, U32), Is("1048576"),

@@ -240,8 +240,8 @@ async fn an_address_that_is_not_allowed_any_more_is_not_reached() {
     let client = Client::with_key(&app, &boss.key);
     let (item, _) = add(&client, &receiver.url("/hook"), false).await;
     let port = receiver.url("").rsplit(':').next().unwrap().to_owned();
-    let named = add(&client, &format!("http://localhost:{port}/hook"), false);
-    let (named, _) = named.await;
+    let by_name = format!("http://localhost:{port}/hook");
+    let (named, _) = add(&client, &by_name, false).await;
 
     let app = app.restart_with(&[("SPL_SANDBOX", "none")]).await;
     let client = Client::with_key(&app, &boss.key);
