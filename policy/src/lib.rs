@@ -13,7 +13,6 @@ mod rule;
 mod rules;
 mod sentence;
 mod shell;
-mod trial;
 
 #[cfg(test)]
 mod fuzz;
@@ -30,4 +29,3 @@ pub use rule::{Approver, Approvers, Effect, Example, Examples, Rule, Scope};
 pub use rules::{Problem, Rules};
 pub use sentence::sentence;
 pub use shell::Unread;
-pub use trial::{SIMULATED_CALLS, Simulated, Use, Uses, simulate};

@@ -24,8 +24,7 @@ pub use settings::{
     Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole, FallbackEntry, Http,
     Limits, Llm, Log, LogFormat, LogLevel, LogOutput, Metrics, ModelPrice, Notifications,
     ProviderEntry, ProviderKind, Retry, Runtime, Sandbox, SandboxDriver, Settings, Smtp, Socket,
-    Stdio, Store,
-    Telemetry, Titles, Tool, ToolSearch, Transports,
+    Stdio, Store, Telemetry, Titles, Tool, ToolSearch, Transports,
 };
 pub use source::env::{Flag, Preset, SourceFile, Sources, environment};
 pub use source::layer::{Loaded, load};
