@@ -19,7 +19,7 @@ export type RuleReach = Schemas['RuleReach']
 export interface RuleConditions {
   /** The command begins with one of these, part by part. */
   command?: { words: string[]; more: boolean }[]
-  exactly?: unknown
+  exactly?: JsonObject
   /** An empty `below` is the workspace itself. */
   paths?: { argument: string; below: string }[]
   hosts?: { argument: string; host: string }[]

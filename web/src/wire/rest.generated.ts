@@ -578,6 +578,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/notifications/mail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether I get mail when calls wait for me, and where.
+         * @description Whether I get mail when calls wait for me, and where.
+         */
+        get: operations["read_mail"];
+        /**
+         * Get mail when calls have waited for me for a while, or no longer. What waits already is not told.
+         * @description Get mail when calls have waited for me for a while, or no longer. What waits already is not told.
+         */
+        put: operations["put_mail"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/providers": {
         parameters: {
             query?: never;
@@ -1210,6 +1234,72 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The webhooks of my tenant, which are told when calls wait. Admins only.
+         * @description The webhooks of my tenant, which are told when calls wait. Admins only.
+         */
+        get: operations["list_webhooks"];
+        put?: never;
+        /**
+         * Add a webhook. Its secret is in this answer and in no other. Admins only.
+         * @description Add a webhook. Its secret is in this answer and in no other. Admins only.
+         */
+        post: operations["add_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a webhook; it is told nothing more. Admins only.
+         * @description Remove a webhook; it is told nothing more. Admins only.
+         */
+        delete: operations["delete_webhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a webhook a message that says nothing (`webhook.test`), and say how that went. One that was
+         *     disabled is told again if it takes the message. Admins only.
+         * @description Send a webhook a message that says nothing (`webhook.test`), and say how that went. One that was
+         *     disabled is told again if it takes the message. Admins only.
+         */
+        post: operations["test_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1289,6 +1379,19 @@ export interface components {
         /** @description The name of the new server. */
         AddServerResponse: {
             name: string;
+        };
+        /** @description A webhook to add. */
+        AddWebhookRequest: {
+            /** @description `http` or `https`; a private address only where the operator allows it. */
+            url: string;
+            /** @description Whether it is also told when calls wait no longer; none = no. */
+            tellsDecided?: boolean | null;
+        };
+        /** @description A new webhook. */
+        AddWebhookResponse: {
+            webhook: components["schemas"]["WebhookItem"];
+            /** @description What its messages are signed with (`whsec_…`); told here once and never again. */
+            secret: string;
         };
         /** @description A page of what waits. */
         ApprovalsPage: {
@@ -1576,37 +1679,26 @@ export interface components {
         };
         /** @description What must hold for a call; all that is named must hold. */
         ConditionsBody: {
-            /**
-             * @description The command is one of these, part by part; for tools that run commands.
-             * @default null
-             */
-            command: components["schemas"]["CommandBody"][] | null;
+            /** @description The command is one of these, part by part; for tools that run commands. */
+            command?: components["schemas"]["CommandBody"][] | null;
             /** @description The arguments are exactly these. */
             exactly?: Record<string, unknown> | null;
-            /**
-             * @description Each of these arguments is a path below its folder.
-             * @default []
-             */
-            paths: components["schemas"]["PathBody"][];
-            /**
-             * @description Each of these arguments is an address at its host.
-             * @default []
-             */
-            hosts: components["schemas"]["HostBody"][];
+            /** @description Each of these arguments is a path below its folder. */
+            paths?: components["schemas"]["PathBody"][];
+            /** @description Each of these arguments is an address at its host. */
+            hosts?: components["schemas"]["HostBody"][];
             /** @description A JSON Schema for which the arguments are valid. */
             schema?: Record<string, unknown> | null;
             /**
              * Format: double
              * @description The session has cost more than so many US dollars.
-             * @default null
              */
-            costAboveUsd: number | null;
+            costAboveUsd?: number | null;
             /**
              * Format: double
              * @description The session has cost less than so many US dollars.
-             * @default null
              */
-            costBelowUsd: number | null;
+            costBelowUsd?: number | null;
         };
         /** @description A text to be counted. */
         CountTokensRequest: {
@@ -1855,6 +1947,15 @@ export interface components {
          * @enum {string}
          */
         LimitMeans: "cgroup" | "rlimit" | "quota" | "watchdog" | "none";
+        /** @description Whether I get mail when calls wait for me. */
+        MailChoice: {
+            /** @description Whether this installation sends mail at all. */
+            isAvailable: boolean;
+            /** @description Where I get mail; `null` = I gave no address. */
+            address?: string | null;
+            /** @description Whether I get mail when calls have waited for me for a while. */
+            isOn: boolean;
+        };
         /** @description How all servers are, from their use and from the monitor. */
         McpHealth: {
             /** @description How many there are of each state, and `total`. */
@@ -2138,6 +2239,13 @@ export interface components {
         ProvidersList: {
             /** @description The default first, then by id. */
             items: components["schemas"]["ProviderItem"][];
+        };
+        /** @description Whether I get mail when calls wait for me. */
+        PutMailRequest: {
+            /** @description One mail address; none or empty = none. */
+            address?: string | null;
+            /** @description Needs an address. */
+            isOn: boolean;
         };
         /** @description What a provider is to be. */
         PutProviderRequest: {
@@ -2803,6 +2911,20 @@ export interface components {
             /** @description Whether it works only as a task: it is not offered to models yet. */
             needsTasks: boolean;
         };
+        /** @description How a message went that only tried a webhook. */
+        TestWebhookResponse: {
+            /** @description Whether it was taken. */
+            ok: boolean;
+            /**
+             * Format: int32
+             * @description The status of the answer; `null` = there was none.
+             */
+            status?: number | null;
+            /** @description Why it was not taken. */
+            error?: string | null;
+            /** Format: int64 */
+            durationMs: number;
+        };
         /**
          * @description What was found.
          * @enum {string}
@@ -2965,6 +3087,36 @@ export interface components {
             waitingSince: string;
             /** @description Its calls, as `tool:queue` tells them. */
             queue: components["schemas"]["QueueItem"];
+        };
+        /** @description A webhook of my tenant. */
+        WebhookItem: {
+            id: string;
+            url: string;
+            /** @description Whether it is also told when calls wait no longer (`approvals.decided`). */
+            tellsDecided: boolean;
+            /** @description When it was added (RFC 3339). */
+            createdAt: string;
+            /** @description When it was last told something (RFC 3339); `null` = never. */
+            lastAt?: string | null;
+            /**
+             * Format: int32
+             * @description The status of its last answer; `null` = it never answered, or not the last time.
+             */
+            lastStatus?: number | null;
+            /** @description Why the last attempt failed; `null` = it did not. */
+            lastError?: string | null;
+            /** @description Since when every attempt has failed (RFC 3339). */
+            failingSince?: string | null;
+            /**
+             * @description Since when it is told nothing, because it failed for three days or said that it is gone (RFC 3339).
+             *     A test that succeeds ends that.
+             */
+            disabledAt?: string | null;
+        };
+        /** @description The webhooks of my tenant. */
+        Webhooks: {
+            /** @description The oldest first, 10 at most. */
+            items: components["schemas"]["WebhookItem"][];
         };
     };
     responses: never;
@@ -6020,6 +6172,176 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CountedTokens"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_mail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether I get mail when calls wait for me. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MailChoice"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_mail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutMailRequest"];
+            };
+        };
+        responses: {
+            /** @description Whether I get mail when calls wait for me. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MailChoice"];
                 };
             };
             /** @description The request is not valid; `errors` names the fields. */
@@ -9700,6 +10022,346 @@ export interface operations {
             };
             /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_webhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhooks of my tenant. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhooks"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddWebhookRequest"];
+            };
+        };
+        responses: {
+            /** @description A new webhook. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddWebhookResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is done; there is nothing to say about it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    test_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How a message went that only tried a webhook. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestWebhookResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
