@@ -49,5 +49,7 @@ async fn a_batch_is_told_once_whichever_gateway_notices() {
         .collect();
     assert_eq!(told_of, expected);
     // Either of them can open what the other sealed.
-    told.iter().for_each(|message| message.check(secret));
+    for message in &told {
+        message.check(secret);
+    }
 }

@@ -134,17 +134,11 @@ async fn serve(stream: TcpStream, (taken, count): (Arc<Mutex<Taken>>, watch::Sen
                 let mut mail = mail.take().unwrap();
                 assert!(!mail.to.is_empty());
                 say("354 go on").await.unwrap();
-                loop {
-                    let line = line_of_data(&mut lines).await;
-                    let Some(line) = line else { break };
+                while let Some(line) = line_of_data(&mut lines).await {
                     mail.text.push_str(&line);
                     mail.text.push_str("\r\n");
                 }
-                let answer = {
-                    let mut taken = taken.lock().unwrap();
-                    taken.mails.push(mail);
-                    taken.answers.pop_front().unwrap_or(250)
-                };
+                let answer = keep(&taken, mail);
                 count.send_modify(|count| *count += 1);
                 say(&format!("{answer} that is so")).await.unwrap();
             }
@@ -156,6 +150,13 @@ async fn serve(stream: TcpStream, (taken, count): (Arc<Mutex<Taken>>, watch::Sen
             _ => panic!("{line}"),
         }
     }
+}
+
+/// Keeps a mail, and says what it is answered with.
+fn keep(taken: &Mutex<Taken>, mail: TakenMail) -> u16 {
+    let mut taken = taken.lock().unwrap();
+    taken.mails.push(mail);
+    taken.answers.pop_front().unwrap_or(250)
 }
 
 /// A line without its end; none = nobody is there any more.

@@ -14,7 +14,7 @@ use sepal::store::records::{
 use super::{row, with_records};
 use crate::stores::key;
 
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_mins(1);
 const DAY: i64 = 86_400_000;
 
 fn at(ms: i64) -> Timestamp {
@@ -126,6 +126,22 @@ async fn a_batch_goes_in_once_and_is_claimed_by_one() {
             .finish(&last[0], Tried::Done, at(70_002))
             .await
             .unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_told_is_forgotten_once_it_waits_no_longer() {
+    with_records(async |records| {
+        let (outbox, webhooks) = (records.notifications(), records.webhooks());
+        for id in [1, 2] {
+            webhooks.add(&webhook(id, id == 1)).await.unwrap();
+        }
+        project(&records, waits(1, (1, 4), 200)).await;
+        outbox.take_up(at(300), None).await.unwrap();
+        for due in outbox.claim(at(300), LEASE, 10).await.unwrap() {
+            outbox.finish(&due, Tried::Done, at(400)).await.unwrap();
+        }
 
         // What was told is not forgotten while it waits, or it would be told again.
         outbox.prune(at(30 * DAY)).await.unwrap();
@@ -223,27 +239,34 @@ async fn a_webhook_that_failed_for_three_days_is_told_nothing_more() {
     .await;
 }
 
+/// The owner of the sessions.
+async fn add_user(records: &Records) -> User {
+    let tenant = Tenant {
+        id: TenantId::from_bits(1),
+        name: "acme".to_owned(),
+    };
+    records.tenants().add(&tenant, at(1)).await.unwrap();
+    let user = User {
+        id: UserId::from_bits(1),
+        tenant: tenant.id,
+        name: "ana".to_owned(),
+        role: Role::Member,
+        installation_admin: false,
+    };
+    let new = NewUser {
+        user: user.clone(),
+        password_hash: None,
+        is_local: false,
+    };
+    records.users().add(&new, at(1)).await.unwrap();
+    user
+}
+
 #[tokio::test]
 async fn mail_waits_a_while_and_is_not_sent_for_what_was_decided() {
     with_records(async |records| {
-        let tenant = Tenant {
-            id: TenantId::from_bits(1),
-            name: "acme".to_owned(),
-        };
-        records.tenants().add(&tenant, at(1)).await.unwrap();
-        let user = NewUser {
-            user: User {
-                id: UserId::from_bits(1),
-                tenant: tenant.id.clone(),
-                name: "ana".to_owned(),
-                role: Role::Member,
-                installation_admin: false,
-            },
-            password_hash: None,
-            is_local: false,
-        };
-        records.users().add(&user, at(1)).await.unwrap();
-        let whose = (&tenant.id, &user.user.id);
+        let user = add_user(&records).await;
+        let whose = (&user.tenant, &user.id);
         let choice = MailChoice {
             address: Some("ana@sepal.example".to_owned()),
             since: Some(at(100)),
@@ -257,7 +280,7 @@ async fn mail_waits_a_while_and_is_not_sent_for_what_was_decided() {
         let kept = records.users().mail(whose.0, whose.1).await.unwrap();
         assert_eq!(kept, choice, "since when they want it stays");
 
-        let (outbox, minute) = (records.notifications(), Some(Duration::from_secs(60)));
+        let (outbox, minute) = (records.notifications(), Some(Duration::from_mins(1)));
         project(&records, waits(1, (1, 1), 200)).await;
         project(&records, waits(2, (1, 1), 300)).await;
         outbox.take_up(at(400), None).await.unwrap();
