@@ -58,24 +58,29 @@ async fn project(records: &Records, row: SessionRow) {
     records.sessions().project(&[row.into()]).await.unwrap();
 }
 
+/// Two webhooks, one batch for them, one of another tenant, and one from before they were added.
+async fn fill(records: &Records) {
+    let webhooks = records.webhooks();
+    for id in [1, 2] {
+        assert!(webhooks.add(&webhook(id, id == 1)).await.unwrap());
+    }
+    project(
+        records,
+        SessionRow {
+            key: key(2, 9),
+            ..waits(9, (1, 1), 200)
+        },
+    )
+    .await;
+    project(records, waits(3, (1, 1), 50)).await;
+    project(records, waits(1, (1, 4), 200)).await;
+}
+
 #[tokio::test]
 async fn a_batch_goes_in_once_and_is_claimed_by_one() {
     with_records(async |records| {
-        let (outbox, webhooks) = (records.notifications(), records.webhooks());
-        for id in [1, 2] {
-            assert!(webhooks.add(&webhook(id, id == 1)).await.unwrap());
-        }
-        // Of another tenant, and from before anybody wanted to know.
-        project(
-            &records,
-            SessionRow {
-                key: key(2, 9),
-                ..waits(9, (1, 1), 200)
-            },
-        )
-        .await;
-        project(&records, waits(3, (1, 1), 50)).await;
-        project(&records, waits(1, (1, 4), 200)).await;
+        fill(&records).await;
+        let outbox = records.notifications();
         let twice = tokio::join!(outbox.take_up(at(300), None), outbox.take_up(at(300), None));
         twice.0.unwrap();
         twice.1.unwrap();
