@@ -35,6 +35,13 @@ impl Message {
         serde_json::from_str(&self.text).unwrap()
     }
 
+    /// What it says but for the address of the page: a process that starts anew has another port here.
+    pub(crate) fn facts(&self) -> Value {
+        let mut facts = self.json();
+        facts["data"].as_object_mut().unwrap().remove("url");
+        facts
+    }
+
     pub(crate) fn kind(&self) -> String {
         self.json()["type"].as_str().unwrap().to_owned()
     }
