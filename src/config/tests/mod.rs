@@ -212,6 +212,9 @@ fn every_variable_of_the_table_reaches_its_key() {
             if definition.key == "agent.llm.base_url" {
                 variables.push(("SPL_LLM_MODEL", "it needs one"));
             }
+            if definition.key == "notifications.smtp.url" {
+                variables.push(("SPL_SMTP_FROM", "it@needs.example"));
+            }
             let shown = loaded(&env(&variables)).shown;
             let line = shown
                 .lines()

@@ -124,14 +124,14 @@ mod tests {
             body,
             json!({
                 "type": "approvals.waiting",
-                "timestamp": "1970-01-01T00:00:01Z",
+                "timestamp": "1970-01-01T00:00:01.000Z",
                 "data": {
                     "sessionId": session,
                     "title": "Sail",
                     "person": "ana",
                     "tools": ["write_file", "odd\r\ntool"],
                     "calls": 2,
-                    "waitingSince": "1970-01-01T00:00:00Z",
+                    "waitingSince": "1970-01-01T00:00:00.000Z",
                     "url": format!("https://sepal.example/agents/s/{session}"),
                 },
             })

@@ -189,7 +189,8 @@ proptest! {
         }
         let files = std::fs::read_dir(folder.path().join("home")).unwrap();
         let redirects = parts.iter().any(|part| part.redirects);
-        prop_assert_eq!(redirects || files.count() == 0, true, "{:?} wrote", text);
+        // `eval '>'{`: what a hidden command writes is not known.
+        prop_assert!(redirects || is_hidden || files.count() == 0, "{:?} wrote", text);
     }
 
     #[test]
