@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::ToolFacts;
-use super::state::Control;
 use crate::domain::{Actor, CallId, Memo, MicroUsd, RunsInKind, Timestamp, shell_tool};
 
 pub use sepal_policy::{Effect as PolicyEffect, Rule};
@@ -148,10 +147,11 @@ impl SessionRules {
 }
 
 impl Rules {
-    /// What the rules say of a call with these arguments, now.
+    /// What the rules, and those that were given in a session that has cost so much, say of a call with
+    /// these arguments, now.
     pub(super) fn rule_on(
         &self,
-        control: &Control,
+        (given, cost): (&SessionRules, MicroUsd),
         (id, args): (&CallId, &Value),
         (facts, now): (&ToolFacts, Timestamp),
     ) -> Ruling {
@@ -162,11 +162,11 @@ impl Rules {
                 why: String::new(),
             }),
             Policy::InForce(rules) => {
-                let call = policy_call((facts, args), control.totals.cost, now);
-                let decision = if control.rules.is_empty() {
+                let call = policy_call((facts, args), cost, now);
+                let decision = if given.is_empty() {
                     rules.decide(&call)
                 } else {
-                    rules.and(control.rules.compiled()).decide(&call)
+                    rules.and(given.compiled()).decide(&call)
                 };
                 Ruling::of(&decision)
             }

@@ -2,8 +2,8 @@
 
 mod new_rule;
 mod simulation;
+mod view;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use sepal_policy as policy;
@@ -11,18 +11,17 @@ use sepal_policy::Rule;
 
 pub use new_rule::{NewRule, RuleOffer, RuleReach, RuleWhose};
 pub use simulation::{Change, SimulatedCall, Simulation};
+pub use view::{RuleState, RuleView};
 
+use self::view::{of_session, view};
 use super::mailbox::SessionRequest;
 use super::sessions::Sessions;
-use crate::domain::{CallId, Caller, Code, Digest, Role, SessionKey, Timestamp, UserId};
+use crate::domain::{CallId, Caller, Code, Digest, Role, SessionKey};
 use crate::servers::{ListedRule, RuleOrigin};
-use crate::session::{Call, Command, Decision, GivenRule, Refusal};
+use crate::session::{Call, Command, Decision, Refusal};
 use crate::store;
 use crate::store::clock::now;
-use crate::store::records::{RuleRow, RuleUses};
-
-/// Days without a use after which a rule is offered for removal.
-const UNUSED_AFTER_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+use crate::store::records::RuleRow;
 
 /// Why rules are not told, given or taken back.
 #[derive(Debug, thiserror::Error)]
@@ -33,46 +32,6 @@ pub enum RuleError {
     /// They cannot be read.
     #[error(transparent)]
     Store(#[from] store::Error),
-}
-
-/// Whether a rule still does something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RuleState {
-    Active,
-    /// Its time is over.
-    Expired,
-    /// The tool's definition is another than the one that was said yes to.
-    Drifted,
-}
-
-impl RuleState {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Expired => "expired",
-            Self::Drifted => "drifted",
-        }
-    }
-}
-
-/// A rule, for one who may see it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RuleView {
-    pub rule: Rule,
-    pub origin: RuleOrigin,
-    /// The rule in words.
-    pub sentence: String,
-    pub created_by: Option<UserId>,
-    pub created_at: Option<Timestamp>,
-    pub state: RuleState,
-    /// How often it decided a call, of the caller's sessions or, for admins, of the tenant's.
-    pub uses: u64,
-    pub last_used: Option<Timestamp>,
-    /// Whether it has not been used for so long that it is offered for removal.
-    pub is_unused: bool,
-    /// Whether the caller may take it back.
-    pub may_remove: bool,
 }
 
 /// A rule was given.
@@ -88,14 +47,12 @@ pub struct RuleAccess<'s> {
     sessions: &'s Sessions,
 }
 
-impl Sessions {
-    /// Rules about calls.
-    pub fn rules(&self) -> RuleAccess<'_> {
-        RuleAccess { sessions: self }
+impl<'s> RuleAccess<'s> {
+    /// The door to the rules about the calls of those sessions.
+    pub fn of(sessions: &'s Sessions) -> Self {
+        Self { sessions }
     }
-}
 
-impl RuleAccess<'_> {
     /// What decides in the caller's sessions, in the order in which it counts; with a session of theirs
     /// also what was given in it. Admins also see their tenant's rules that concern nobody's own.
     pub async fn list(
@@ -340,56 +297,6 @@ impl RuleAccess<'_> {
         };
         let views = self.list(caller, session).await?;
         Ok(views.into_iter().find(|view| view.rule.id == id))
-    }
-}
-
-fn of_session(given: &GivenRule) -> ListedRule {
-    ListedRule {
-        rule: given.rule.clone(),
-        origin: RuleOrigin::Session,
-        owner: None,
-        created: Some((given.by.id.clone(), given.at)),
-    }
-}
-
-fn view(
-    caller: &Caller,
-    listed: ListedRule,
-    uses: &HashMap<String, RuleUses>,
-    definition: impl Fn(&Rule) -> Option<String>,
-) -> RuleView {
-    let now = now();
-    let rule = listed.rule;
-    let uses = uses.get(&rule.id);
-    let is_over = rule
-        .until_ms
-        .is_some_and(|until| u64::try_from(now.0).is_ok_and(|now| now >= until));
-    let is_drifted = rule
-        .definition
-        .as_ref()
-        .is_some_and(|pinned| definition(&rule).is_some_and(|now| now != *pinned));
-    let created_at = listed.created.as_ref().map(|(_, at)| *at);
-    let known_since = uses.map(|uses| uses.last).max(created_at);
-    let is_old = known_since.is_some_and(|at| now.0.saturating_sub(at.0) > UNUSED_AFTER_MS);
-    RuleView {
-        sentence: policy::sentence(&rule),
-        state: match (is_over, is_drifted) {
-            (true, _) => RuleState::Expired,
-            (_, true) => RuleState::Drifted,
-            _ => RuleState::Active,
-        },
-        created_by: listed.created.map(|(by, _)| by),
-        created_at,
-        uses: uses.map_or(0, |uses| uses.count),
-        last_used: uses.map(|uses| uses.last),
-        is_unused: is_old,
-        may_remove: match listed.origin {
-            RuleOrigin::Session | RuleOrigin::Person => caller.user.role.may_act(),
-            RuleOrigin::Tenant => is_admin(caller),
-            RuleOrigin::Tool | RuleOrigin::Settings => false,
-        },
-        origin: listed.origin,
-        rule,
     }
 }
 

@@ -1,15 +1,19 @@
 //! The list of a person's sessions, and what sessions used, as their rows say.
 
+use std::sync::Arc;
+
 use super::refusal::not_found;
 use super::{Sessions, may_act, removal};
 use crate::agent::feed::list_update::ListUpdate;
+use crate::agent::journal::Journal;
 use crate::agent::search::finding::{self, FoundPage};
 use crate::agent::usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};
 use crate::domain::{Caller, SearchQuery, SessionKey, Timestamp, UserId};
+use crate::servers::Servers;
 use crate::session::Refusal;
 use crate::store;
 use crate::store::records::{
-    Cursor, ListFilter, MarksChange, SessionRow, SessionsPage, UsageFilter,
+    Cursor, ListFilter, MarksChange, Records, SessionRow, SessionsPage, UsageFilter,
 };
 
 /// Why a row of the list of sessions is not told.
@@ -24,6 +28,18 @@ pub enum RowError {
 }
 
 impl Sessions {
+    pub(in crate::agent) fn servers(&self) -> &Servers {
+        &self.0.factory.servers
+    }
+
+    pub(in crate::agent) fn records(&self) -> &Records {
+        self.0.records()
+    }
+
+    pub(in crate::agent) fn journal(&self, key: &SessionKey) -> Journal {
+        Journal::new(Arc::clone(&self.0.store), key.clone())
+    }
+
     /// The caller's sessions, pinned ones first, then by their last change, newest first: what was
     /// acknowledged is in it.
     pub async fn list(

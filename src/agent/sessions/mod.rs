@@ -42,7 +42,6 @@ use super::usage::completion::keep_complete;
 use crate::domain::{
     Caller, Code, CompactionStrategy, GatewayId, Most, SessionId, SessionKey, Shares,
 };
-use crate::servers::Servers;
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
@@ -332,18 +331,6 @@ impl Sessions {
     /// What sessions may cost.
     pub fn budgets(&self) -> &Budgets {
         &self.0.factory.budgets
-    }
-
-    pub(in crate::agent) fn servers(&self) -> &Servers {
-        &self.0.factory.servers
-    }
-
-    pub(in crate::agent) fn records(&self) -> &Records {
-        self.0.records()
-    }
-
-    pub(in crate::agent) fn journal(&self, key: &SessionKey) -> Journal {
-        Journal::new(Arc::clone(&self.0.store), key.clone())
     }
 
     /// Sessions in memory, for `/metrics` and tests.

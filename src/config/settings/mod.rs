@@ -5,6 +5,7 @@ mod context;
 mod notifications;
 mod of_models;
 mod read;
+mod rules;
 mod runtime;
 mod telemetry;
 
@@ -25,13 +26,13 @@ pub use context::{Context, ContextKind, ContextPosition, ContextProviderEntry, C
 pub use notifications::{Notifications, Smtp};
 pub use of_models::ModelPrice;
 pub(in crate::config) use of_models::{model_effort, model_max_output, model_price, model_window};
+pub(in crate::config) use rules::rule;
 pub use runtime::{
     Access, Http, Limits, Log, LogFormat, LogLevel, LogOutput, Metrics, Runtime, Socket, Stdio,
     Transports,
 };
 pub use telemetry::Telemetry;
 
-use crate::config::family::rules::rule;
 use crate::domain::{McpServerConfig, Most};
 
 /// Everything that can be set. A module gets its own section, once.

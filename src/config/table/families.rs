@@ -1,6 +1,5 @@
 //! The sections whose members have free names: providers and MCP servers.
 
-use super::policy::RULES;
 use super::rows::{CACHE_TTLS, COMPACTION_THRESHOLD, COMPACTIONS, FLAVOURS, PROVIDER_KINDS};
 use super::{Kind, Word};
 
@@ -77,9 +76,6 @@ const WORKSPACES: FieldKind = FieldKind::One(Kind::OneOf(&[
     Word::Is("ro"),
     Word::Is("rw"),
 ]));
-
-/// Every family.
-pub const FAMILIES: &[Family] = &[PROVIDERS, CONTEXTS, SERVERS, RULES];
 
 /// `agent.llm.providers`.
 pub const PROVIDERS: Family = Family {

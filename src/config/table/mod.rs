@@ -7,9 +7,12 @@ mod policy;
 mod rows;
 
 pub(super) use families::provider_kind;
-pub use families::{CONTEXTS, FAMILIES, Family, Field, FieldKind, PROVIDERS, SERVERS};
+pub use families::{CONTEXTS, Family, Field, FieldKind, PROVIDERS, SERVERS};
 pub use policy::RULES;
 pub use rows::{LATER, SETTINGS};
+
+/// Every family.
+pub const FAMILIES: &[Family] = &[PROVIDERS, CONTEXTS, SERVERS, RULES];
 
 /// What values a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq)]

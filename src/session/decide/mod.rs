@@ -152,7 +152,7 @@ impl<'a> Draft<'a> {
             Command::ChooseModel { .. }
             | Command::ChooseWindow { .. }
             | Command::ChooseCompaction { .. } => self.choose(command)?,
-            Command::GiveRule { .. } | Command::TakeRuleBack { .. } => self.keep_rules(command)?,
+            Command::GiveRule { .. } | Command::TakeRuleBack { .. } => rules::keep(self, command)?,
             Command::Answered { .. }
             | Command::ModelFailed { .. }
             | Command::Overflowed { .. }
@@ -164,7 +164,7 @@ impl<'a> Draft<'a> {
                 duration_ms,
             } => self.call_ended(call, outcome, *duration_ms),
             Command::WorkspaceCopied { outcome } => fork::workspace_copied(self, *outcome),
-            Command::ReviewCalls => self.review_calls(),
+            Command::ReviewCalls => rules::review_calls(self),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
         }
         Ok(())

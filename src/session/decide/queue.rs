@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::idempotency::check_repeat;
 use super::refusal::{already_decided, check_same_tool, check_shown, no_such_call};
+use super::rules::{check_not_denied, withdraw_approvals};
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code};
 use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
@@ -17,7 +18,7 @@ impl Draft<'_> {
     /// The next step of a batch: ask for the next call, start the approved ones, or go on to the
     /// model once every call has a result.
     pub(super) fn advance(&mut self) {
-        self.withdraw_approvals();
+        withdraw_approvals(self);
         let Some(turn) = &self.control.turn else {
             return;
         };
@@ -154,7 +155,7 @@ impl Draft<'_> {
         };
         // Changed arguments go through policy again.
         let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
-        self.check_not_denied(call, args)?;
+        check_not_denied(self, call, args)?;
         let by = Decider::Person(decision.by.clone());
         self.approve(&call.id, edited, by, decision.reason.as_deref());
         self.advance();
@@ -213,7 +214,7 @@ impl Draft<'_> {
             }
             let call = self.find(id)?;
             if approved && call.is_pending() {
-                self.check_not_denied(call, &call.args)?;
+                check_not_denied(self, call, &call.args)?;
             }
         }
         let by = Decider::Person(by.clone());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::rules::apply_policy;
 use super::title::{ask_for_title, title_by_words};
 use super::{Draft, nothing_to_do};
 use crate::domain::{
@@ -141,7 +142,7 @@ impl Draft<'_> {
         self.push(Event::Queued { calls });
         self.answer_at_once(&answer.calls);
         self.refuse_repeated();
-        self.apply_policy();
+        apply_policy(self);
         self.advance();
     }
 
@@ -225,9 +226,8 @@ impl Draft<'_> {
                 } else {
                     let rules = self.inputs.rules;
                     let about = (facts.as_ref(), self.inputs.now);
-                    rules
-                        .rule_on(&self.control, (&id, &proposal.args), about)
-                        .why
+                    let session = (&*self.control.rules, self.control.totals.cost);
+                    rules.rule_on(session, (&id, &proposal.args), about).why
                 }
             });
             let is_first_use = facts

@@ -7,7 +7,6 @@ mod joining;
 mod killed;
 mod notifications;
 mod presence;
-mod rules;
 mod servers;
 mod together;
 
@@ -20,9 +19,9 @@ use crate::support::{Person, RedisServer, TestApp, TestSocket};
 const SECRET_KEY: &str = "a key of thirty-two characters or more";
 
 /// Two gateways in this process on one Redis, with records that both read.
-struct Pair {
-    a: TestApp,
-    b: TestApp,
+pub(crate) struct Pair {
+    pub(crate) a: TestApp,
+    pub(crate) b: TestApp,
     redis: RedisServer,
     database: String,
 }
@@ -32,7 +31,7 @@ impl Pair {
         Self::start_with(&[("SPL_SANDBOX", "none")]).await
     }
 
-    async fn start_with(extra: &[(&str, &str)]) -> Self {
+    pub(crate) async fn start_with(extra: &[(&str, &str)]) -> Self {
         let redis = RedisServer::start();
         let (url, database) = (redis.url(), new_database().await);
         let mut env = vec![
@@ -65,7 +64,7 @@ impl Pair {
     }
 
     /// One person with a socket at each gateway, on the same session.
-    async fn sockets(&self, name: &str) -> (Person, TestSocket, TestSocket) {
+    pub(crate) async fn sockets(&self, name: &str) -> (Person, TestSocket, TestSocket) {
         let person = self.a.person("acme").await;
         let at_a = TestSocket::open(self.a.address, &person, Some(name)).await;
         let at_b = TestSocket::open(self.b.address, &person, Some(name)).await;

@@ -5,6 +5,7 @@ mod commands;
 mod killed;
 mod lasting;
 mod simulated;
+mod two_gateways;
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -165,8 +165,7 @@ impl SessionTools {
         }
     }
 
-    /// Where the files of the session can be looked at now, without a start. Only our own server is
-    /// ever asked about them.
+    /// Where the files of the session can be looked at now, without a start, by our own server alone.
     pub(in crate::agent) fn files(&self, is_unused: bool) -> Files<'_> {
         let view = self.view();
         let entry = view.entry(BUNDLED);

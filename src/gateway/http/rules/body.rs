@@ -1,12 +1,11 @@
 //! Rules as they stand on the wire.
 
-use sepal_policy::{
-    CommandPrefix, Conditions, Effect, Example, Examples, Glob, HostIs, PathBelow, Rule, Scope,
-};
+use sepal_policy::{Effect, Example, Examples, Glob, Rule, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::conditions::{ConditionsBody, MAX_CONDITIONS};
 use crate::agent::{NewRule, RuleOffer, RuleView, RuleWhose};
 use crate::domain::{CallId, Caller, Code, SessionId, SessionKey, Timestamp, ToolRef, shell_tool};
 use crate::gateway::error::ApiError;
@@ -17,156 +16,6 @@ use crate::gateway::word_list;
 const MAX_HOURS: u32 = 87_600;
 /// The longest name.
 const MAX_NAME_BYTES: usize = 200;
-/// The most conditions of one kind.
-const MAX_CONDITIONS: usize = 50;
-
-/// What must hold for a call; all that is named must hold.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct ConditionsBody {
-    /// The command is one of these, part by part; for tools that run commands.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<Vec<CommandBody>>,
-    /// The arguments are exactly these.
-    #[schema(value_type = Option<Object>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exactly: Option<Value>,
-    /// Each of these arguments is a path below its folder.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    paths: Vec<PathBody>,
-    /// Each of these arguments is an address at its host.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    hosts: Vec<HostBody>,
-    /// A JSON Schema for which the arguments are valid.
-    #[schema(value_type = Option<Object>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    schema: Option<Value>,
-    /// The session has cost more than so many US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    cost_above_usd: Option<f64>,
-    /// The session has cost less than so many US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    cost_below_usd: Option<f64>,
-}
-
-/// Words with which a command begins.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct CommandBody {
-    /// Whole words, as the program gets them.
-    words: Vec<String>,
-    /// Whether more words may follow; none = yes.
-    #[serde(default = "yes")]
-    more: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// An argument that is a path in the workspace.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct PathBody {
-    /// The argument's name, or a JSON pointer.
-    argument: String,
-    /// A folder of the workspace; empty = the workspace itself.
-    below: String,
-}
-
-/// An argument that is an `http` or `https` address.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct HostBody {
-    /// The argument's name, or a JSON pointer.
-    argument: String,
-    /// A host, or `*.` and a domain for all hosts below it.
-    host: String,
-}
-
-impl ConditionsBody {
-    fn of(conditions: &Conditions) -> Self {
-        let command = conditions.command.as_ref().map(|prefixes| {
-            let prefixes = prefixes.iter().map(|prefix| CommandBody {
-                words: prefix.words.clone(),
-                more: prefix.more,
-            });
-            prefixes.collect()
-        });
-        let paths = conditions.paths.iter().map(|path| PathBody {
-            argument: path.argument.clone(),
-            below: path.below.clone(),
-        });
-        let hosts = conditions.hosts.iter().map(|host| HostBody {
-            argument: host.argument.clone(),
-            host: host.host.clone(),
-        });
-        Self {
-            command,
-            exactly: conditions.exactly.clone(),
-            paths: paths.collect(),
-            hosts: hosts.collect(),
-            schema: conditions.schema.clone(),
-            cost_above_usd: conditions.cost_above.map(usd),
-            cost_below_usd: conditions.cost_below.map(usd),
-        }
-    }
-
-    fn conditions(self, field: &'static str) -> Result<Conditions, ApiError> {
-        let command = self.command.map(|prefixes| {
-            let prefixes = prefixes.into_iter().map(|prefix| CommandPrefix {
-                words: prefix.words,
-                more: prefix.more,
-            });
-            prefixes.collect::<Vec<_>>()
-        });
-        let most = [
-            command.as_ref().map_or(0, Vec::len),
-            self.paths.len(),
-            self.hosts.len(),
-        ];
-        if most.into_iter().any(|count| count > MAX_CONDITIONS) {
-            let text = format!("`{field}` may have {MAX_CONDITIONS} conditions of one kind");
-            return Err(ApiError::of_field(Code::TooLarge, field, text));
-        }
-        let paths = self.paths.into_iter().map(|path| PathBelow {
-            argument: path.argument,
-            below: path.below,
-        });
-        let hosts = self.hosts.into_iter().map(|host| HostIs {
-            argument: host.argument,
-            host: host.host,
-        });
-        Ok(Conditions {
-            command,
-            exactly: self.exactly,
-            paths: paths.collect(),
-            hosts: hosts.collect(),
-            schema: self.schema,
-            cost_above: micros(field, self.cost_above_usd)?,
-            cost_below: micros(field, self.cost_below_usd)?,
-        })
-    }
-}
-
-fn usd(micros: u64) -> f64 {
-    crate::domain::MicroUsd(micros).as_usd()
-}
-
-fn micros(field: &'static str, usd: Option<f64>) -> Result<Option<u64>, ApiError> {
-    match usd {
-        None => Ok(None),
-        Some(usd) if (0.0..=1e6).contains(&usd) => {
-            Ok(Some(crate::domain::MicroUsd::from_usd(usd).0))
-        }
-        Some(_) => {
-            let text = "a cost is 0 to 1000000 dollars";
-            Err(ApiError::of_field(Code::InvalidArguments, field, text))
-        }
-    }
-}
 
 /// A call that shows what a rule is about, or what it is not.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

@@ -2,6 +2,7 @@
 //! changed.
 
 mod body;
+mod conditions;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -12,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::body::{NewRuleBody, RuleItem, RuleOfferItem, RulePreview, session_key};
-use crate::agent::{Change, SimulatedCall};
+use crate::agent::{Change, RuleAccess, SimulatedCall};
 use crate::domain::{CallId, Caller, SessionKey, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -72,7 +73,7 @@ async fn list_rules(
     Query(query): Query<RulesQuery>,
 ) -> Result<Json<RulesPage>, ApiError> {
     let session = query.session(&caller)?;
-    let rules = state.sessions.rules();
+    let rules = RuleAccess::of(&state.sessions);
     let rules = rules.list(&caller, session.as_ref()).await?;
     Ok(Json(RulesPage {
         rules: rules.into_iter().map(RuleItem::of).collect(),
@@ -93,7 +94,9 @@ async fn create_rule(
 ) -> Result<(StatusCode, Json<CreateRuleResponse>), ApiError> {
     let shown = body.digest();
     let new = body.new_rule(&caller)?;
-    let given = state.sessions.rules().give(&caller, new, shown).await?;
+    let given = RuleAccess::of(&state.sessions)
+        .give(&caller, new, shown)
+        .await?;
     let response = CreateRuleResponse {
         rule: RuleItem::of(given.view),
         has_approved: given.has_approved,
@@ -114,7 +117,7 @@ async fn delete_rule(
     Query(query): Query<RulesQuery>,
 ) -> Result<StatusCode, ApiError> {
     let session = query.session(&caller)?;
-    let rules = state.sessions.rules();
+    let rules = RuleAccess::of(&state.sessions);
     rules.remove(&caller, &id, session.as_ref()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -130,7 +133,9 @@ async fn preview_rule(
     Body(body): Body<NewRuleBody>,
 ) -> Result<Json<RulePreview>, ApiError> {
     let new = body.new_rule(&caller)?;
-    let rule = state.sessions.rules().preview(&caller, &new).await?;
+    let rule = RuleAccess::of(&state.sessions)
+        .preview(&caller, &new)
+        .await?;
     Ok(Json(RulePreview::of(&rule)))
 }
 
@@ -192,7 +197,9 @@ async fn simulate_rule(
 ) -> Result<Json<SimulationResponse>, ApiError> {
     let new = body.new_rule(&caller)?;
     let change = Change::Give(&new);
-    let simulation = state.sessions.rules().simulate(&caller, change).await?;
+    let simulation = RuleAccess::of(&state.sessions)
+        .simulate(&caller, change)
+        .await?;
     Ok(Json(SimulationResponse {
         calls: simulation.calls,
         changed: simulation
@@ -223,9 +230,7 @@ async fn list_rule_offers(
 ) -> Result<Json<RuleOffers>, ApiError> {
     let key = session_key(&caller, &id)?;
     let call = CallId::from_wire(call);
-    let offers = state
-        .sessions
-        .rules()
+    let offers = RuleAccess::of(&state.sessions)
         .offers(&caller, (&key, &call))
         .await?;
     Ok(Json(RuleOffers {

@@ -4,7 +4,7 @@ use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
 
-use super::Pair;
+use crate::replicas::Pair;
 use crate::servers::Api;
 use crate::support::TestSocket;
 

@@ -1,0 +1,106 @@
+//! A rule, as it is shown to one who may see it.
+
+use std::collections::HashMap;
+
+use sepal_policy as policy;
+use sepal_policy::Rule;
+
+use super::is_admin;
+use crate::domain::{Caller, Timestamp, UserId};
+use crate::servers::{ListedRule, RuleOrigin};
+use crate::session::GivenRule;
+use crate::store::clock::now;
+use crate::store::records::RuleUses;
+
+/// Days without a use after which a rule is offered for removal.
+const UNUSED_AFTER_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+
+/// Whether a rule still does something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleState {
+    Active,
+    /// Its time is over.
+    Expired,
+    /// The tool's definition is another than the one that was said yes to.
+    Drifted,
+}
+
+impl RuleState {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Expired => "expired",
+            Self::Drifted => "drifted",
+        }
+    }
+}
+
+/// A rule, for one who may see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleView {
+    pub rule: Rule,
+    pub origin: RuleOrigin,
+    /// The rule in words.
+    pub sentence: String,
+    pub created_by: Option<UserId>,
+    pub created_at: Option<Timestamp>,
+    pub state: RuleState,
+    /// How often it decided a call, of the caller's sessions or, for admins, of the tenant's.
+    pub uses: u64,
+    pub last_used: Option<Timestamp>,
+    /// Whether it has not been used for so long that it is offered for removal.
+    pub is_unused: bool,
+    /// Whether the caller may take it back.
+    pub may_remove: bool,
+}
+
+pub(super) fn of_session(given: &GivenRule) -> ListedRule {
+    ListedRule {
+        rule: given.rule.clone(),
+        origin: RuleOrigin::Session,
+        owner: None,
+        created: Some((given.by.id.clone(), given.at)),
+    }
+}
+
+pub(super) fn view(
+    caller: &Caller,
+    listed: ListedRule,
+    uses: &HashMap<String, RuleUses>,
+    definition: impl Fn(&Rule) -> Option<String>,
+) -> RuleView {
+    let now = now();
+    let rule = listed.rule;
+    let uses = uses.get(&rule.id);
+    let is_over = rule
+        .until_ms
+        .is_some_and(|until| u64::try_from(now.0).is_ok_and(|now| now >= until));
+    let is_drifted = rule
+        .definition
+        .as_ref()
+        .is_some_and(|pinned| definition(&rule).is_some_and(|now| now != *pinned));
+    let created_at = listed.created.as_ref().map(|(_, at)| *at);
+    let known_since = uses.map(|uses| uses.last).max(created_at);
+    let is_old = known_since.is_some_and(|at| now.0.saturating_sub(at.0) > UNUSED_AFTER_MS);
+    RuleView {
+        sentence: policy::sentence(&rule),
+        state: match (is_over, is_drifted) {
+            (true, _) => RuleState::Expired,
+            (_, true) => RuleState::Drifted,
+            _ => RuleState::Active,
+        },
+        created_by: listed.created.map(|(by, _)| by),
+        created_at,
+        uses: uses.map_or(0, |uses| uses.count),
+        last_used: uses.map(|uses| uses.last),
+        is_unused: is_old,
+        may_remove: match listed.origin {
+            RuleOrigin::Session | RuleOrigin::Person => caller.user.role.may_act(),
+            RuleOrigin::Tenant => is_admin(caller),
+            RuleOrigin::Tool | RuleOrigin::Settings => false,
+        },
+        origin: listed.origin,
+        rule,
+    }
+}

@@ -1,0 +1,67 @@
+//! `policy.rules`: what the fields of a rule say.
+
+use std::collections::BTreeMap;
+
+use sepal_policy::{
+    CommandPrefix, Conditions, Effect, Glob, HostIs, PathBelow, Rule, Rules, Scope, derive_examples,
+};
+use serde_json::Value;
+
+use crate::domain::{MicroUsd, named_shell};
+
+/// The rule that these fields say, or which of them is wrong, and how.
+pub(in crate::config) fn rule(
+    name: &str,
+    fields: &BTreeMap<String, Value>,
+) -> Result<Rule, (&'static str, String)> {
+    let text = |field: &str| fields.get(field).and_then(Value::as_str);
+    let effect = text("effect").and_then(Effect::parse);
+    let effect = effect.ok_or_else(|| ("effect", "it is missing".to_owned()))?;
+    let mut rule = Rule::new(format!("settings:{name}"), effect, Scope::Installation);
+    rule.name = Some(name.to_owned());
+    rule.server = text("server").map_or_else(Glob::any, Glob::from);
+    rule.tool = text("tool").map_or_else(Glob::any, Glob::from);
+    let schema = text("schema").map(serde_json::from_str).transpose();
+    rule.when = Conditions {
+        command: prefix(fields, "command").map(|prefix| vec![prefix]),
+        paths: map(fields, "below", |argument, below| PathBelow {
+            argument,
+            below,
+        }),
+        hosts: map(fields, "hosts", |argument, host| HostIs { argument, host }),
+        schema: schema.map_err(|error| ("schema", format!("it is no JSON: {error}")))?,
+        cost_above: fields
+            .get("cost_above_usd")
+            .and_then(Value::as_f64)
+            .map(|usd| MicroUsd::from_usd(usd).0),
+        ..Conditions::default()
+    };
+    let except = prefix(fields, "except").map(|prefix| Conditions {
+        command: Some(vec![prefix]),
+        ..Conditions::default()
+    });
+    rule.except = except.into_iter().collect();
+    rule.binding = fields.get("binding").and_then(Value::as_bool) == Some(true);
+    rule.examples = derive_examples(&rule, named_shell());
+    match Rules::compile(vec![rule.clone()]) {
+        Ok(_) => Ok(rule),
+        Err(problems) => {
+            let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Err(("effect", words.join("; ")))
+        }
+    }
+}
+
+fn prefix(fields: &BTreeMap<String, Value>, field: &str) -> Option<CommandPrefix> {
+    let words = fields.get(field)?.as_array()?;
+    let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+    Some(CommandPrefix::new(words))
+}
+
+fn map<T>(fields: &BTreeMap<String, Value>, field: &str, make: fn(String, String) -> T) -> Vec<T> {
+    let members = fields.get(field).and_then(Value::as_object);
+    let members = members.into_iter().flatten();
+    let texts =
+        members.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+    texts.map(|(name, value)| make(name, value)).collect()
+}
