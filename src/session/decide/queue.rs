@@ -11,9 +11,6 @@ use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event};
 
-pub(super) const REPEATED: &str =
-    "the same call was rejected earlier in this turn; do not repeat it unchanged";
-
 impl Draft<'_> {
     /// The next step of a batch: ask for the next call, start the approved ones, or go on to the
     /// model once every call has a result.

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Draft, queue::REPEATED};
+use super::Draft;
 use crate::domain::{Actor, Code};
 use crate::session::call::{Call, CallStatus, Decider};
 use crate::session::command::{Command, Refusal};
 use crate::session::event::Event;
 use crate::session::policy::{PolicyEffect, Rule, RuleName, Ruling};
+
+const REPEATED: &str =
+    "the same call was rejected earlier in this turn; do not repeat it unchanged";
 
 /// How the journal names that no rule is about a call.
 const ASK_EVERYTHING: &str = "ask everything";
