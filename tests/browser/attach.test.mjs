@@ -95,7 +95,8 @@ async function shownPictures(session) {
 /** Nothing scrolls sideways, and the composer is on the screen. */
 async function fits(page) {
   const { width, height } = page.viewportSize()
-  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, 'the page scrolls sideways')
+  // What is laid out anew for another width is so a moment later.
+  await until('the page does not scroll sideways', async () => (await page.evaluate(() => document.documentElement.scrollWidth)) <= width)
   const box = await page.getByRole('form', { name: 'Message' }).boundingBox()
   assert.ok(box.x >= 0 && box.x + box.width <= width, JSON.stringify(box))
   assert.ok(box.y >= 0 && box.y + box.height <= height, JSON.stringify(box))
