@@ -370,14 +370,20 @@ impl World {
     /// Whatever was allowed or approved before: what the rules of now deny does not run.
     fn check_not_denied(&self, id: &CallId, after: &SessionState) {
         let turn = after.control.turn.as_ref().unwrap();
-        let name = &turn.call(id).unwrap().name;
+        let call = turn.call(id).unwrap();
+        let name = &call.name;
         let Policy::InForce(rules) = &self.rules.policy else {
             panic!("the world has rules");
         };
         let given = after.control.rules.given().iter().map(|it| &it.rule);
         let mut denying = rules.iter().chain(given);
         assert!(
-            !denying.any(|rule| rule.effect == PolicyEffect::Deny && rule.tool.fits(name)),
+            !denying.any(|rule| {
+                let exactly = rule.when.exactly.as_ref();
+                rule.effect == PolicyEffect::Deny
+                    && rule.tool.fits(name)
+                    && exactly.is_none_or(|exactly| *exactly == call.args)
+            }),
             "{name} runs although it is denied"
         );
     }

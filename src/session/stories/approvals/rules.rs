@@ -1,11 +1,13 @@
 //! Stories of rules that are given in a session.
 
 use sepal_policy::{Rule, Scope};
+use serde_json::json;
 
 use crate::domain::{CallId, Code};
 use crate::session::call::{CallStatus, Decider};
 use crate::session::properties::world::{World, approve, policy, rule, say};
 use crate::session::stories::answer_calls;
+use crate::session::stories::approvals::approve_edited;
 use crate::session::{Command, Decision, PolicyEffect};
 
 fn given(name: &str, tool: &str, effect: PolicyEffect) -> Command {
@@ -15,6 +17,24 @@ fn given(name: &str, tool: &str, effect: PolicyEffect) -> Command {
         rule: Box::new(rule),
         by: World::person(),
     }
+}
+
+#[test]
+fn arguments_that_a_person_changed_go_through_the_rules_again() {
+    let (mut world, calls) = asked(&["a", "b"]);
+    let mut no_sevens = rule("no sevens", "a", PolicyEffect::Deny);
+    no_sevens.when.exactly = Some(json!({ "n": 7 }));
+    world.rules.policy = policy(vec![no_sevens]);
+    let denied = approve_edited(&world, &calls[0], json!({ "n": 7 }));
+    let refusal = world.tell(&denied).unwrap_err();
+    assert_eq!(refusal.code, Code::NotAllowed);
+    assert!(refusal.message.contains("no sevens"), "{}", refusal.message);
+    world.tell(&approve(&calls[1])).unwrap();
+    assert!(world.started().is_empty(), "nothing was decided by it");
+    let allowed = approve_edited(&world, &calls[0], json!({ "n": 8 }));
+    world.tell(&allowed).unwrap();
+    assert_eq!(world.started().len(), 2);
+    world.check_folds();
 }
 
 fn taken_back(name: &str) -> Command {
