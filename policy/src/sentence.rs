@@ -67,6 +67,18 @@ fn action(rule: &Rule) -> String {
     }
 }
 
+/// What the rule is about, in a few words: how people recognise one that has no name.
+pub fn subject(rule: &Rule) -> String {
+    if let Some(prefixes) = &rule.when.command {
+        return of_prefixes(prefixes).replace('`', "");
+    }
+    match rule.tool.as_exact() {
+        Some(tool) => tool.to_owned(),
+        None if rule.tool.is_any() && rule.server.is_any() => "any tool".to_owned(),
+        None => format!("{} of {}", rule.tool.as_str(), rule.server.as_str()),
+    }
+}
+
 fn of_prefixes(prefixes: &[CommandPrefix]) -> String {
     let prefixes: Vec<String> = prefixes
         .iter()
@@ -175,7 +187,7 @@ fn date(ms: u64) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{date, dollars, sentence};
+    use super::{date, dollars, sentence, subject};
     use crate::{Approver, CommandPrefix, Conditions, Effect, PathBelow, Rule, Scope};
 
     #[test]
@@ -221,6 +233,18 @@ mod tests {
             sentence(&rule),
             "Always, for everybody on this installation, run any tool with exactly `{\"a\":1}` without asking. This ends when the tool's definition changes."
         );
+    }
+
+    #[test]
+    fn a_rule_without_a_name_is_known_by_what_it_is_about() {
+        let mut rule = Rule::new("a", Effect::Allow, Scope::Session);
+        assert_eq!(subject(&rule), "any tool");
+        rule.server = "files".into();
+        assert_eq!(subject(&rule), "* of files");
+        rule.tool = "write_file".into();
+        assert_eq!(subject(&rule), "write_file");
+        rule.when.command = Some(vec![CommandPrefix::new(["npm", "test"])]);
+        assert_eq!(subject(&rule), "npm test …");
     }
 
     #[test]

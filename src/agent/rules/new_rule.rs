@@ -143,6 +143,10 @@ impl NewRule {
             let examples = given.or_else(|| derive_examples(&rule, named_shell()));
             rule.examples = Some(examples.ok_or_else(no_examples)?);
         }
+        // Rows and reasons name the rule, and its id says nothing to a person.
+        if rule.name.is_none() {
+            rule.name = Some(policy::subject(&rule));
+        }
         check(&rule)?;
         Ok(rule)
     }

