@@ -7,11 +7,11 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{PRICED, all_back, client, counted, set, standing};
+use super::{PRICED, all_back, client, counted, set};
 use crate::model_stub::ModelStub;
 use crate::rest::Client;
 use crate::support::postgres::new_database;
-use crate::support::{DEADLINE, Server, TestApp, TestSocket, person};
+use crate::support::{DEADLINE, Said, Server, TestApp, TestSocket, person};
 
 /// As many sessions at once as there is room for in memory.
 pub(super) const CROWD: [(&str, &str); 4] = [
@@ -180,11 +180,12 @@ async fn a_killed_gateway_holds_nothing_beyond_its_lease() {
     let stands = all_back(&client, &format!("?session={session}"), "session").await;
     assert_eq!(stands["usedUsd"], usage["totals"]["costUsd"], "{usage}");
     assert_eq!(held(&data).await, Vec::<i64>::new());
-    socket.take_in().await;
     model.will(counted("And on", (100, 10)));
     socket.say("go on").await;
-    socket.wait_for_answer().await;
-    let after = standing(&client, &format!("?session={session}"), "session").await;
+    let is_last = |said: &Said| said.name == "agent:response" && said.text() == "And on";
+    socket.wait_where(is_last).await;
+    // An answer is shown as soon as it is stored, and settled after that.
+    let after = all_back(&client, &format!("?session={session}"), "session").await;
     assert!(
         after["usedUsd"].as_f64() > stands["usedUsd"].as_f64(),
         "{after}"
