@@ -116,6 +116,18 @@ impl Connection {
         Self::shake_hands(server, transport).await
     }
 
+    /// Makes the handshake over the HTTP with SSE of old servers, with the same client.
+    pub async fn open_sse(
+        server: &str,
+        client: reqwest::Client,
+        remote: &Remote,
+    ) -> Result<Self, Error> {
+        let opening = remote::legacy_transport(server, client, remote);
+        let opened = tokio::time::timeout(HANDSHAKE_LIMIT, opening).await;
+        let transport = opened.map_err(|_| no_answer(server))??;
+        Self::shake_hands(server, transport).await
+    }
+
     async fn shake_hands<T, E, A>(server: &str, transport: T) -> Result<Self, Error>
     where
         T: IntoTransport<RoleClient, E, A>,
@@ -126,13 +138,9 @@ impl Connection {
             changes: Arc::new(watch::channel(0).0),
         };
         let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, handler.serve(transport));
-        let failed = |reason: String| Error::Handshake {
-            server: server.to_owned(),
-            reason,
-        };
         let service = handshake
             .await
-            .map_err(|_| failed(format!("no answer within {} s", HANDSHAKE_LIMIT.as_secs())))?
+            .map_err(|_| no_answer(server))?
             .map_err(|error| remote::handshake_error(server, &error))?;
         Ok(Self {
             server: server.to_owned(),
@@ -354,6 +362,13 @@ impl Connection {
         if let Err(error) = self.service.close_with_timeout(CANCEL_GRACE).await {
             tracing::debug!(mcp.server = %self.server, %error, "The connection did not end in order");
         }
+    }
+}
+
+fn no_answer(server: &str) -> Error {
+    Error::Handshake {
+        server: server.to_owned(),
+        reason: format!("no answer within {} s", HANDSHAKE_LIMIT.as_secs()),
     }
 }
 

@@ -47,11 +47,6 @@ pub fn entry_problems(config: &McpServerConfig, author: Author) -> Vec<EntryProb
     check_texts(config, &mut found);
     check_network(config, &mut found);
     if author == Author::Person {
-        if config.transport() == McpTransport::Sse {
-            let text = "the old HTTP with SSE is not spoken; use `http`, which most servers offer \
-                        beside it, often at `/mcp`";
-            found.push(EntryProblem::new("transport", text));
-        }
         check_references(config, &mut found);
         // An entry that is off may wait for the day.
         let installing = config.enabled.then(|| installing_problem(config));
@@ -281,7 +276,7 @@ mod tests {
         check(
             json!({"transport": "sse", "url": "https://e.test"}),
             Author::Person,
-            &["transport"],
+            &[],
         );
         check(
             json!({"url": "https://me:pw@e.test/mcp"}),

@@ -48,7 +48,7 @@ pub(in crate::mcp) enum Failure {
 /// What the library makes of it.
 pub(in crate::mcp) type Error = StreamableHttpError<Failure>;
 
-type Headers = HashMap<HeaderName, HeaderValue>;
+pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
@@ -122,7 +122,7 @@ impl StreamableHttpClient for Exchange {
     }
 }
 
-fn with_headers(
+pub(super) fn with_headers(
     request: RequestBuilder,
     session: Option<&str>,
     headers: Headers,
@@ -195,7 +195,7 @@ fn named(message: ServerJsonRpcMessage, asked: &RequestId) -> ServerJsonRpcMessa
 
 /// The error in an answer whose status is none of success, where it names what was asked: then it is the
 /// server's own word on it. Whatever else comes may be the word of somebody on the way.
-async fn read_refusal(
+pub(super) async fn read_refusal(
     response: Response,
     asked: Option<&RequestId>,
 ) -> Result<ServerJsonRpcMessage, Error> {
@@ -216,7 +216,7 @@ async fn read_refusal(
     Err(refused(status, Some(&error.error)))
 }
 
-fn refused(status: StatusCode, error: Option<&rmcp::ErrorData>) -> Error {
+pub(super) fn refused(status: StatusCode, error: Option<&rmcp::ErrorData>) -> Error {
     Failure::Refused(Refusal::new(status, error)).into()
 }
 
@@ -254,12 +254,12 @@ async fn read_body(response: Response, most: usize) -> Result<Result<Vec<u8>, Si
     Ok(Ok(body))
 }
 
-fn is(response: &Response, kind: &str) -> bool {
+pub(super) fn is(response: &Response, kind: &str) -> bool {
     let header = response.headers().get(CONTENT_TYPE);
     header.is_some_and(|header| header.as_bytes().starts_with(kind.as_bytes()))
 }
 
-fn kind(response: &Response) -> Option<String> {
+pub(super) fn kind(response: &Response) -> Option<String> {
     let header = response.headers().get(CONTENT_TYPE)?;
     Some(String::from_utf8_lossy(header.as_bytes()).into_owned())
 }

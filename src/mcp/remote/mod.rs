@@ -1,7 +1,8 @@
-//! Servers that are reached over streamable HTTP.
+//! Servers that are reached over HTTP: streamable, and the older HTTP with SSE.
 
 mod events;
 mod exchange;
+mod legacy;
 mod refusal;
 
 pub(super) use self::exchange::{Error as HttpError, Failure};
@@ -17,6 +18,7 @@ use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
 use self::exchange::Exchange;
+use self::legacy::Legacy;
 use super::error::Error;
 use crate::net;
 
@@ -35,35 +37,16 @@ pub struct Remote {
     pub headers: BTreeMap<String, String>,
 }
 
+/// The streamable HTTP of 2025-03-26 and later.
 pub(super) fn transport(
     server: &str,
     client: reqwest::Client,
     remote: &Remote,
 ) -> Result<StreamableHttpClientTransport<Exchange>, Error> {
-    let mut headers = HashMap::new();
-    for (name, value) in &remote.headers {
-        if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-            return Err(Error::Handshake {
-                server: server.to_owned(),
-                reason: format!("the header `{name}` is written by the protocol; remove it"),
-            });
-        }
-        let parsed = HeaderName::from_bytes(name.as_bytes())
-            .ok()
-            .zip(HeaderValue::from_str(value).ok());
-        let Some((name, mut value)) = parsed else {
-            return Err(Error::Handshake {
-                server: server.to_owned(),
-                reason: format!("the header `{name}` has an impossible name or value"),
-            });
-        };
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
     // A session that the server has ended is begun again by whoever owns the connection: here the
     // calls that still ran in it would get an answer that looks like the server's own.
     let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str())
-        .custom_headers(headers)
+        .custom_headers(headers(server, remote)?)
         .reinit_on_expired_session(false);
     let mut resuming = ExponentialBackoff::default();
     resuming.max_times = Some(RESUMES);
@@ -72,14 +55,65 @@ pub(super) fn transport(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
+/// The HTTP with SSE of 2024-11-05: a stream that is open by now, and where to post.
+pub(super) async fn legacy_transport(
+    server: &str,
+    client: reqwest::Client,
+    remote: &Remote,
+) -> Result<Legacy, Error> {
+    let headers = headers(server, remote)?;
+    let opened = Legacy::open(client, &remote.url, headers).await;
+    opened.map_err(|error| not_opened(server, &error))
+}
+
+/// The headers of each request. What the protocol writes itself cannot be among them.
+fn headers(server: &str, remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue>, Error> {
+    let wrong = |reason: String| Error::Handshake {
+        server: server.to_owned(),
+        reason,
+    };
+    let mut headers = HashMap::new();
+    for (name, value) in &remote.headers {
+        if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            return Err(wrong(format!(
+                "the header `{name}` is written by the protocol; remove it"
+            )));
+        }
+        let parsed = HeaderName::from_bytes(name.as_bytes())
+            .ok()
+            .zip(HeaderValue::from_str(value).ok());
+        let Some((name, mut value)) = parsed else {
+            return Err(wrong(format!(
+                "the header `{name}` has an impossible name or value"
+            )));
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
 /// Why a handshake did not come about. Whoever cannot be reached may be tried again. Addresses are
 /// not told: a query may hold a key.
 pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Error {
+    match http_error(error) {
+        None => Error::Handshake {
+            server: server.to_owned(),
+            reason: error.to_string(),
+        },
+        Some(error) => not_opened(server, error),
+    }
+}
+
+fn not_opened(server: &str, error: &HttpError) -> Error {
     let server = server.to_owned();
-    let reason = match http_error(error) {
-        None => error.to_string(),
-        Some(HttpError::Client(Failure::Refused(refusal))) => refusal.to_string(),
-        Some(HttpError::Client(Failure::Client(error))) => match net::blocked(error) {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "every other error comes from the server's answer, whatever rmcp adds"
+    )]
+    let reason = match error {
+        HttpError::Client(Failure::Refused(refusal)) => refusal.to_string(),
+        HttpError::Client(Failure::Client(error)) => match net::blocked(error) {
             Some(blocked) => blocked.to_string(),
             None if error.is_connect() || error.is_timeout() => {
                 let reason = below(error);
@@ -90,7 +124,7 @@ pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Er
                 None => below(error),
             },
         },
-        Some(error) => error.to_string(),
+        error => error.to_string(),
     };
     Error::Handshake { server, reason }
 }

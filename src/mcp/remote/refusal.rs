@@ -63,6 +63,10 @@ impl fmt::Display for Refusal {
             StatusCode::FORBIDDEN => formatter.write_str(
                 "; the key in `headers` may not do that. Use one that may, or give it the right",
             ),
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => formatter.write_str(
+                "; nothing takes messages there. Check the address; a server of the old HTTP with \
+                 SSE needs the transport `sse`",
+            ),
             _ => Ok(()),
         }
     }

@@ -10,6 +10,7 @@ mod masked;
 mod moved;
 mod odd;
 mod offers;
+mod old_sse;
 mod registry;
 mod remote;
 mod removed;

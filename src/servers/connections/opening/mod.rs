@@ -233,13 +233,13 @@ impl Opener {
         } = self.expand(entry, &config, place).await?;
         *cleaner = Cleaner::new(&secrets);
         match config.transport() {
-            McpTransport::Sse => Err(Cause::Unsupported(
-                "the old HTTP with SSE is not spoken; use transport `http`, which most servers \
-                 offer beside it, often at `/mcp`",
-            )),
             McpTransport::Http => {
                 let url = url.unwrap_or_default();
                 Ok(Started::Remote(Remote { url, headers }))
+            }
+            McpTransport::Sse => {
+                let url = url.unwrap_or_default();
+                Ok(Started::OldRemote(Remote { url, headers }))
             }
             McpTransport::StdioDocker
                 if self.place.is_on() && self.place.runtime.kind() != SandboxKind::Docker =>
@@ -306,15 +306,27 @@ impl Opener {
                 (Some(life), opened.map_err(Cause::from))
             }
             Started::Remote(remote) => {
-                let client = match entry.source {
-                    Source::Tenant => &self.clients.guarded,
-                    Source::Bundled | Source::Settings | Source::Installation => &self.clients.open,
-                };
-                let opened = Connection::open_http(&entry.name, client.clone(), &remote).await;
+                let client = self.client(entry);
+                let opened = Connection::open_http(&entry.name, client, &remote).await;
+                let opened = opened.map(|it| it.cleaned_by(cleaner.clone()));
+                (None, opened.map_err(Cause::from))
+            }
+            Started::OldRemote(remote) => {
+                let client = self.client(entry);
+                let opened = Connection::open_sse(&entry.name, client, &remote).await;
                 let opened = opened.map(|it| it.cleaned_by(cleaner.clone()));
                 (None, opened.map_err(Cause::from))
             }
         }
+    }
+
+    /// What reaches a server over HTTP. Whoever is no operator reaches nothing private.
+    fn client(&self, entry: &ServerEntry) -> reqwest::Client {
+        let client = match entry.source {
+            Source::Tenant => &self.clients.guarded,
+            Source::Bundled | Source::Settings | Source::Installation => &self.clients.open,
+        };
+        client.clone()
     }
 
     /// What the references of a stored entry stand for.

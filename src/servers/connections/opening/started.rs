@@ -8,6 +8,8 @@ use crate::sandbox::{ImageId, Life};
 pub(crate) enum Started {
     Running(Streams),
     Remote(Remote),
+    /// Over the HTTP with SSE of old servers.
+    OldRemote(Remote),
 }
 
 pub(crate) struct Streams {
@@ -22,7 +24,7 @@ impl Started {
     pub(crate) fn image(&self) -> Option<ImageId> {
         match self {
             Self::Running(streams) => streams.image.clone(),
-            Self::Remote(_) => None,
+            Self::Remote(_) | Self::OldRemote(_) => None,
         }
     }
 }
