@@ -38,7 +38,7 @@ async fn use_server(
     output: impl AsyncRead + Send + Unpin + 'static,
     input: impl AsyncWrite + Send + Unpin + 'static,
 ) {
-    let Ok(connection) = Connection::open("s", output, input).await else {
+    let Ok(connection) = Connection::open("s", output, input, Vec::new()).await else {
         return;
     };
     if let Ok(tools) = connection.tools().await {

@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{Api, operator, wait_for_health};
-use crate::support::{Person, TestApp, TestSocket};
+use crate::support::{DEADLINE, Person, TestApp, TestSocket};
 
 const KEY: &str = "swordfish-3";
 
@@ -156,6 +156,7 @@ async fn take(
                     Event::default().comment("still here"),
                     Event::default().event("message").data("no message"),
                     Event::default().event("heartbeat").data("{}"),
+                    Event::default().event("message").data(logged().to_string()),
                 ];
                 for event in noise {
                     stream.unbounded_send(event).unwrap();
@@ -176,6 +177,14 @@ async fn take(
         _ => assert!(message.get("id").is_none(), "{message}"),
     }
     (StatusCode::ACCEPTED, "Accepted").into_response()
+}
+
+/// What it logs, with its key in it.
+fn logged() -> Value {
+    let params = json!({
+        "level": "warning", "logger": "town", "data": { "key": KEY, "rain": true },
+    });
+    json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": params })
 }
 
 fn text(text: &str) -> Value {
@@ -216,7 +225,20 @@ async fn a_server_of_the_first_revision_is_called_with_its_secret_header() {
     );
     assert_eq!(stand.calls(), 1);
 
+    // What a remote server logs is where the stderr of others is.
     let api = Api::new(&app, &person);
+    let line = r#"[warning] town: {"key":"••••","rain":true}"#;
+    let looking = async {
+        loop {
+            let logs = api.get("/api/mcp/old/logs").await;
+            let lines = logs["lines"].as_array().unwrap();
+            if lines.iter().any(|it| it["text"] == line) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, looking).await.unwrap();
+
     let path = "/api/mcp/old/secrets/KEY";
     let (status, _) = api
         .ask(Method::PUT, path, &json!({ "value": "wrong-and-secret" }))

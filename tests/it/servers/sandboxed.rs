@@ -295,3 +295,22 @@ async fn an_image_without_an_engine_is_refused_in_clear_words() {
         "{tried}"
     );
 }
+
+/// A server hears which folder it may work in, if there is one.
+#[tokio::test]
+async fn a_server_that_sees_the_workspace_is_told_where_it_is() {
+    let app = TestApp::with_sandbox().await;
+    let ask = r#"printf '{"jsonrpc":"2.0","id":"r1","method":"roots/list"}\n'
+        IFS= read -r told; say "$(printf %s "$told" | tr -d '"')""#;
+    let mut config = shell(ask);
+    config["workspace"] = json!("ro");
+    let (_, mut socket) = with_server(&app, config).await;
+    app.model.will_call("echo", json!({})).then_say("Done");
+    socket.say("go").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    let output = socket.wait_for("tool:output").await;
+    let text = output.text();
+    assert!(text.contains("roots:[{uri:file:///workspace}]"), "{text}");
+    assert_eq!(socket.wait_for_answer().await, "Done");
+}

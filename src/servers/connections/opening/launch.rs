@@ -45,6 +45,14 @@ pub(crate) fn own(
     }
 }
 
+/// The folders that a server in a sandbox may work in, as it sees them. Our own needs no telling.
+pub(crate) fn roots(entry: &ServerEntry) -> Vec<String> {
+    let sees = entry.source != Source::Bundled && entry.config.workspace != McpWorkspace::None;
+    sees.then(|| "file:///workspace".to_owned())
+        .into_iter()
+        .collect()
+}
+
 fn program(config: &McpServerConfig) -> Program {
     if config.transport() == McpTransport::StdioDocker {
         return Program::Image {

@@ -167,14 +167,25 @@ impl Opener {
             }
         }
         match shaken {
-            Ok(connection) => Ok(Opened {
-                connection,
-                life: Mutex::new(life),
-                said,
-                cleaner,
-                image,
-                ending: Ending::default(),
-            }),
+            Ok(connection) => {
+                if let Some(log) = connection.take_log() {
+                    let keep = (
+                        Arc::clone(&self.logs),
+                        place.tenant.cloned(),
+                        entry.name.clone(),
+                    );
+                    self.tasks
+                        .spawn(said.clone().hear(log, cleaner.clone(), keep));
+                }
+                Ok(Opened {
+                    connection,
+                    life: Mutex::new(life),
+                    said,
+                    cleaner,
+                    image,
+                    ending: Ending::default(),
+                })
+            }
             Err(cause) => {
                 if let Some(life) = life {
                     life.kill().await;
@@ -294,30 +305,30 @@ impl Opener {
         started: Started,
         cleaner: &Cleaner,
     ) -> (Option<Life>, Result<Connection, Cause>) {
-        match started {
+        let (life, opened) = match started {
             Started::Running(Streams {
                 stdin,
                 stdout,
                 image: _,
                 life,
             }) => {
-                let opened = Connection::open(&entry.name, stdout, stdin).await;
-                let opened = opened.map(|it| it.cleaned_by(cleaner.clone()));
-                (Some(life), opened.map_err(Cause::from))
+                let roots = launch::roots(entry);
+                let opened = Connection::open(&entry.name, stdout, stdin, roots).await;
+                (Some(life), opened)
             }
             Started::Remote(remote) => {
                 let client = self.client(entry);
                 let opened = Connection::open_http(&entry.name, client, &remote).await;
-                let opened = opened.map(|it| it.cleaned_by(cleaner.clone()));
-                (None, opened.map_err(Cause::from))
+                (None, opened)
             }
             Started::OldRemote(remote) => {
                 let client = self.client(entry);
                 let opened = Connection::open_sse(&entry.name, client, &remote).await;
-                let opened = opened.map(|it| it.cleaned_by(cleaner.clone()));
-                (None, opened.map_err(Cause::from))
+                (None, opened)
             }
-        }
+        };
+        let opened = opened.map(|it| it.cleaned_by(cleaner.clone()));
+        (life, opened.map_err(Cause::from))
     }
 
     /// What reaches a server over HTTP. Whoever is no operator reaches nothing private.

@@ -1,4 +1,4 @@
-//! What a server says on stderr: the last lines at hand, all of them in the log.
+//! What a server says on stderr or logs over the protocol: the last lines at hand, all of them in the log.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,21 +28,31 @@ impl Said {
     /// Takes every line until the server has closed its stderr.
     pub(crate) fn listen(
         &self,
-        mut stderr: mpsc::Receiver<String>,
+        stderr: mpsc::Receiver<String>,
         cleaner: Cleaner,
-        (logs, whose, server): (Arc<Logs>, Option<TenantId>, String),
+        keep: (Arc<Logs>, Option<TenantId>, String),
     ) -> impl Future<Output = ()> + Send + 'static {
         let own = self.clone();
         own.listening.send_modify(|count| *count += 1);
         async move {
-            while let Some(line) = stderr.recv().await {
-                let text = cut(cleaner.clean(&line));
-                tracing::debug!(mcp.server = %server, "{text}");
-                own.keep(text.clone());
-                let at = clock::now();
-                logs.keep(whose.as_ref(), &server, LogLine { at, text });
-            }
+            own.clone().hear(stderr, cleaner, keep).await;
             own.listening.send_modify(|count| *count -= 1);
+        }
+    }
+
+    /// Takes every line for as long as they come. Nobody who waits for the rest of stderr waits for it.
+    pub(crate) async fn hear(
+        self,
+        mut lines: mpsc::Receiver<String>,
+        cleaner: Cleaner,
+        (logs, whose, server): (Arc<Logs>, Option<TenantId>, String),
+    ) {
+        while let Some(line) = lines.recv().await {
+            let text = cut(cleaner.clean(&line));
+            tracing::debug!(mcp.server = %server, "{text}");
+            self.keep(text.clone());
+            let at = clock::now();
+            logs.keep(whose.as_ref(), &server, LogLine { at, text });
         }
     }
 

@@ -1,34 +1,34 @@
 //! One client connection to an MCP server, over any byte stream or HTTP.
 
-use std::sync::Arc;
+mod handler;
+
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use rmcp::handler::client::progress::ProgressDispatcher;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientConfig, ClientRequest, CustomNotification,
-    CustomRequest, CustomResult, Implementation, ProgressNotificationParam, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, CustomNotification, CustomRequest,
+    CustomResult, ServerResult,
 };
-use rmcp::service::{
-    NotificationContext, Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError,
-};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
 use rmcp::transport::IntoTransport;
-use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
+use rmcp::{RoleClient, ServiceExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::error::Error;
-use super::mask::Cleaner;
-use super::remote::{self, Remote};
-use super::sending;
-use super::standstill::{self, Standstill};
-use super::tools::listing;
-use super::tools::result::ToolAnswer;
-use super::wire::lines::Lines;
+use self::handler::Handler;
 use crate::domain::Tool;
+use crate::mcp::error::Error;
+use crate::mcp::mask::Cleaner;
+use crate::mcp::remote::{self, Remote};
+use crate::mcp::sending;
+use crate::mcp::standstill::{self, Standstill};
+use crate::mcp::tools::listing;
+use crate::mcp::tools::result::ToolAnswer;
+use crate::mcp::wire::lines::Lines;
 
 /// How long a server may take for the handshake: interpreted ones load slowly.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
@@ -62,47 +62,22 @@ pub struct ToolProgress {
 pub struct Connection {
     server: String,
     service: RunningService<RoleClient, Handler>,
+    /// What the server logs, until somebody takes it. Never held across an await.
+    log: Mutex<Option<mpsc::Receiver<String>>>,
     /// Every text of the server passes it on its way out of here.
     cleaner: Cleaner,
 }
 
-/// What we offer to servers: nothing. Elicitation is declined and sampling refused by rmcp's own
-/// answers.
-#[derive(Clone)]
-struct Handler {
-    progress: ProgressDispatcher,
-    /// Counts how often the server said that its tools are others now.
-    changes: Arc<watch::Sender<u64>>,
-}
-
-impl ClientHandler for Handler {
-    fn get_info(&self) -> ClientConfig {
-        let mut info = ClientConfig::default();
-        info.client_info = Implementation::new("sepal", env!("CARGO_PKG_VERSION"));
-        info
-    }
-
-    async fn on_progress(
-        &self,
-        params: ProgressNotificationParam,
-        _context: NotificationContext<RoleClient>,
-    ) {
-        self.progress.handle_notification(params).await;
-    }
-
-    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
-        self.changes.send_modify(|count| *count += 1);
-    }
-}
-
 impl Connection {
-    /// Makes the handshake on a stream.
+    /// Makes the handshake on a stream. `roots` are the addresses (`file://…`) of the folders that the
+    /// server may work in, if there are any.
     pub async fn open(
         server: &str,
         output: impl AsyncRead + Send + Unpin + 'static,
         input: impl AsyncWrite + Send + Unpin + 'static,
+        roots: Vec<String>,
     ) -> Result<Self, Error> {
-        Self::shake_hands(server, Lines::new(output, input)).await
+        Self::shake_hands(server, Lines::new(output, input), roots).await
     }
 
     /// Makes the handshake over streamable HTTP. Which hosts may be reached is decided by the
@@ -113,7 +88,7 @@ impl Connection {
         remote: &Remote,
     ) -> Result<Self, Error> {
         let transport = remote::transport(server, client, remote)?;
-        Self::shake_hands(server, transport).await
+        Self::shake_hands(server, transport, Vec::new()).await
     }
 
     /// Makes the handshake over the HTTP with SSE of old servers, with the same client.
@@ -125,18 +100,19 @@ impl Connection {
         let opening = remote::legacy_transport(server, client, remote);
         let opened = tokio::time::timeout(HANDSHAKE_LIMIT, opening).await;
         let transport = opened.map_err(|_| no_answer(server))??;
-        Self::shake_hands(server, transport).await
+        Self::shake_hands(server, transport, Vec::new()).await
     }
 
-    async fn shake_hands<T, E, A>(server: &str, transport: T) -> Result<Self, Error>
+    async fn shake_hands<T, E, A>(
+        server: &str,
+        transport: T,
+        roots: Vec<String>,
+    ) -> Result<Self, Error>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let handler = Handler {
-            progress: ProgressDispatcher::new(),
-            changes: Arc::new(watch::channel(0).0),
-        };
+        let (handler, log) = Handler::new(roots);
         let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, handler.serve(transport));
         let service = handshake
             .await
@@ -145,6 +121,7 @@ impl Connection {
         Ok(Self {
             server: server.to_owned(),
             service,
+            log: Mutex::new(Some(log)),
             cleaner: Cleaner::default(),
         })
     }
@@ -179,6 +156,13 @@ impl Connection {
         self.service.service().changes.subscribe()
     }
 
+    /// What the server logs over the protocol, a line a message, from the handshake on; secrets are in
+    /// it. `None` if somebody has taken it.
+    pub fn take_log(&self) -> Option<mpsc::Receiver<String>> {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.take()
+    }
+
     /// Whether the stream has ended.
     pub fn is_closed(&self) -> bool {
         self.service.is_closed() || self.service.is_transport_closed()
@@ -197,7 +181,7 @@ impl Connection {
     }
 
     /// Asks something that is no call of a tool; whoever answers too late is told that nobody waits.
-    pub(super) async fn request(
+    pub(in crate::mcp) async fn request(
         &self,
         method: &str,
         params: Value,

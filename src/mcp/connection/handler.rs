@@ -1,0 +1,103 @@
+//! What we are to servers: who asks, which folders they may work in, and where their news go.
+
+#![expect(
+    deprecated,
+    reason = "SEP-2577 ends roots and logging in a later revision; today's servers use both"
+)]
+
+use std::sync::Arc;
+
+use rmcp::handler::client::progress::ProgressDispatcher;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, ListRootsResult, LoggingLevel,
+    LoggingMessageNotificationParam, ProgressNotificationParam, Root,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
+use tokio::sync::{mpsc, watch};
+
+/// Lines of a server's log that may wait. Whoever floods us loses lines, and nothing else waits.
+const WAITING_LINES: usize = 256;
+
+/// Elicitation is declined and sampling refused by the library's own answers.
+#[derive(Clone)]
+pub(super) struct Handler {
+    pub(super) progress: ProgressDispatcher,
+    /// Counts how often the server said that its tools are others now.
+    pub(super) changes: Arc<watch::Sender<u64>>,
+    log: mpsc::Sender<String>,
+    roots: Arc<[String]>,
+}
+
+impl Handler {
+    /// With what the server logs.
+    pub(super) fn new(roots: Vec<String>) -> (Self, mpsc::Receiver<String>) {
+        let (log, lines) = mpsc::channel(WAITING_LINES);
+        let handler = Self {
+            progress: ProgressDispatcher::new(),
+            changes: Arc::new(watch::channel(0).0),
+            log,
+            roots: roots.into(),
+        };
+        (handler, lines)
+    }
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut info = ClientConfig::default();
+        info.client_info = Implementation::new("sepal", env!("CARGO_PKG_VERSION"));
+        if !self.roots.is_empty() {
+            info.capabilities = ClientCapabilities::builder().enable_roots().build();
+        }
+        info
+    }
+
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
+        let roots = self.roots.iter().map(Root::new);
+        Ok(ListRootsResult::new(roots.collect()))
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.progress.handle_notification(params).await;
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        // Full, or nobody reads it: the line is lost.
+        let _ = self.log.try_send(line(&params));
+    }
+}
+
+/// `[warning] logger: what it says`, on one line.
+fn line(said: &LoggingMessageNotificationParam) -> String {
+    let level = match said.level {
+        LoggingLevel::Debug => "debug",
+        LoggingLevel::Info => "info",
+        LoggingLevel::Notice => "notice",
+        LoggingLevel::Warning => "warning",
+        LoggingLevel::Error => "error",
+        LoggingLevel::Critical => "critical",
+        LoggingLevel::Alert => "alert",
+        LoggingLevel::Emergency => "emergency",
+    };
+    let logger = said.logger.as_ref();
+    let logger = logger.map_or_else(String::new, |logger| format!("{logger}: "));
+    let text = said.data.as_str();
+    let text = text.map_or_else(|| said.data.to_string(), ToOwned::to_owned);
+    format!("[{level}] {logger}{text}").replace(['\n', '\r'], " ")
+}
