@@ -1,7 +1,9 @@
-//! Why a decision about a call is refused, wherever the call stands.
+//! Why a decision about a call is refused, wherever the call stands: also one that is sent again after
+//! its queue is gone, because the turn went on before the answer to the first one arrived.
 
 use crate::domain::{CallId, Code, Digest};
 use crate::session::command::{Decision, Edit, Refusal};
+use crate::session::state::Control;
 
 /// Whether the decision is about what the call would run with now, if it says what it is about.
 pub(super) fn check_shown(would_run: Option<&Digest>, decision: &Decision) -> Result<(), Refusal> {
@@ -38,4 +40,23 @@ pub(super) fn no_such_call(id: &CallId) -> Refusal {
 pub(super) fn already_decided(id: &CallId) -> Refusal {
     let message = format!("the call `{id}` was decided already, or has started");
     Refusal::of_field(Code::AlreadyDecided, "callId", message)
+}
+
+/// Whether a call of an earlier queue was decided in this way; the first decision counts.
+pub(super) fn check_repeat(control: &Control, decision: &Decision) -> Result<(), Refusal> {
+    let Some(past) = control.past_decision(&decision.call) else {
+        return Err(no_such_call(&decision.call));
+    };
+    if decision.approved != past.is_approved || decision.take_back {
+        return Err(already_decided(&decision.call));
+    }
+    if !past.is_approved {
+        return Ok(());
+    }
+    match &decision.edit {
+        Some(edit) if edit.equal != past.equal => Err(already_decided(&decision.call)),
+        // It names what it changed.
+        Some(_) if past.is_edited => Ok(()),
+        _ => check_shown(Some(&past.digest), decision),
+    }
 }

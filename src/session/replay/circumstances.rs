@@ -5,7 +5,7 @@
     reason = "most events say nothing of them"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{CallId, Code, EngineId, GatewayId, Timestamp};
 use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
@@ -84,14 +84,14 @@ impl Circumstances {
             if let Event::Queued { calls } = event {
                 self.rulings.clear();
                 for call in calls {
-                    self.know(&call.id, PolicyEffect::Ask, (None, &call.why));
+                    self.know(call, PolicyEffect::Ask, None);
                 }
             }
         }
         // Had a rule said another thing of a call that waited, it would have been decided.
         let queue = control.turn.iter().flat_map(|turn| &turn.queue);
         for call in queue.filter(|call| call.is_pending()) {
-            self.know(&call.id, PolicyEffect::Ask, (None, &call.why));
+            self.know(call, PolicyEffect::Ask, None);
         }
         for event in rest {
             if let Event::Decided {
@@ -110,10 +110,12 @@ impl Circumstances {
                     id: id.clone().unwrap_or_default(),
                     name: name.clone(),
                 };
-                let why = find(control, rest, call).map_or("", |call| &call.why);
-                self.know(call, effect, (Some(rule), why));
+                if let Some(call) = find(control, rest, call) {
+                    self.know(call, effect, Some(rule));
+                }
             }
         }
+        self.learn_wants(rest);
         self.limits = Limits {
             max_iterations: max_iterations(control, rest),
             max_same_calls: max_same_calls(control, rest),
@@ -121,10 +123,23 @@ impl Circumstances {
         };
     }
 
-    fn know(&mut self, call: &CallId, effect: PolicyEffect, (rule, why): (Option<RuleName>, &str)) {
-        let why = why.to_owned();
-        self.rulings
-            .insert(call.clone(), Ruling { effect, rule, why });
+    /// What rules wanted of calls by then; the first of each call is what comes next.
+    fn learn_wants(&mut self, rest: &[Event]) {
+        let mut seen = BTreeSet::new();
+        for event in rest {
+            if let Event::WantsChanged { call, wants } = event
+                && seen.insert(call)
+                && let Some(ruling) = self.rulings.get_mut(call)
+            {
+                ruling.approvers.clone_from(&wants.approvers);
+                ruling.fresh_gesture = wants.fresh_gesture;
+            }
+        }
+    }
+
+    fn know(&mut self, call: &Call, effect: PolicyEffect, rule: Option<RuleName>) {
+        let ruling = Ruling::recorded(effect, (rule, &call.why), &call.wants);
+        self.rulings.insert(call.id.clone(), ruling);
     }
 
     /// Everything for one decision; none before the session was created.
