@@ -225,4 +225,10 @@ impl Rule {
             approvers: Approvers::default(),
         }
     }
+
+    /// Whether it asks whatever nearer rules allow. So does each rule that wants a fresh gesture: else
+    /// whoever may press a button might give a nearer rule first.
+    pub fn is_binding(&self) -> bool {
+        self.binding || self.effect == Effect::Ask && self.approvers.fresh_gesture
+    }
 }

@@ -13,7 +13,8 @@ use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, GatewayId,
-    JournalId, MicroUsd, ModelRequestId, Native, SandboxId, TokenUsage, TurnId, WorkspaceCopy,
+    Gesture, JournalId, MicroUsd, ModelRequestId, Native, SandboxId, TokenUsage, TurnId,
+    WorkspaceCopy,
 };
 
 /// What a session is created with, at its first command.
@@ -56,6 +57,12 @@ pub enum Command {
         approved: bool,
         reason: Option<String>,
         by: Actor,
+    },
+    /// A decision that comes with a fresh gesture of the person who decides.
+    WithGesture {
+        gesture: Gesture,
+        /// A decision about one call or several.
+        decision: Box<Command>,
     },
     /// Stop one running call.
     StopCall { call: CallId },

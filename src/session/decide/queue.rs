@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::idempotency::check_repeat;
-use super::refusal::{already_decided, check_same_tool, check_shown, no_such_call};
+use super::refusal::{
+    already_decided, check_gesture, check_same_tool, check_shown, given_gesture, no_such_call,
+};
 use super::rules::{check_not_denied, withdraw_approvals};
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code};
@@ -153,6 +155,7 @@ impl Draft<'_> {
         // Changed arguments go through policy again.
         let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
         check_not_denied(self, call, args)?;
+        check_gesture(self, call, edited.as_ref().map(|edited| &edited.args))?;
         let by = Decider::Person(decision.by.clone());
         self.approve(&call.id, edited, by, decision.reason.as_deref());
         self.advance();
@@ -212,6 +215,7 @@ impl Draft<'_> {
             let call = self.find(id)?;
             if approved && call.is_pending() {
                 check_not_denied(self, call, &call.args)?;
+                check_gesture(self, call, None)?;
             }
         }
         let by = Decider::Person(by.clone());
@@ -239,12 +243,18 @@ impl Draft<'_> {
         by: Decider,
         reason: Option<&str>,
     ) {
+        let gesture = self.find(id).ok();
+        let gesture = gesture.and_then(|call| {
+            let edited = edited.as_ref().map(|edited| &edited.args);
+            given_gesture(self, call, edited).filter(|_| matches!(by, Decider::Person(_)))
+        });
         self.push(Event::Decided {
             call: id.clone(),
             verdict: Verdict::Approved,
             by,
             reason: reason.map(ToOwned::to_owned),
             edited,
+            gesture,
         });
     }
 
@@ -255,6 +265,7 @@ impl Draft<'_> {
             by,
             reason: None,
             edited: None,
+            gesture: None,
         });
     }
 
@@ -267,6 +278,7 @@ impl Draft<'_> {
             by,
             reason: reason.clone(),
             edited: None,
+            gesture: None,
         });
         self.end_call(id, Outcome::Rejected { reason }, 0);
     }

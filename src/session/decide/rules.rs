@@ -48,6 +48,8 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
             PolicyEffect::Allow if facts.drift.is_some() => {}
             // A person who took their yes back wants to look at it once more.
             PolicyEffect::Allow if call.awaits_person => {}
+            // The card says that it waits for a person who shows that they are there.
+            PolicyEffect::Allow if call.wants.fresh_gesture => {}
             PolicyEffect::Allow => draft.approve(&call.id, None, by_rule(&ruling), None),
             PolicyEffect::Ask => {}
         }
@@ -75,6 +77,12 @@ pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
         match ruling.effect {
             PolicyEffect::Deny => deny(draft, &call, &ruling),
             PolicyEffect::Ask if is_by_rule => draft.take_back(&call.id, by_rule(&ruling)),
+            // A rule that was given since the yes wants more than the yes.
+            PolicyEffect::Ask
+                if ruling.fresh_gesture && call.is_approved() && call.gesture.is_none() =>
+            {
+                draft.take_back(&call.id, by_rule(&ruling));
+            }
             PolicyEffect::Allow | PolicyEffect::Ask => {}
         }
     }

@@ -18,8 +18,8 @@ use super::reasoning::Reasoning;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, EngineId,
-    ForkOrigin, GatewayId, Iteration, JournalId, MicroUsd, Native, SandboxId, TokenUsage, TurnId,
-    WorkspaceCopy,
+    ForkOrigin, GatewayId, GestureMeans, Iteration, JournalId, MicroUsd, Native, SandboxId,
+    TokenUsage, TurnId, WorkspaceCopy,
 };
 
 /// The `finish` of an answer that might not have its calls run (S3.29).
@@ -176,6 +176,9 @@ pub enum Event {
         reason: Option<String>,
         /// The changed arguments and their digest.
         edited: Option<EditedArgs>,
+        /// The fresh gesture that came with the yes, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gesture: Option<GestureMeans>,
     },
     /// A call runs.
     Started {

@@ -28,11 +28,13 @@ impl Control {
                 verdict,
                 by,
                 edited,
+                gesture,
                 ..
             } => {
                 if let Some(edited) = edited {
                     self.change(call, |call| edit(call, edited));
                 }
+                self.change(call, |call| call.gesture = *gesture);
                 self.decided(call, *verdict, by, at);
             }
             Event::Started { call, .. } => self.started(call, at),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::answer::{request, requested, titled};
-use crate::domain::{Actor, CallId, TurnId};
+use crate::domain::{Actor, CallId, Digest, Gesture, GestureCall, GestureMeans, SessionId, TurnId};
 use crate::session::call::{Call, Decider, Verdict};
 use crate::session::command::{Command, Decision, Edit};
 use crate::session::event::{EditedArgs, Event};
@@ -157,6 +157,7 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
         by: Decider::Person(by),
         reason,
         edited,
+        gesture,
     }) = rest.first()
     else {
         return vec![Command::ReviewCalls];
@@ -180,7 +181,46 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
         reason: reason.clone(),
         by: by.clone(),
     }));
-    commands
+    match gesture {
+        Some(means) => commands
+            .into_iter()
+            .map(|command| with_gesture(control, rest, *means, command))
+            .collect(),
+        None => commands,
+    }
+}
+
+/// The same with the gesture that came with it, for all that the journal says was decided by one.
+fn with_gesture(
+    control: &Control,
+    rest: &[Event],
+    means: GestureMeans,
+    decision: Command,
+) -> Command {
+    let calls = rest.iter().filter_map(|event| match event {
+        Event::Decided {
+            call,
+            edited,
+            gesture: Some(_),
+            ..
+        } => {
+            let digest = control.turn.as_ref()?.call(call)?.digest()?.clone();
+            Some(GestureCall {
+                session: SessionId::from_bits(0),
+                call: call.clone(),
+                digest,
+                edited: edited.as_ref().map(|edited| Digest::of_json(&edited.args)),
+            })
+        }
+        _ => None,
+    });
+    Command::WithGesture {
+        gesture: Gesture {
+            means,
+            calls: calls.collect(),
+        },
+        decision: Box::new(decision),
+    }
 }
 
 fn edit(edited: &EditedArgs, shown: Option<&Call>) -> Edit {
@@ -205,6 +245,7 @@ fn together(rest: &[Event], alike: (Verdict, &Actor, Option<&str>)) -> Vec<CallI
                 by: Decider::Person(by),
                 reason,
                 edited: None,
+                ..
             } if (*verdict, by, reason.as_deref()) == alike && seen.insert(call.clone()) => {
                 ids.push(call.clone());
             }
