@@ -13,7 +13,7 @@ use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, GatewayId,
-    Gesture, JournalId, MicroUsd, ModelRequestId, Native, SandboxId, TokenUsage, TurnId,
+    Gesture, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, TokenUsage, TurnId,
     WorkspaceCopy,
 };
 
@@ -57,6 +57,8 @@ pub enum Command {
         approved: bool,
         reason: Option<String>,
         by: Actor,
+        /// Their role, as the door knows it; `None` = only what the owner may is theirs.
+        role: Option<Role>,
     },
     /// A decision that comes with a fresh gesture of the person who decides.
     WithGesture {
@@ -196,6 +198,8 @@ pub struct Decision {
     /// What the person was shown.
     pub digest: Option<Digest>,
     pub by: Actor,
+    /// Their role, as the door knows it; `None` = only what the owner may is theirs.
+    pub role: Option<Role>,
 }
 
 /// Changed arguments, looked up and validated by the shell.

@@ -179,8 +179,9 @@ async fn rename_passkey(
     Path(id): Path<String>,
     Body(body): Body<RenamePasskeyRequest>,
 ) -> Result<StatusCode, ApiError> {
-    let name = required("name", body.name)?;
     let passkeys = state.tenancy.passkeys(&entered.authenticated, None);
+    passkeys.check_is_mine(&id).await?;
+    let name = required("name", body.name)?;
     passkeys.rename(&id, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use super::idempotency::check_repeat;
-use super::refusal::{
-    already_decided, check_gesture, check_same_tool, check_shown, given_gesture, no_such_call,
-};
+use super::consent::{check_may_decide, consent, withdraw_consent};
+use super::refusal::{already_decided, check_repeat, check_same_tool, check_shown, no_such_call};
 use super::rules::{check_not_denied, withdraw_approvals};
 use super::{Draft, nothing_to_do};
-use crate::domain::{Actor, CallId, Code};
+use crate::domain::{Actor, CallId, Code, GestureMeans, Role};
 use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event};
@@ -155,18 +153,25 @@ impl Draft<'_> {
         // Changed arguments go through policy again.
         let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
         check_not_denied(self, call, args)?;
-        check_gesture(self, call, edited.as_ref().map(|edited| &edited.args))?;
-        let by = Decider::Person(decision.by.clone());
-        self.approve(&call.id, edited, by, decision.reason.as_deref());
+        let who = (&decision.by, decision.role);
+        consent(
+            self,
+            (call, edited),
+            (who, decision.digest.is_some()),
+            decision.reason.as_deref(),
+        )?;
         self.advance();
         Ok(())
     }
 
     fn reject_call(&mut self, call: &Call, decision: &Decision) -> Result<(), Refusal> {
+        check_may_decide(self, call, (&decision.by, decision.role))?;
         let by = Decider::Person(decision.by.clone());
+        if decision.take_back && call.is_pending() {
+            withdraw_consent(self, call, &decision.by);
+            return Ok(());
+        }
         match &call.status {
-            // A repeat: it waits again.
-            CallStatus::Pending { .. } if decision.take_back => return Ok(()),
             CallStatus::Pending { .. } => {
                 self.reject(&call.id, decision.reason.as_deref(), by);
             }
@@ -192,7 +197,7 @@ impl Draft<'_> {
         call_ids: Option<&[CallId]>,
         approved: bool,
         reason: Option<&str>,
-        by: &Actor,
+        (by, role): (&Actor, Option<Role>),
     ) -> Result<(), Refusal> {
         let ids = match call_ids {
             Some(ids) => ids.to_vec(),
@@ -215,19 +220,18 @@ impl Draft<'_> {
             let call = self.find(id)?;
             if approved && call.is_pending() {
                 check_not_denied(self, call, &call.args)?;
-                check_gesture(self, call, None)?;
+            } else if call.is_pending() {
+                check_may_decide(self, call, (by, role))?;
             }
         }
-        let by = Decider::Person(by.clone());
         for id in &ids {
             // What was decided singly stays as it was decided.
-            if !self.find(id).is_ok_and(|call| call.is_pending()) {
-                continue;
-            }
+            let call = self.find(id).ok().filter(|call| call.is_pending()).cloned();
+            let Some(call) = call else { continue };
             if approved {
-                self.approve(id, None, by.clone(), reason);
+                consent(self, (&call, None), ((by, role), false), reason)?;
             } else {
-                self.reject(id, reason, by.clone());
+                self.reject(id, reason, Decider::Person(by.clone()));
             }
         }
         if !self.events.is_empty() {
@@ -240,14 +244,10 @@ impl Draft<'_> {
         &mut self,
         id: &CallId,
         edited: Option<EditedArgs>,
-        by: Decider,
+        by: (Decider, Option<GestureMeans>),
         reason: Option<&str>,
     ) {
-        let gesture = self.find(id).ok();
-        let gesture = gesture.and_then(|call| {
-            let edited = edited.as_ref().map(|edited| &edited.args);
-            given_gesture(self, call, edited).filter(|_| matches!(by, Decider::Person(_)))
-        });
+        let (by, gesture) = by;
         self.push(Event::Decided {
             call: id.clone(),
             verdict: Verdict::Approved,

@@ -1,13 +1,9 @@
-//! Why a decision about a call is refused, wherever the call stands.
+//! Why a decision about a call is refused, wherever the call stands: also one that is sent again after
+//! its queue is gone, because the turn went on before the answer to the first one arrived.
 
-use serde_json::Value;
-
-use super::Draft;
-use super::rules::ruling;
-use crate::domain::{CallId, Code, Digest, GestureMeans};
-use crate::session::call::Call;
+use crate::domain::{CallId, Code, Digest};
 use crate::session::command::{Decision, Edit, Refusal};
-use crate::session::policy::PolicyEffect;
+use crate::session::state::Control;
 
 /// Whether the decision is about what the call would run with now, if it says what it is about.
 pub(super) fn check_shown(would_run: Option<&Digest>, decision: &Decision) -> Result<(), Refusal> {
@@ -36,42 +32,6 @@ pub(super) fn check_same_tool(shown: &Digest, edit: &Edit) -> Result<(), Refusal
     ))
 }
 
-/// Refuses the yes to a call that wants a fresh gesture, by its card or by the rules of now, and has
-/// none for what would run.
-pub(super) fn check_gesture(
-    draft: &Draft<'_>,
-    call: &Call,
-    edited: Option<&Value>,
-) -> Result<(), Refusal> {
-    let by_rules = || {
-        let ruling = ruling(draft, call, edited.unwrap_or(&call.args));
-        ruling.is_some_and(|ruling| ruling.effect == PolicyEffect::Ask && ruling.fresh_gesture)
-    };
-    let is_wanted = call.wants.fresh_gesture || by_rules();
-    if !is_wanted || given_gesture(draft, call, edited).is_some() {
-        return Ok(());
-    }
-    let text = format!(
-        "a rule wants a fresh gesture with the yes to `{}`: your passkey or your password. One counts \
-         once, for two minutes, and for what was shown",
-        call.name
-    );
-    Err(Refusal::of_field(Code::GestureRequired, "gesture", text))
-}
-
-/// The gesture that came with the decision, if it is for this call as it would run.
-pub(super) fn given_gesture(
-    draft: &Draft<'_>,
-    call: &Call,
-    edited: Option<&Value>,
-) -> Option<GestureMeans> {
-    let gesture = draft.gesture.as_ref()?;
-    let digest = call.digest()?;
-    gesture
-        .covers(&call.id, digest, edited)
-        .then_some(gesture.means)
-}
-
 pub(super) fn no_such_call(id: &CallId) -> Refusal {
     let message = format!("no matching pending tool call `{id}`");
     Refusal::of_field(Code::NoSuchCall, "callId", message)
@@ -80,4 +40,23 @@ pub(super) fn no_such_call(id: &CallId) -> Refusal {
 pub(super) fn already_decided(id: &CallId) -> Refusal {
     let message = format!("the call `{id}` was decided already, or has started");
     Refusal::of_field(Code::AlreadyDecided, "callId", message)
+}
+
+/// Whether a call of an earlier queue was decided in this way; the first decision counts.
+pub(super) fn check_repeat(control: &Control, decision: &Decision) -> Result<(), Refusal> {
+    let Some(past) = control.past_decision(&decision.call) else {
+        return Err(no_such_call(&decision.call));
+    };
+    if decision.approved != past.is_approved || decision.take_back {
+        return Err(already_decided(&decision.call));
+    }
+    if !past.is_approved {
+        return Ok(());
+    }
+    match &decision.edit {
+        Some(edit) if edit.equal != past.equal => Err(already_decided(&decision.call)),
+        // It names what it changed.
+        Some(_) if past.is_edited => Ok(()),
+        _ => check_shown(Some(&past.digest), decision),
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Draft;
+use super::consent::{is_still_approved, renew_wants};
 use crate::domain::{Actor, Code};
 use crate::session::call::{Call, CallStatus, Decider};
 use crate::session::command::{Command, Refusal};
@@ -48,9 +49,7 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
             PolicyEffect::Allow if facts.drift.is_some() => {}
             // A person who took their yes back wants to look at it once more.
             PolicyEffect::Allow if call.awaits_person => {}
-            // The card says that it waits for a person who shows that they are there.
-            PolicyEffect::Allow if call.wants.fresh_gesture => {}
-            PolicyEffect::Allow => draft.approve(&call.id, None, by_rule(&ruling), None),
+            PolicyEffect::Allow => draft.approve(&call.id, None, (by_rule(&ruling), None), None),
             PolicyEffect::Ask => {}
         }
     }
@@ -58,7 +57,7 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
 
 /// Decides what waits, or has been approved and not started, by the rules of now, as far as they
 /// say less than those before: what is denied is refused, whoever approved it, and what only a rule
-/// had allowed is asked.
+/// had allowed, or fewer people than they want, is asked.
 pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
     let open = draft.queue().iter();
     let open = open.filter(|call| call.is_pending() || call.is_approved());
@@ -76,12 +75,12 @@ pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
         );
         match ruling.effect {
             PolicyEffect::Deny => deny(draft, &call, &ruling),
-            PolicyEffect::Ask if is_by_rule => draft.take_back(&call.id, by_rule(&ruling)),
-            // A rule that was given since the yes wants more than the yes.
-            PolicyEffect::Ask
-                if ruling.fresh_gesture && call.is_approved() && call.gesture.is_none() =>
-            {
+            PolicyEffect::Ask if is_by_rule || !is_still_approved(draft, &call) => {
+                renew_wants(draft, &call);
                 draft.take_back(&call.id, by_rule(&ruling));
+            }
+            PolicyEffect::Allow | PolicyEffect::Ask if call.is_pending() => {
+                renew_wants(draft, &call);
             }
             PolicyEffect::Allow | PolicyEffect::Ask => {}
         }

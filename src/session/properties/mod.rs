@@ -4,6 +4,7 @@
     reason = "`%` reads better as one choice among several"
 )]
 
+mod gestures;
 mod pair;
 pub(crate) mod world;
 
@@ -132,6 +133,7 @@ fn edited(world: &World, call: &CallId, seed: u8) -> Command {
         }),
         digest: (seed % 5 == 0).then(|| Digest::from_wire("stale")),
         by: World::person(),
+        role: None,
     })
 }
 
@@ -186,6 +188,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             approved: b % 2 == 0,
             reason: None,
             by: World::person(),
+            role: None,
         },
         15 => Command::Stop {
             turn: (b % 3 == 0).then_some(request.turn),

@@ -92,8 +92,16 @@ impl Passkeys<'_> {
         Ok(row)
     }
 
+    /// Refuses an id that is no passkey of this person.
+    pub async fn check_is_mine(&self, id: &str) -> Result<(), GestureError> {
+        let rows = self.rows().await?;
+        let is_there = rows.iter().any(|row| row.id == id);
+        is_there.then_some(()).ok_or_else(none)
+    }
+
     /// Gives one another name.
     pub async fn rename(&self, id: &str, name: &str) -> Result<(), GestureError> {
+        self.check_is_mine(id).await?;
         self.check_is_person()?;
         let name = check_name(name)?;
         let passkeys = self.gestures.tenancy.records().passkeys();
@@ -103,6 +111,7 @@ impl Passkeys<'_> {
 
     /// Takes one away. It needs a gesture that was made for changing passkeys.
     pub async fn remove(&self, id: &str, proof: Option<&str>) -> Result<(), GestureError> {
+        self.check_is_mine(id).await?;
         self.check_may_change(proof).await?;
         let passkeys = self.gestures.tenancy.records().passkeys();
         let is_there = passkeys.remove(self.gestures.whose(), id).await?;

@@ -255,6 +255,7 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         edit: None,
         digest: body.digest.map(Digest::from_wire),
         by: caller.actor(),
+        role: Some(caller.user.role),
     };
     let decision = SessionRequest::Decide { decision, args };
     Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
@@ -293,6 +294,7 @@ fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         approved: body.approved,
         reason: body.reason,
         by: caller.actor(),
+        role: Some(caller.user.role),
     });
     Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
 }
