@@ -4,8 +4,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::cluster::message::SessionUpdate;
-use super::feed::{Joined, QueueState};
-use crate::domain::{BlobId, Code, Gesture, Reached, Resource, SandboxId, UserId};
+use super::feed::{Joined, QueueView};
+use crate::domain::{BlobId, CallId, Code, Gesture, Reached, Resource, Role, SandboxId, UserId};
 use crate::providers::Wanted;
 use crate::session::{Command, Decision, Refusal};
 use crate::store::records::SecretHash;
@@ -66,6 +66,22 @@ impl SessionRequest {
     }
 }
 
+impl SessionRequest {
+    /// The calls that it decides, of those named, and the role of whoever decides; none for anything
+    /// else.
+    pub(super) fn decides(&self) -> Option<(&[CallId], Option<Role>)> {
+        match self {
+            Self::Decide { decision, .. } | Self::Command(Command::Decide(decision)) => {
+                Some((std::slice::from_ref(&decision.call), decision.role))
+            }
+            Self::Command(Command::DecideAll { call_ids, role, .. }) => {
+                Some((call_ids.as_deref()?, *role))
+            }
+            Self::Command(_) | Self::Choose(_) | Self::Say { .. } => None,
+        }
+    }
+}
+
 /// A command was decided, and what it changed is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
@@ -89,7 +105,8 @@ pub(super) enum Message {
     Queue {
         version: u64,
         by: UserId,
-        reply: oneshot::Sender<Result<QueueState, Refusal>>,
+        role: Role,
+        reply: oneshot::Sender<Result<QueueView, Refusal>>,
     },
     /// An effect ended.
     Outcome {

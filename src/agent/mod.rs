@@ -29,8 +29,8 @@ pub use effects::tool_call::SessionTools;
 pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use feed::{
-    Feed, GoingOn, Joined, LeftOut, Notice, QueueState, SessionView, ShownEvent, Signal, TurnView,
-    UsageState, What,
+    Feed, GoingOn, Joined, LeftOut, Notice, OthersSession, QueueState, SessionView, ShownEvent,
+    Signal, TurnView, UsageState, What,
 };
 pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
 pub use notifications::{

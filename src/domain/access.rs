@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use sepal_policy::Approver;
 use serde::{Deserialize, Serialize};
 
 use super::{Holder, TenantId, UserId};
@@ -46,6 +47,16 @@ impl Role {
     pub fn may_act(self) -> bool {
         self >= Self::Member
     }
+}
+
+/// Reads whose yes a rule wants; `None` = nobody, or nobody who may ever decide.
+pub fn known_approver(text: &str) -> Option<Approver> {
+    let approver = Approver::parse(text)?;
+    let is_known = match &approver {
+        Approver::Role(role) => Role::parse(role).is_some_and(Role::may_act),
+        Approver::Owner | Approver::SomebodyElse | Approver::Two => true,
+    };
+    is_known.then_some(approver)
 }
 
 /// An isolation boundary: owns users, keys and sessions.

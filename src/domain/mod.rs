@@ -25,7 +25,7 @@ pub mod time;
 pub mod tool;
 pub mod usage;
 
-pub use access::{Actor, Caller, Role, Scope, Tenant, User};
+pub use access::{Actor, Caller, Role, Scope, Tenant, User, known_approver};
 pub use attachment::{Attachment, BlobId, MediaType};
 pub use budget::{
     Budget, BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, Days, Grant, Need,

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use sepal::domain::{SearchQuery, SessionId, SessionKey, TenantId, Timestamp, UserId};
 use sepal::store::records::{
-    Behind, ListFilter, Marks, MarksChange, NewText, ProjectedRow, SessionRow, SessionState,
-    TakenUp, TextChange, TextKind,
+    AskedRoles, Behind, ListFilter, Marks, MarksChange, NewText, ProjectedRow, SessionRow,
+    SessionState, TakenUp, TextChange, TextKind,
 };
 use sepal::store::{Access, Records, Settings, Store};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -99,6 +99,7 @@ async fn fill_rows(records: &Records) {
             waiting_since: None,
             batch: None,
             decided_at: None,
+            asks: AskedRoles::default(),
             created_at: at(session * TEXTS),
             updated_at: at((session + 1) * TEXTS),
             version: u64::from(TEXTS),

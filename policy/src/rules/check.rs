@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::compiled::{Compiled, Test};
 use super::decide::decide;
 use crate::conditions::{Conditions, is_folder, is_host_pattern};
-use crate::rule::{Effect, Example, Rule};
+use crate::rule::{Approvers, Effect, Example, Rule};
 
 /// What is wrong with a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -77,6 +77,8 @@ fn wrong_field(rule: &Rule) -> Option<&'static str> {
         Some("exceptions are only for ask and deny")
     } else if !is(Effect::Ask) && rule.binding {
         Some("only ask rules can be binding")
+    } else if !is(Effect::Ask) && rule.approvers != Approvers::default() {
+        Some("only ask rules say who must say yes")
     } else if rule.except.iter().any(Conditions::is_empty) {
         Some("an exception without conditions leaves nothing of the rule")
     } else {

@@ -17,7 +17,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
-pub use self::queue_state::QueueState;
+pub(in crate::agent) use self::queue_state::QueueView;
+pub use self::queue_state::{OthersSession, QueueState};
 pub use self::usage::{GoingOn, LeftOut, UsageState};
 
 use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};

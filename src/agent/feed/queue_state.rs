@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::domain::Timestamp;
-use crate::session::{Call, Control, waiting_since};
+use crate::domain::{Actor, Entry, Memo, Role, Timestamp, UserId};
+use crate::session::{Call, Control, SessionState, waiting_since};
 
 /// The calls of the running turn.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,6 +14,71 @@ pub struct QueueState {
     pub said: String,
     /// The `seq` that this reflects.
     pub seq: u64,
+}
+
+/// What waits for one person.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(in crate::agent) struct QueueView {
+    /// The calls: all of the owner's, and of another's session those that the person may decide.
+    pub queue: QueueState,
+    /// What led to them, where the session is another's: nothing else of it is theirs to see.
+    pub others: Option<OthersSession>,
+}
+
+/// What somebody is told of another's session in which they may decide.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OthersSession {
+    /// Whose it is.
+    pub owner: Actor,
+    /// The newest message of a person, which the calls are for.
+    pub prompt: String,
+}
+
+impl QueueView {
+    /// What that person may see of what waits; nothing where nothing waits for them.
+    pub(in crate::agent) fn of(state: &SessionState, (who, role): (&UserId, Role)) -> Self {
+        let control = &state.control;
+        let queue = QueueState::of(control);
+        let Some(owner) = &control.owner else {
+            return Self::default();
+        };
+        if owner.id == *who {
+            return Self {
+                queue,
+                others: None,
+            };
+        }
+        let may_decide = |call: &&Arc<Call>| {
+            let wants = &call.wants;
+            call.is_pending() && wants.may_approve((who, Some(role)), Some(&owner.id))
+        };
+        let calls = queue.calls.iter().filter(may_decide);
+        // The card that is kept has its place among all of them.
+        let alone = calls.map(|call| {
+            Arc::new(Call {
+                card: Memo::default(),
+                ..Call::clone(call)
+            })
+        });
+        let prompt = state
+            .entries
+            .iter()
+            .rev()
+            .find_map(|entry| match &***entry {
+                Entry::User { text, .. } => Some(text.clone()),
+                _ => None,
+            });
+        Self {
+            queue: QueueState {
+                calls: alone.collect(),
+                ..queue
+            },
+            others: Some(OthersSession {
+                owner: owner.clone(),
+                prompt: prompt.unwrap_or_default(),
+            }),
+        }
+    }
 }
 
 impl QueueState {

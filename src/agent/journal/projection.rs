@@ -13,7 +13,7 @@ use crate::agent::feed::list_update::ListUpdate;
 use crate::domain::{SessionKey, UserId};
 use crate::session::{Activity, Control};
 use crate::store::records::{
-    Marks, ProjectedRow, Records, SessionRow, SessionState, UsageRows, WaitingBatch,
+    AskedRoles, Marks, ProjectedRow, Records, SessionRow, SessionState, UsageRows, WaitingBatch,
 };
 
 /// Rows that may wait; a full queue drops a row, and the next commit of its session brings it back.
@@ -120,6 +120,7 @@ impl Projection {
             title: control.title.clone().unwrap_or_default(),
             state,
             waiting: waiting as u64,
+            asks: asked_roles(control),
             waiting_since: control.waiting_since(),
             batch: waiting_batch(control).map(Box::new),
             decided_at: control.decided_at,
@@ -306,6 +307,18 @@ async fn write(
 
 /// The calls that wait for a decision, as those are told of them who do not see the session: without
 /// arguments.
+/// Who else than the owner may decide what waits.
+fn asked_roles(control: &Control) -> AskedRoles {
+    let mut asks = AskedRoles::default();
+    let queue = control.turn.iter().flat_map(|turn| &turn.queue);
+    for call in queue.filter(|call| call.is_pending()) {
+        if let Some(lowest) = call.wants.lowest_role() {
+            asks.count(lowest);
+        }
+    }
+    asks
+}
+
 fn waiting_batch(control: &Control) -> Option<WaitingBatch> {
     let turn = control.turn.as_ref()?;
     let mut tools: Vec<String> = Vec::new();

@@ -18,8 +18,10 @@ pub struct BatchNotice {
     /// Calls that waited.
     pub calls: u64,
     pub waiting_since: Timestamp,
-    /// The name of the person who decides.
+    /// The name of the person whose session it is.
     pub person: String,
+    /// Whether somebody else is told, who may decide in it and sees nothing else of it.
+    pub is_for_others: bool,
 }
 
 /// A text for a person.

@@ -188,6 +188,7 @@ impl Notifications {
             calls: due.calls,
             waiting_since: due.waiting_since,
             person: owner.map(|owner| owner.user.name).unwrap_or_default(),
+            is_for_others: matches!(&key.target, NotificationTarget::Mail(to) if *to != due.owner),
         })
     }
 }

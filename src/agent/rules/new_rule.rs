@@ -2,7 +2,7 @@
 
 use sepal_policy as policy;
 use sepal_policy::{
-    Conditions, Effect, Examples, Glob, Reach, Rule, Rules, Scope, derive_examples,
+    Approvers, Conditions, Effect, Examples, Glob, Reach, Rule, Rules, Scope, derive_examples,
 };
 
 use crate::domain::{CallId, Code, SessionKey, Timestamp, named_shell};
@@ -46,6 +46,8 @@ pub struct NewRule {
     pub except: Vec<Conditions>,
     /// Whether it also asks what nearer rules allow; for ask.
     pub is_binding: bool,
+    /// Who must say yes, and how; for ask.
+    pub approvers: Approvers,
     /// After so many hours it ends; none = never.
     pub lasts_hours: Option<u32>,
     pub name: Option<String>,
@@ -125,6 +127,7 @@ impl NewRule {
         rule.when = self.when.clone();
         rule.except.clone_from(&self.except);
         rule.binding = self.is_binding;
+        rule.approvers = self.approvers.clone();
         let now_ms = u64::try_from(now.0).unwrap_or(0);
         rule.until_ms = self
             .lasts_hours

@@ -270,7 +270,7 @@ impl LiveSession {
     async fn handle(&mut self, message: Message) {
         match message {
             Message::Tell { request, by, reply } => {
-                let answer = match self.admit(&by) {
+                let answer = match Box::pin(self.admit_request(&by, &request)).await {
                     Ok(()) => Box::pin(self.tell(*request)).await,
                     Err(refusal) => Err(refusal),
                 };
@@ -280,11 +280,16 @@ impl LiveSession {
             Message::Join { by, reply } => {
                 let _ = reply.send(self.admit(&by).map(|()| self.replica.joined()));
             }
-            Message::Queue { version, by, reply } => {
+            Message::Queue {
+                version,
+                by,
+                role,
+                reply,
+            } => {
                 if self.replica.state.control.version < version {
                     Box::pin(self.replica.catch_up()).await;
                 }
-                let _ = reply.send(self.admit(&by).map(|()| self.replica.queue()));
+                let _ = reply.send(Ok(self.replica.queue_for((&by, role))));
             }
             Message::Outcome { command, epoch } => self.outcomes(*command, epoch).await,
             Message::Look => {
@@ -341,6 +346,28 @@ impl LiveSession {
             Code::SessionNotFound,
             "there is no such session",
         ))
+    }
+
+    /// Others are admitted to decide the calls that wait for their yes, and to nothing else.
+    async fn admit_request(
+        &mut self,
+        by: &UserId,
+        request: &SessionRequest,
+    ) -> Result<(), Refusal> {
+        let refused = match self.admit(by) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        let Some((calls, role)) = request.decides().filter(|(calls, _)| !calls.is_empty()) else {
+            return Err(refused);
+        };
+        if !self.replica.may_decide((by, role), calls)
+            && !self.replica.cluster.membership.is_alone()
+        {
+            self.replica.catch_up().await;
+        }
+        let may_decide = self.replica.may_decide((by, role), calls);
+        may_decide.then_some(()).ok_or(refused)
     }
 
     /// The first command stores a session for good: there may be only so many in a minute.

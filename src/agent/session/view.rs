@@ -6,9 +6,11 @@ use super::replica::Replica;
 use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::model_request::meter::Meter;
 use crate::agent::effects::session_agent::Reads;
-use crate::agent::feed::{GoingOn, Joined, LeftOut, QueueState, SessionView, TurnView, UsageState};
+use crate::agent::feed::{
+    GoingOn, Joined, LeftOut, QueueState, QueueView, SessionView, TurnView, UsageState,
+};
 use crate::context::{Arranged, ContextSession};
-use crate::domain::RequestParts;
+use crate::domain::{CallId, RequestParts, Role, UserId};
 use crate::history::{self, Past};
 use crate::llm;
 use crate::llm::tokens::Counter;
@@ -17,6 +19,22 @@ use crate::session::{Activity, Gap, ModelChoice, Phase, Spent};
 impl Replica {
     pub(super) fn queue(&self) -> QueueState {
         QueueState::of(&self.state.control)
+    }
+
+    /// What that person may see of what waits.
+    pub(super) fn queue_for(&self, who: (&UserId, Role)) -> QueueView {
+        QueueView::of(&self.state, who)
+    }
+
+    /// Whether the yes of somebody who does not own the session would count for all of these calls.
+    pub(super) fn may_decide(&self, who: (&UserId, Option<Role>), calls: &[CallId]) -> bool {
+        let control = &self.state.control;
+        let owner = control.owner.as_ref().map(|owner| &owner.id);
+        calls.iter().all(|id| {
+            let turn = control.turn.as_ref();
+            let call = turn.and_then(|turn| turn.call(id));
+            call.is_some_and(|call| call.wants.may_approve(who, owner))
+        })
     }
 
     pub(super) fn usage(&self) -> UsageState {

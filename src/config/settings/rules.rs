@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use sepal_policy::{
-    CommandPrefix, Conditions, Effect, Glob, HostIs, PathBelow, Rule, Rules, Scope, derive_examples,
+    Approver, Approvers, CommandPrefix, Conditions, Effect, Glob, HostIs, PathBelow, Rule, Rules,
+    Scope, derive_examples,
 };
 use serde_json::Value;
 
-use crate::domain::{MicroUsd, named_shell};
+use crate::domain::{MicroUsd, known_approver, named_shell};
 
 /// The rule that these fields say, or which of them is wrong, and how.
 pub(in crate::config) fn rule(
@@ -42,6 +43,10 @@ pub(in crate::config) fn rule(
     });
     rule.except = except.into_iter().collect();
     rule.binding = fields.get("binding").and_then(Value::as_bool) == Some(true);
+    rule.approvers = Approvers {
+        who: approver(text("approvers"))?,
+        fresh_gesture: fields.get("fresh_gesture").and_then(Value::as_bool) == Some(true),
+    };
     rule.examples = derive_examples(&rule, named_shell());
     match Rules::compile(vec![rule.clone()]) {
         Ok(_) => Ok(rule),
@@ -50,6 +55,12 @@ pub(in crate::config) fn rule(
             Err(("effect", words.join("; ")))
         }
     }
+}
+
+fn approver(text: Option<&str>) -> Result<Approver, (&'static str, String)> {
+    let known = text.map_or(Some(Approver::Owner), known_approver);
+    let text = "it is `owner`, `somebody_else`, `two`, `role:member`, `role:admin` or `role:owner`";
+    known.ok_or_else(|| ("approvers", text.to_owned()))
 }
 
 fn prefix(fields: &BTreeMap<String, Value>, field: &str) -> Option<CommandPrefix> {

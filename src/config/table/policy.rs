@@ -71,6 +71,18 @@ pub const RULES: Family = Family {
             FieldKind::One(Kind::Flag),
             "Whether it also asks what nearer rules allow; for `ask`.",
         ),
+        field(
+            "approvers",
+            TEXT,
+            "Who must say yes; for `ask`: `owner` (of the session; that without it), `somebody_else`, `two`, \
+             `role:member`, `role:admin` or `role:owner`. What wants more than the owner's yes is asked \
+             whatever nearer rules allow.",
+        ),
+        field(
+            "fresh_gesture",
+            FieldKind::One(Kind::Flag),
+            "Whether the yes needs a fresh proof of presence; for `ask`.",
+        ),
     ],
     env: &[],
 };

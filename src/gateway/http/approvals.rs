@@ -38,11 +38,25 @@ pub(in crate::gateway::http) struct WaitingItem {
     session_id: String,
     /// What it is about; `null` until somebody or the first answer names it.
     title: Option<String>,
+    /// Whose session it is, where it is another's: then `queue` has only the calls that wait for the caller,
+    /// and nothing else of the session is theirs to see.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<WaitingOwner>,
+    /// The message of a person that led to the calls, where the session is another's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
     /// When the oldest call that waits was asked for (RFC 3339).
     waiting_since: String,
     /// Its calls, as `tool:queue` tells them.
     #[schema(value_type = QueueItem)]
     queue: Value,
+}
+
+/// A person.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::gateway::http) struct WaitingOwner {
+    id: String,
+    name: String,
 }
 
 /// The calls of a batch.
@@ -88,7 +102,13 @@ impl WaitingItem {
     fn of(waiting: &WaitingSession) -> Self {
         Self {
             session_id: waiting.row.key.session.to_string(),
-            title: Some(waiting.row.title.clone()).filter(|title| !title.is_empty()),
+            title: Some(waiting.row.title.clone())
+                .filter(|title| !title.is_empty() && waiting.others.is_none()),
+            owner: waiting.others.as_ref().map(|others| WaitingOwner {
+                id: others.owner.id.to_string(),
+                name: others.owner.name.clone(),
+            }),
+            prompt: waiting.others.as_ref().map(|others| others.prompt.clone()),
             waiting_since: waiting.since.to_rfc3339(),
             queue: wire::queue_value(&waiting.queue),
         }

@@ -2,7 +2,7 @@
 //! tenant, another sandbox, the end of a person's right to be here, the end of the server. Thousands of tasks that
 //! wait for the same four things would each look at them with every event they send.
 
-use crate::gateway::wire::Frame;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +11,12 @@ use tokio::time::MissedTickBehavior;
 
 use super::connection::{Connection, End, Shows};
 use super::{SocketContext, stopping};
-use crate::domain::Code;
-use crate::gateway::wire;
+use crate::agent::ListUpdate;
+use crate::domain::{Code, SessionKey};
+use crate::gateway::wire::{self, Frame};
 use crate::servers::News;
 use crate::session::Refusal;
+use crate::store::records::AskedRoles;
 use crate::tenancy::Revoked;
 
 /// How often a socket's right to be here is checked without a command.
@@ -28,6 +30,7 @@ pub(super) async fn run(context: Arc<SocketContext>) {
     let mut rows = context.state.sessions.rows();
     let mut systems = context.state.system.changes();
     let mut revocations = context.state.tenancy.revocations();
+    let mut asking = Asking::default();
     let mut part = 0;
     let mut rechecks = tokio::time::interval(RECHECK / PARTS);
     rechecks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -41,7 +44,10 @@ pub(super) async fn run(context: Arc<SocketContext>) {
                 Err(RecvError::Closed) => return context.connections.dismiss(&stopping()),
             },
             row = rows.recv() => match row {
-                Ok(row) => tell_lists(&context.connections.lists_of(&row.holder()), || wire::row_frame(&row)),
+                Ok(row) => {
+                    tell_lists(&context.connections.lists_of(&row.holder()), || wire::row_frame(&row));
+                    asking.tell(&context, &row);
+                }
                 Err(RecvError::Lagged(_)) => {
                     tell_lists(&context.connections.all_lists(), wire::missed_frame);
                 }
@@ -62,6 +68,37 @@ pub(super) async fn run(context: Arc<SocketContext>) {
                 check(&context, context.connections.all(|number| number % PARTS as usize == part));
             }
         }
+    }
+}
+
+/// Sessions in which calls wait for others than the owner, and how many for whom when that was told.
+#[derive(Default)]
+struct Asking(HashMap<SessionKey, AskedRoles>);
+
+impl Asking {
+    /// Tells everybody whose inbox is another by it: only that it is, and of which session.
+    fn tell(&mut self, context: &SocketContext, update: &ListUpdate) {
+        let (key, holder) = (update.key(), update.holder());
+        let now = match update {
+            ListUpdate::Changed(row) => row.asks,
+            ListUpdate::GivenUp { .. } | ListUpdate::Removed { .. } => AskedRoles::default(),
+        };
+        let before = self.0.remove(key).unwrap_or_default();
+        if now != AskedRoles::default() {
+            self.0.insert(key.clone(), now);
+        }
+        if now == before && now == AskedRoles::default() {
+            return;
+        }
+        let mut others = context.connections.all_lists();
+        others.retain(|connection| {
+            let caller = &connection.entered.caller;
+            let role = caller.user.role;
+            caller.tenant.id == holder.tenant
+                && caller.user.id != holder.user
+                && (now.of(role) > 0 || before.of(role) > 0)
+        });
+        tell_lists(&others, || wire::asking_frame(key));
     }
 }
 

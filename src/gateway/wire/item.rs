@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::frame::{Frame, frame_in};
 use crate::agent::ListUpdate;
+use crate::domain::SessionKey;
 use crate::gateway::word_list;
 use crate::store::records::SessionRow;
 
@@ -81,6 +82,12 @@ pub fn row_frame(news: &ListUpdate) -> Frame {
             frame_in(PERSON, "sessions:removed", &[&gone])
         }
     }
+}
+
+/// The frame that says that what waits for somebody in another's session is another.
+pub fn asking_frame(session: &SessionKey) -> Frame {
+    let asking = serde_json::json!({ "id": session.session });
+    frame_in(PERSON, "approvals:changed", &[&asking])
 }
 
 /// The frame that says that news may be missing: the list is to be read again.

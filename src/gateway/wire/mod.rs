@@ -18,7 +18,7 @@ pub use call::card::queue_value;
 pub use command::{COMMANDS, CommandSpec, Parsed, parse};
 pub use event::event_frames;
 pub use frame::{Frame, Refused, refused};
-pub use item::{PERSON, SessionItem, missed_frame, row_frame};
+pub use item::{PERSON, SessionItem, asking_frame, missed_frame, row_frame};
 pub use news::{news_frame, sandbox_frame};
 pub use notification::NotificationWire;
 pub use ready::{Ready, ready, transcript_items};

@@ -50,10 +50,15 @@ impl NotificationForms for NotificationWire {
             1 => "1 call waits".to_owned(),
             calls => format!("{calls} calls wait"),
         };
-        let title = notice
-            .title
-            .as_deref()
-            .unwrap_or("a session without a title");
+        let others = format!("a session of {}", notice.person);
+        let title = notice.title.as_deref();
+        let title = title.filter(|_| !notice.is_for_others);
+        let nameless = if notice.is_for_others {
+            &others
+        } else {
+            "a session without a title"
+        };
+        let title = title.unwrap_or(nameless);
         let short = match title.char_indices().nth(SUBJECT_CHARS) {
             Some((end, _)) => format!("{}…", title.get(..end).unwrap_or_default()),
             None => title.to_owned(),
@@ -65,13 +70,17 @@ impl NotificationForms for NotificationWire {
             let _ = writeln!(lines, "- {}", plain(tool));
             lines
         });
+        let decide = match self.session(&notice.session.session) {
+            _ if notice.is_for_others => String::new(),
+            session => format!("Decide: {session}\n"),
+        };
         let body = format!(
-            "{calls} for your decision in \"{}\", since {}:\n\n{tools}\nDecide: {}\nEverything that \
+            "{calls} for your decision in \"{}\", since {}:\n\n{tools}\n{}Everything that \
              waits for you: {base}/approvals\n\nYou get this because you want mail when calls wait: \
              {base}/settings\n",
             plain(title),
             notice.waiting_since.to_rfc3339(),
-            self.session(&notice.session.session),
+            decide,
             base = self.base_url,
         );
         MailText {
@@ -107,6 +116,7 @@ mod tests {
             calls: 2,
             waiting_since: Timestamp(0),
             person: "ana".to_owned(),
+            is_for_others: false,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Whose yes lets a call run, and who may decide about it at all.
 
+use std::sync::Arc;
+
 use super::Draft;
 use super::rules::ruling;
 use crate::domain::{Actor, Code, GestureMeans, Role, UserId};
@@ -97,6 +99,15 @@ pub(super) fn check_may_decide(
     Err(not_theirs(&call.name, &call.wants))
 }
 
+/// Tells what the rules of now want of all that wait, in their order: whoever looks at them again tells the same.
+pub(super) fn renew_all(draft: &mut Draft<'_>) {
+    let pending = draft.queue().iter().filter(|call| call.is_pending());
+    let pending: Vec<Arc<Call>> = pending.cloned().collect();
+    for call in pending {
+        renew_wants(draft, &call);
+    }
+}
+
 /// Tells what the rules of now want of a call that waits, if that is something else than its card says.
 pub(super) fn renew_wants(draft: &mut Draft<'_>, call: &Call) {
     let wants = wanted(draft, call, &call.args);
@@ -140,7 +151,8 @@ fn wanted(draft: &Draft<'_>, call: &Call, args: &serde_json::Value) -> Wants {
 }
 
 fn want(draft: &mut Draft<'_>, call: &Call, wants: &Wants) {
-    if *wants != call.wants {
+    let now = draft.queue().iter().find(|it| it.id == call.id);
+    if now.is_some_and(|now| *wants != now.wants) {
         draft.push(Event::WantsChanged {
             call: call.id.clone(),
             wants: wants.clone(),

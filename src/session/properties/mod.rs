@@ -4,6 +4,7 @@
     reason = "`%` reads better as one choice among several"
 )]
 
+mod approvers;
 mod gestures;
 mod pair;
 pub(crate) mod world;

@@ -185,6 +185,10 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
         return vec![Command::ReviewCalls];
     };
     let reason = reason_for(rest, call);
+    let mut said = rest.iter().filter_map(consent_role);
+    let role = said
+        .find(|(who, _)| *who == by)
+        .map_or(role, |(_, role)| role);
     let shown = control.turn.as_ref().and_then(|turn| turn.call(call));
     let edit = edited.map(|edited| edit(edited, shown));
     let one = Command::Decide(Decision {
@@ -288,6 +292,13 @@ fn decision(
             edited,
             ..
         } => Some((call, Verdict::Approved, (by, *role), edited.as_ref())),
+        _ => None,
+    }
+}
+
+fn consent_role(event: &Event) -> Option<(&Actor, Option<Role>)> {
+    match event {
+        Event::Consented { by, role, .. } => Some((by, *role)),
         _ => None,
     }
 }

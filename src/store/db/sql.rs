@@ -26,6 +26,12 @@ impl From<&'static str> for Sql {
     }
 }
 
+impl From<String> for Sql {
+    fn from(text: String) -> Self {
+        Self(Text::Made(text.into()))
+    }
+}
+
 impl SqlSafeStr for Sql {
     fn into_sql_str(self) -> SqlStr {
         match self.0 {

@@ -48,9 +48,9 @@ pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
 pub use sessions::{
-    Cursor, DecidableSessions, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow, SessionRow,
-    SessionState, Sessions, SessionsPage, WaitingBatch, WaitingCursor, WaitingSessionsPage,
-    WaitingTotals,
+    AskedRoles, Cursor, DecidableSessions, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow,
+    SessionRow, SessionState, Sessions, SessionsPage, WaitingBatch, WaitingCursor,
+    WaitingSessionsPage, WaitingTotals,
 };
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
 pub use tenants::Tenants;

@@ -1,6 +1,7 @@
 //! Rules about calls, through every door that leads to them.
 
 mod access;
+mod approvers;
 mod commands;
 mod killed;
 mod lasting;

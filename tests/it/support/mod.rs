@@ -19,7 +19,7 @@ pub(crate) use engine::PrivateEngine;
 pub(crate) use log::Log;
 pub(crate) use proxy::{Door, OpenDoor, behind_each_door};
 pub(crate) use relay::Relay;
-pub(crate) use server::{Server, person, sepal};
+pub(crate) use server::{Server, colleague, person, sepal};
 pub(crate) use smtp::Relayed;
 pub(crate) use socket::{Said, TestSocket};
 

@@ -84,16 +84,23 @@ pub(crate) fn sepal(data: &Path) -> Command {
 
 /// A member with a key, made by the command line beside the server.
 pub(crate) fn person(data: &Path, env: &[(&str, &str)]) -> Person {
-    let admin = |args: &[&str]| {
-        let mut command = sepal(data);
-        command.envs(env.iter().copied());
-        let output = command.arg("admin").args(args).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    admin(&["tenant", "add", "acme"]);
-    admin(&["user", "add", "ana", "--tenant", "acme"]);
-    let key = admin(&["key", "add", "test", "--user", "ana", "--tenant", "acme"]);
+    admin((data, env), &["tenant", "add", "acme"]);
+    colleague(data, env, "ana")
+}
+
+fn admin((data, env): (&Path, &[(&str, &str)]), args: &[&str]) -> String {
+    let mut command = sepal(data);
+    command.envs(env.iter().copied());
+    let output = command.arg("admin").args(args).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Another person of the tenant that [`person`] made.
+pub(crate) fn colleague(data: &Path, env: &[(&str, &str)], name: &str) -> Person {
+    let admin = |args: &[&str]| admin((data, env), args);
+    admin(&["user", "add", name, "--tenant", "acme"]);
+    let key = admin(&["key", "add", "test", "--user", name, "--tenant", "acme"]);
     Person {
         tenant: sepal::domain::TenantId::from_bits(0),
         key: key.lines().last().unwrap().to_owned(),

@@ -6,7 +6,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::refusal::unreadable;
 use super::{Sessions, may_act};
-use crate::agent::feed::QueueState;
+use crate::agent::feed::{OthersSession, QueueState, QueueView};
 use crate::agent::journal::Journal;
 use crate::agent::mailbox::Message;
 use crate::agent::sessions::list::RowError;
@@ -24,8 +24,11 @@ static READERS: Semaphore = Semaphore::const_new(2);
 pub struct WaitingSession {
     /// Its row on the list of sessions.
     pub row: SessionRow,
-    /// All calls of the batch, decided ones too, as they are now.
+    /// All calls of the batch, decided ones too, as they are now; of another's session only those that
+    /// wait for the caller.
     pub queue: QueueState,
+    /// Where the session is another's.
+    pub others: Option<OthersSession>,
     /// When the oldest of those that wait was asked for.
     pub since: Timestamp,
 }
@@ -44,7 +47,8 @@ pub struct WaitingPage {
 fn decidable(caller: &Caller) -> Option<DecidableSessions> {
     may_act(caller).is_ok().then(|| DecidableSessions {
         tenant: caller.tenant.id.clone(),
-        owner: caller.user.id.clone(),
+        person: caller.user.id.clone(),
+        role: caller.user.role,
     })
 }
 
@@ -73,14 +77,19 @@ impl Approvals<'_> {
             if self.0.0.lists.is_hidden(&row.key) {
                 continue;
             }
-            let queue = match self.queue(&row, caller, &of).await {
-                Ok(queue) => queue,
+            let QueueView { queue, others } = match self.queue(&row, caller).await {
+                Ok(view) => view,
                 // They are told where the session is opened; others are shown all the same.
                 Err(refusal) if is_of_one(&refusal) => continue,
                 Err(refusal) => return Err(refusal.into()),
             };
             if let Some(since) = queue.waiting_since() {
-                sessions.push(WaitingSession { row, queue, since });
+                sessions.push(WaitingSession {
+                    row,
+                    queue,
+                    others,
+                    since,
+                });
             }
         }
         let next = page.next;
@@ -105,16 +114,12 @@ impl Approvals<'_> {
 
     /// The calls of a session: from its task where it is in memory here, else from its journal, which
     /// leaves it where it is, and other gateways at rest.
-    async fn queue(
-        &self,
-        row: &SessionRow,
-        caller: &Caller,
-        of: &DecidableSessions,
-    ) -> Result<QueueState, Refusal> {
+    async fn queue(&self, row: &SessionRow, caller: &Caller) -> Result<QueueView, Refusal> {
         let (reply, answer) = oneshot::channel();
         let message = Message::Queue {
             version: row.version,
             by: caller.user.id.clone(),
+            role: caller.user.role,
             reply,
         };
         if let Some(mailbox) = self.live_mailbox(&row.key)
@@ -131,16 +136,9 @@ impl Approvals<'_> {
         let journal = Journal::new(Arc::clone(&self.0.0.store), row.key.clone());
         let rules = self.0.0.factory.context_rules(&row.key.tenant);
         let folded = journal.fold(&rules).await;
-        let control = folded
-            .map_err(|error| unreadable(&row.key, &error))?
-            .control;
-        let owner = control.owner.as_ref();
-        let is_decidable = owner.is_some_and(|owner| of.contains(&row.key, &owner.id));
-        Ok(if is_decidable {
-            QueueState::of(&control)
-        } else {
-            QueueState::default()
-        })
+        let state = folded.map_err(|error| unreadable(&row.key, &error))?;
+        let who = (&caller.user.id, caller.user.role);
+        Ok(QueueView::of(&state, who))
     }
 }
 

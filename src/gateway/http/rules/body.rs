@@ -1,13 +1,15 @@
 //! Rules as they stand on the wire.
 
-use sepal_policy::{Effect, Example, Examples, Glob, Rule, Scope};
+use sepal_policy::{Approver, Approvers, Effect, Example, Examples, Glob, Rule, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::conditions::{ConditionsBody, MAX_CONDITIONS};
 use crate::agent::{NewRule, RuleOffer, RuleView, RuleWhose};
-use crate::domain::{CallId, Caller, Code, SessionId, SessionKey, Timestamp, ToolRef, shell_tool};
+use crate::domain::{
+    CallId, Caller, Code, SessionId, SessionKey, Timestamp, ToolRef, known_approver, shell_tool,
+};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
 use crate::gateway::word_list;
@@ -105,6 +107,13 @@ pub(super) struct RuleItem {
     except: Vec<ConditionsBody>,
     /// Whether it also asks what nearer rules allow.
     binding: bool,
+    /// Who must say yes where it asks, if not the owner of the session: `somebody_else`, `two`, or
+    /// `role:` and a role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approvers: Option<String>,
+    /// Whether the yes needs a fresh proof of presence.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    fresh_gesture: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     examples: Option<ExamplesBody>,
     /// Who gave it.
@@ -141,6 +150,10 @@ impl RuleItem {
             when: ConditionsBody::of(&rule.when),
             except: rule.except.iter().map(ConditionsBody::of).collect(),
             binding: rule.binding,
+            approvers: Some(&rule.approvers.who)
+                .filter(|who| **who != Approver::Owner)
+                .map(Approver::to_string),
+            fresh_gesture: rule.approvers.fresh_gesture,
             examples: rule.examples.as_ref().map(ExamplesBody::of),
             created_by: view.created_by.map(|id| id.to_string()),
             created_at: view.created_at.map(Timestamp::to_rfc3339),
@@ -193,6 +206,13 @@ pub(super) struct NewRuleBody {
     except: Option<Vec<ConditionsBody>>,
     /// Whether it also asks what nearer rules allow; for `ask`.
     binding: Option<bool>,
+    /// Who must say yes; for `ask`: `owner` (of the session, if missing), `somebody_else` than the owner,
+    /// `two` people, or somebody with at least that role. What wants more than the owner's yes is asked
+    /// whatever nearer rules allow.
+    #[schema(pattern = "^(owner|somebody_else|two|role:(member|admin|owner))$")]
+    approvers: Option<String>,
+    /// Whether the yes needs a fresh proof of presence; for `ask`.
+    fresh_gesture: Option<bool>,
     /// When it ends by itself; none = never.
     #[schema(minimum = 1, maximum = 87_600)]
     expires_in_hours: Option<u32>,
@@ -261,12 +281,27 @@ impl NewRuleBody {
             when: self.when.unwrap_or_default().conditions("when")?,
             except: except.collect::<Result<_, _>>()?,
             is_binding: self.binding.unwrap_or(false),
+            approvers: Approvers {
+                who: approver(self.approvers.as_deref())?,
+                fresh_gesture: self.fresh_gesture.unwrap_or(false),
+            },
             lasts_hours: hours,
             name,
             examples,
             call,
         })
     }
+}
+
+fn approver(text: Option<&str>) -> Result<Approver, ApiError> {
+    let Some(text) = text else {
+        return Ok(Approver::Owner);
+    };
+    known_approver(text).ok_or_else(|| {
+        let text = "`approvers` is `owner`, `somebody_else`, `two`, `role:member`, `role:admin` or \
+                    `role:owner`";
+        wrong("approvers", text)
+    })
 }
 
 fn glob(field: &'static str, text: &str) -> Result<Glob, ApiError> {

@@ -118,6 +118,9 @@ struct Moving<'a> {
     /// Whose yes it needs, where the owner's alone does not do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approvers: Vec<String>,
+    /// Who said yes so far, while others still have to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    consents: Vec<&'a Actor>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     fresh_gesture: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,6 +195,7 @@ impl<'a> Moving<'a> {
                 .iter()
                 .map(Approver::to_string)
                 .collect(),
+            consents: call.consents.iter().map(|consent| &consent.by).collect(),
             fresh_gesture: call.wants.fresh_gesture,
             expires_at: call.wants.expires_at.map(Timestamp::to_rfc3339),
             may_decide: true,

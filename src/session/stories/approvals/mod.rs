@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+mod approvers;
 mod gestures;
 mod rules;
 

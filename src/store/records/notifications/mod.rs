@@ -126,6 +126,20 @@ const NEW_FOR_MAIL: &str = "SELECT s.tenant, u.id AS target, TRUE AS is_mail, s.
      WHERE n.tenant = s.tenant AND n.target = u.id AND n.event = 'waiting' \
      AND n.session = s.id AND n.turn = s.batch_turn AND n.iteration = s.batch_iteration) \
      LIMIT $1";
+/// The same in others' sessions, of the calls that the person may decide: nothing else of them is told.
+const NEW_FOR_OTHERS: &str = "SELECT s.tenant, u.id AS target, TRUE AS is_mail, s.id AS session, s.owner, '' AS title, \
+     s.batch_turn AS turn, s.batch_iteration AS iteration, '[]' AS tools, \
+     CASE u.role WHEN 'member' THEN s.asks_members WHEN 'admin' THEN s.asks_admins \
+     WHEN 'owner' THEN s.asks_owners ELSE 0 END AS calls, s.waiting_since \
+     FROM users u JOIN sessions s ON s.tenant = u.tenant AND s.owner <> u.id AND s.asks_owners > 0 \
+     WHERE u.mail_since IS NOT NULL AND u.email IS NOT NULL AND NOT u.is_disabled \
+     AND CASE u.role WHEN 'member' THEN s.asks_members WHEN 'admin' THEN s.asks_admins \
+     WHEN 'owner' THEN s.asks_owners ELSE 0 END > 0 \
+     AND s.batch_turn IS NOT NULL AND s.delete_at IS NULL \
+     AND s.waiting_since >= u.mail_since AND NOT EXISTS (SELECT 1 FROM notifications n \
+     WHERE n.tenant = s.tenant AND n.target = u.id AND n.event = 'waiting' \
+     AND n.session = s.id AND n.turn = s.batch_turn AND n.iteration = s.batch_iteration) \
+     LIMIT $1";
 const INSERT: &str = "INSERT INTO notifications (tenant, target, event, session, turn, iteration, is_mail, owner, \
      title, tools, calls, waiting_since, at, due_at) \
      VALUES ($1, $2, 'waiting', $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12) \
@@ -158,6 +172,8 @@ impl<'s> Notifications<'s> {
         if mail_after.is_some() {
             let mails: Vec<BatchRow> = self.db.fetch_all(NEW_FOR_MAIL, args![PAGE]).await?;
             new.extend(mails);
+            let others: Vec<BatchRow> = self.db.fetch_all(NEW_FOR_OTHERS, args![PAGE]).await?;
+            new.extend(others);
         }
         let mail_after = mail_after.map_or(0, ms);
         let statements: Vec<Statement> = new

@@ -6,7 +6,7 @@ mod row;
 mod waiting;
 
 pub use marks::{MAX_TAGS, Marks, MarksChange};
-pub use row::{ProjectedRow, SessionRow, SessionState, WaitingBatch};
+pub use row::{AskedRoles, ProjectedRow, SessionRow, SessionState, WaitingBatch};
 pub use waiting::{DecidableSessions, WaitingCursor, WaitingSessionsPage, WaitingTotals};
 
 use self::marks::tag_pattern;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Marks;
-use crate::domain::{ForkOrigin, ModelRequestId, SessionKey, Timestamp, UserId};
+use crate::domain::{ForkOrigin, ModelRequestId, Role, SessionKey, Timestamp, UserId};
 use crate::store::Error;
 use crate::store::db::{Statement, args};
 use crate::store::records::usage::UsageRows;
@@ -55,6 +55,34 @@ pub struct WaitingBatch {
     pub tools: Vec<String>,
 }
 
+/// Calls that wait for the yes of others than the session's owner: how many a person may decide who has
+/// that role. A higher role may decide what a lower one may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedRoles {
+    pub members: u64,
+    pub admins: u64,
+    pub owners: u64,
+}
+
+impl AskedRoles {
+    /// Counts a call that somebody of that role may decide.
+    pub fn count(&mut self, lowest: Role) {
+        self.members += u64::from(lowest <= Role::Member);
+        self.admins += u64::from(lowest <= Role::Admin);
+        self.owners += u64::from(lowest <= Role::Owner);
+    }
+
+    /// How many somebody with that role may decide.
+    pub fn of(self, role: Role) -> u64 {
+        match role {
+            Role::Viewer => 0,
+            Role::Member => self.members,
+            Role::Admin => self.admins,
+            Role::Owner => self.owners,
+        }
+    }
+}
+
 /// A session as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRow {
@@ -66,6 +94,9 @@ pub struct SessionRow {
     pub state: SessionState,
     /// Calls that wait for a person.
     pub waiting: u64,
+    /// How many of them others may decide than the session's owner.
+    #[serde(default)]
+    pub asks: AskedRoles,
     /// When the oldest of them began to wait; none while none does, or where an earlier release wrote
     /// the row.
     #[serde(default)]
@@ -120,13 +151,14 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
     Statement::new(
         "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
          updated_at, version, usage_version, parent, parent_seq, root, waiting_since, decided_at, \
-         batch_turn, batch_iteration, batch_tools) \
+         batch_turn, batch_iteration, batch_tools, asks_members, asks_admins, asks_owners) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $10 = 0 THEN $9 ELSE 0 END, \
-         $11, $12, $13, $14, $15, $16, $17, $18) \
+         $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) \
          ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
          state = excluded.state, waiting = excluded.waiting, \
          updated_at = excluded.updated_at, version = excluded.version, \
-         waiting_since = excluded.waiting_since, \
+         waiting_since = excluded.waiting_since, asks_members = excluded.asks_members, \
+         asks_admins = excluded.asks_admins, asks_owners = excluded.asks_owners, \
          batch_turn = excluded.batch_turn, batch_iteration = excluded.batch_iteration, \
          batch_tools = excluded.batch_tools, \
          decided_at = COALESCE(excluded.decided_at, sessions.decided_at), \
@@ -152,9 +184,16 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
             row.decided_at.map(|at| at.0),
             batch.map(|batch| i64::try_from(batch.request.turn.0).unwrap_or(i64::MAX)),
             batch.map(|batch| i64::from(batch.request.iteration.0)),
-            tools.as_deref()
+            tools.as_deref(),
+            count(row.asks.members),
+            count(row.asks.admins),
+            count(row.asks.owners)
         ],
     )
+}
+
+fn count(calls: u64) -> i64 {
+    i64::try_from(calls).unwrap_or(i64::MAX)
 }
 
 #[derive(sqlx::FromRow)]
@@ -181,6 +220,9 @@ pub(super) struct Row {
     batch_turn: Option<i64>,
     batch_iteration: Option<i64>,
     batch_tools: Option<String>,
+    asks_members: i64,
+    asks_admins: i64,
+    asks_owners: i64,
 }
 
 impl Row {
@@ -210,6 +252,11 @@ impl Row {
             state: SessionState::parse(&self.state)
                 .ok_or_else(|| Error::corrupt("session state", self.state))?,
             waiting: u64::try_from(self.waiting).unwrap_or(0),
+            asks: AskedRoles {
+                members: u64::try_from(self.asks_members).unwrap_or(0),
+                admins: u64::try_from(self.asks_admins).unwrap_or(0),
+                owners: u64::try_from(self.asks_owners).unwrap_or(0),
+            },
             waiting_since: self.waiting_since.map(Timestamp),
             batch,
             decided_at: self.decided_at.map(Timestamp),

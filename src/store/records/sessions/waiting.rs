@@ -2,22 +2,37 @@
 
 use super::row::Row;
 use super::{MAX_ROWS, SessionRow, Sessions};
-use crate::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
+use crate::domain::{Role, SessionId, TenantId, Timestamp, UserId};
 use crate::store::Error;
 use crate::store::db::args;
 
-/// The sessions in which somebody may decide calls: those of one person. Only the place that knows who
-/// may decide what makes one.
+/// The sessions in which somebody may decide calls: their own, and those of their tenant in which calls
+/// wait for a yes of their role. Only the place that knows who may decide what makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecidableSessions {
     pub tenant: TenantId,
-    pub owner: UserId,
+    pub person: UserId,
+    pub role: Role,
 }
 
 impl DecidableSessions {
-    /// Whether a session of that owner is one of them.
-    pub fn contains(&self, key: &SessionKey, owner: &UserId) -> bool {
-        self.tenant == key.tenant && self.owner == *owner
+    /// The column that counts the calls of others' sessions; none = there are none for that role.
+    fn asks(&self) -> &'static str {
+        match self.role {
+            Role::Viewer => "0",
+            Role::Member => "asks_members",
+            Role::Admin => "asks_admins",
+            Role::Owner => "asks_owners",
+        }
+    }
+
+    /// Those that wait; `$1` is the tenant and `$2` the person.
+    fn waiting(&self) -> String {
+        let asks = self.asks();
+        format!(
+            "tenant = $1 AND delete_at IS NULL AND ((owner = $2 AND waiting > 0) OR \
+             (asks_owners > 0 AND {asks} > 0 AND owner <> $2))"
+        )
     }
 }
 
@@ -74,17 +89,20 @@ impl Sessions<'_> {
         limit: usize,
     ) -> Result<WaitingSessionsPage, Error> {
         let limit = limit.clamp(1, MAX_ROWS);
+        // A row of an earlier release does not say since when: its last change is what there is.
+        let sql = format!(
+            "SELECT * FROM sessions WHERE {} AND ($3 = '' OR id = $3) AND \
+             (COALESCE(waiting_since, updated_at), id) > ($4, $5) \
+             ORDER BY COALESCE(waiting_since, updated_at), id LIMIT $6",
+            of.waiting()
+        );
         let rows: Vec<Row> = self
             .db
             .fetch_all(
-                // A row of an earlier release does not say since when: its last change is what there is.
-                "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND waiting > 0 AND \
-                 delete_at IS NULL AND ($3 = '' OR id = $3) AND \
-                 (COALESCE(waiting_since, updated_at), id) > ($4, $5) \
-                 ORDER BY COALESCE(waiting_since, updated_at), id LIMIT $6",
+                sql,
                 args![
                     of.tenant.as_str(),
-                    of.owner.as_str(),
+                    of.person.as_str(),
                     session.map_or("", SessionId::as_str),
                     after.map_or(i64::MIN, |cursor| cursor.since),
                     after.map_or("", |cursor| cursor.id.as_str()),
@@ -105,14 +123,18 @@ impl Sessions<'_> {
 
     /// How much waits, and when something was last decided.
     pub async fn waiting_totals(&self, of: &DecidableSessions) -> Result<WaitingTotals, Error> {
-        let whose = || args![of.tenant.as_str(), of.owner.as_str()];
-        let waiting = "SELECT COUNT(*), CAST(COALESCE(SUM(waiting), 0) AS BIGINT) FROM sessions \
-                       WHERE tenant = $1 AND owner = $2 AND waiting > 0 AND delete_at IS NULL";
-        let counted: Option<(i64, i64)> = self.db.fetch_optional(waiting, whose()).await?;
+        let whose = || args![of.tenant.as_str(), of.person.as_str()];
+        let waiting = format!(
+            "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN owner = $2 THEN waiting ELSE {} END), 0) \
+             AS BIGINT) FROM sessions WHERE {}",
+            of.asks(),
+            of.waiting()
+        );
+        let counted: Vec<(i64, i64)> = self.db.fetch_all(waiting, whose()).await?;
         let decided = "SELECT MAX(decided_at) FROM sessions \
                        WHERE tenant = $1 AND owner = $2 AND decided_at IS NOT NULL";
         let decided: Option<(Option<i64>,)> = self.db.fetch_optional(decided, whose()).await?;
-        let (sessions, calls) = counted.unwrap_or_default();
+        let (sessions, calls) = counted.into_iter().next().unwrap_or_default();
         Ok(WaitingTotals {
             calls: u64::try_from(calls).unwrap_or(0),
             sessions: u64::try_from(sessions).unwrap_or(0),

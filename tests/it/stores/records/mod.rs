@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use sepal::domain::{Role, SessionId, Tenant, TenantId, Timestamp, User, UserId};
 use sepal::store::records::{
-    Cursor, FirstOwner, ListFilter, MAX_TAGS, Marks, MarksChange, NewUser, NewWebSession,
-    ProjectedRow, SecretHash, SessionRow, SessionState,
+    AskedRoles, Cursor, FirstOwner, ListFilter, MAX_TAGS, Marks, MarksChange, NewUser,
+    NewWebSession, ProjectedRow, SecretHash, SessionRow, SessionState,
 };
 use sepal::store::{Error, Records};
 
@@ -27,6 +27,7 @@ pub(super) fn row(session: u128, version: u64) -> SessionRow {
         waiting_since: None,
         batch: None,
         decided_at: None,
+        asks: AskedRoles::default(),
         created_at: NOW,
         updated_at: Timestamp(NOW.0 + i64::try_from(session / 2).unwrap()),
         version,

@@ -1,8 +1,9 @@
 //! The sessions in which calls wait, by how long they have waited.
 
-use sepal::domain::{SessionId, TenantId, Timestamp, UserId};
+use sepal::domain::{Role, SessionId, TenantId, Timestamp, UserId};
 use sepal::store::records::{
-    DecidableSessions, ProjectedRow, SessionRow, SessionState, WaitingCursor, WaitingTotals,
+    AskedRoles, DecidableSessions, ProjectedRow, SessionRow, SessionState, WaitingCursor,
+    WaitingTotals,
 };
 
 use super::{row, with_records};
@@ -11,7 +12,8 @@ use crate::stores::key;
 fn mine() -> DecidableSessions {
     DecidableSessions {
         tenant: TenantId::from_bits(1),
-        owner: UserId::from_bits(1),
+        person: UserId::from_bits(1),
+        role: Role::Member,
     }
 }
 
@@ -91,7 +93,7 @@ async fn pages_of_what_waits_go_from_old_to_new_and_only_over_what_one_may_decid
         };
         sessions.project(&[later.into()]).await.unwrap();
         let gone = key(1, 4);
-        let given_up = sessions.give_up(&gone, &mine.owner, Timestamp(1));
+        let given_up = sessions.give_up(&gone, &mine.person, Timestamp(1));
         assert!(given_up.await.unwrap());
         let totals = WaitingTotals {
             calls: 6,
@@ -99,6 +101,52 @@ async fn pages_of_what_waits_go_from_old_to_new_and_only_over_what_one_may_decid
             ..totals
         };
         assert_eq!(sessions.waiting_totals(&mine).await.unwrap(), totals);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_role_waits_for_everybody_of_the_tenant_who_has_it() {
+    with_records(async |records| {
+        let sessions = records.sessions();
+        let theirs = |key: sepal::domain::SessionKey, lowest: &[Role]| {
+            let mut asks = AskedRoles::default();
+            for role in lowest {
+                asks.count(*role);
+            }
+            SessionRow {
+                key,
+                owner: UserId::from_bits(2),
+                waiting: 3,
+                waiting_since: Some(Timestamp(1)),
+                asks,
+                ..row(0, 1)
+            }
+        };
+        let rows = [
+            theirs(key(1, 1), &[Role::Member, Role::Admin]),
+            theirs(key(1, 2), &[Role::Owner]),
+            theirs(key(1, 3), &[]),
+            theirs(key(2, 4), &[Role::Member]),
+        ];
+        sessions
+            .project(&rows.map(ProjectedRow::from))
+            .await
+            .unwrap();
+        for (role, calls, ids) in [
+            (Role::Viewer, 0, &[][..]),
+            (Role::Member, 1, &[1]),
+            (Role::Admin, 2, &[1]),
+            (Role::Owner, 3, &[1, 2]),
+        ] {
+            let of = DecidableSessions { role, ..mine() };
+            let page = sessions.waiting(&of, None, None, 50).await.unwrap();
+            let seen: Vec<_> = page.rows.into_iter().map(|row| row.key.session).collect();
+            let ids: Vec<_> = ids.iter().map(|id| SessionId::from_bits(*id)).collect();
+            assert_eq!(seen, ids, "{role:?}");
+            let totals = sessions.waiting_totals(&of).await.unwrap();
+            assert_eq!((totals.calls, totals.sessions), (calls, ids.len() as u64));
+        }
     })
     .await;
 }
