@@ -77,6 +77,9 @@ impl SessionRequest {
             Self::Command(Command::DecideAll { call_ids, role, .. }) => {
                 Some((call_ids.as_deref()?, *role))
             }
+            Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
+                decision.decides()
+            }
             Self::Command(_) | Self::Choose(_) | Self::Say { .. } => None,
         }
     }
