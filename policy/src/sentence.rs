@@ -61,7 +61,9 @@ fn action(rule: &Rule) -> String {
     let what = format!("{object} {preposition}{tool}{details}");
     match rule.effect {
         Effect::Allow => format!("{what} without asking"),
-        Effect::Ask if rule.binding => format!("ask before you {what}, whatever else is allowed"),
+        Effect::Ask if rule.binding => {
+            format!("ask before you {what}, whatever else is allowed")
+        }
         Effect::Ask => format!("ask before you {what}"),
         Effect::Deny => format!("never {what}"),
     }

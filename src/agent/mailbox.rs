@@ -5,9 +5,10 @@ use tokio::sync::oneshot;
 
 use super::cluster::message::SessionUpdate;
 use super::feed::{Joined, QueueView};
-use crate::domain::{BlobId, CallId, Code, Reached, Resource, Role, SandboxId, UserId};
+use crate::domain::{BlobId, CallId, Code, Gesture, Reached, Resource, Role, SandboxId, UserId};
 use crate::providers::Wanted;
 use crate::session::{Command, Decision, Refusal};
+use crate::store::records::SecretHash;
 use crate::telemetry::instruments;
 
 /// What a door asks for.
@@ -25,6 +26,16 @@ pub enum SessionRequest {
         decision: Decision,
         args: Option<Value>,
     },
+    /// A decision with the secret of a fresh gesture, which is used up before the session is told.
+    WithProof {
+        decision: Box<SessionRequest>,
+        proof: SecretHash,
+    },
+    /// A decision with the gesture that came with it.
+    WithGesture {
+        decision: Box<SessionRequest>,
+        gesture: Gesture,
+    },
 }
 
 impl SessionRequest {
@@ -32,7 +43,11 @@ impl SessionRequest {
     pub(super) fn says(&self) -> bool {
         match self {
             Self::Say { .. } | Self::Command(Command::Say { .. }) => true,
-            Self::Command(_) | Self::Choose(_) | Self::Decide { .. } => false,
+            Self::Command(_)
+            | Self::Choose(_)
+            | Self::Decide { .. }
+            | Self::WithProof { .. }
+            | Self::WithGesture { .. } => false,
         }
     }
 
@@ -43,6 +58,9 @@ impl SessionRequest {
                 decision.approved
             }
             Self::Command(Command::DecideAll { approved, .. }) => *approved,
+            Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
+                decision.approves()
+            }
             Self::Command(_) | Self::Choose(_) | Self::Say { .. } => false,
         }
     }
@@ -58,6 +76,9 @@ impl SessionRequest {
             }
             Self::Command(Command::DecideAll { call_ids, role, .. }) => {
                 Some((call_ids.as_deref()?, *role))
+            }
+            Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
+                decision.decides()
             }
             Self::Command(_) | Self::Choose(_) | Self::Say { .. } => None,
         }

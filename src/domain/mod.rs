@@ -13,6 +13,7 @@ pub mod entry;
 pub mod fault;
 pub mod file_facts;
 pub mod fork;
+pub mod gesture;
 pub mod id;
 pub mod mcp_server;
 pub mod memo;
@@ -39,6 +40,7 @@ pub use entry::{Entry, ModelCall, Native, Stamp, Weighed};
 pub use fault::Fault;
 pub use file_facts::{FileFacts, written_path};
 pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
+pub use gesture::{Gesture, GestureCall, GestureMeans};
 pub use id::{
     ApiKeyId, CallId, CommitId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
     RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId, UserId,

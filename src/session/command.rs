@@ -13,7 +13,7 @@ use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, GatewayId,
-    JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, TokenUsage, TurnId,
+    Gesture, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, TokenUsage, TurnId,
     WorkspaceCopy,
 };
 
@@ -59,6 +59,12 @@ pub enum Command {
         by: Actor,
         /// Their role, as the door knows it; `None` = only what the owner may is theirs.
         role: Option<Role>,
+    },
+    /// A decision that comes with a fresh gesture of the person who decides.
+    WithGesture {
+        gesture: Gesture,
+        /// A decision about one call or several.
+        decision: Box<Command>,
     },
     /// Stop one running call.
     StopCall { call: CallId },

@@ -4,6 +4,7 @@
 mod admin;
 mod credential;
 mod error;
+mod gesture;
 mod limits;
 mod password;
 mod secret;
@@ -21,6 +22,10 @@ use tokio::sync::broadcast;
 pub use admin::{Administration, CreatedKey, NewPerson, Person};
 pub use credential::{Authenticated, Credential, CredentialId, Revoked};
 pub use error::Error;
+pub use gesture::{
+    GestureError, Gestures, LIFE_MS as GESTURE_LIFE_MS, MOST_CALLS, Passkeys, Proof, RelyingParty,
+    Ways,
+};
 pub use limits::network;
 pub use secret::{csrf_of, hash as secret_hash, key_prefix, random as random_secret};
 pub use setup::{Link, Setup};

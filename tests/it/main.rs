@@ -26,6 +26,7 @@ mod file_facts;
 mod forked_files;
 mod forks;
 mod generated;
+mod gestures;
 mod idle;
 mod imports;
 mod inbox;

@@ -64,6 +64,12 @@ pub(super) fn prepare(
                 spent: spent.unwrap_or_default(),
             }
         }
+        SessionRequest::WithGesture { decision, gesture } => Command::WithGesture {
+            gesture,
+            decision: Box::new(prepare(*decision, replica, running)?),
+        },
+        // The proof was used up on the way here.
+        SessionRequest::WithProof { decision, .. } => prepare(*decision, replica, running)?,
         SessionRequest::Command(command) | SessionRequest::Say { say: command, .. } => command,
     };
     can_be_answered(&command, replica)?;

@@ -1,11 +1,13 @@
-//! A file on its way into a session: who may send it is known before its first byte is read.
+//! What comes along with a request on its way into a session: a file, whose sender is known before its
+//! first byte is read, and the proof of a fresh gesture, which counts once.
 
 use super::Sessions;
 use crate::agent::attachments::Attachments;
-use crate::agent::mailbox::SessionRequest;
+use crate::agent::mailbox::{SessionRequest, store_away};
 use crate::domain::{Attachment, BlobId, Caller, Code, Holder, SessionKey, Share};
 use crate::session::{Command, Refusal};
-use crate::store::records::AttachedTo;
+use crate::store::clock::now;
+use crate::store::records::{AttachedTo, SecretHash};
 
 /// A file that may come. While it lives, it counts against its sender.
 pub struct Upload {
@@ -82,13 +84,38 @@ impl Sessions {
         caller: &Caller,
         ask: SessionRequest,
     ) -> Result<SessionRequest, Refusal> {
-        let SessionRequest::Say { mut say, attached } = ask else {
-            return Ok(ask);
+        let (mut say, attached) = match ask {
+            SessionRequest::Say { say, attached } => (say, attached),
+            SessionRequest::WithProof { decision, proof } => {
+                return self.use_proof(key, caller, (decision, &proof)).await;
+            }
+            SessionRequest::Command(_)
+            | SessionRequest::Choose(_)
+            | SessionRequest::Decide { .. }
+            | SessionRequest::WithGesture { .. } => return Ok(ask),
         };
         self.admit(key, caller).await?;
         if let Command::Say { attachments, .. } = &mut say {
             *attachments = self.attachments().find(key, &attached).await?;
         }
         Ok(SessionRequest::Command(say))
+    }
+
+    /// Uses the proof of a fresh gesture up, whatever becomes of the decision. Without a valid one the
+    /// session decides whether it wants one.
+    async fn use_proof(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        (decision, proof): (Box<SessionRequest>, &SecretHash),
+    ) -> Result<SessionRequest, Refusal> {
+        let whose = (&caller.tenant.id, &caller.user.id);
+        let gestures = self.records().gestures();
+        let taken = gestures.take_proof(whose, (proof, &key.session), now());
+        let taken = taken.await.map_err(|_| store_away())?;
+        Ok(match taken {
+            Some(gesture) => SessionRequest::WithGesture { decision, gesture },
+            None => *decision,
+        })
     }
 }

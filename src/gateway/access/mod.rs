@@ -17,6 +17,7 @@ use ipnet::IpNet;
 use url::{Origin, Url};
 
 use crate::config;
+use crate::tenancy::RelyingParty;
 
 /// Names of this machine, as browsers send them.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -155,6 +156,29 @@ impl AccessRules {
                 Some(_) => Err(Refused::OtherSite),
             },
         }
+    }
+
+    /// For which name browsers make passkeys at the address that was asked, and which pages may ask for
+    /// them. None at an address of numbers: WebAuthn knows names only.
+    pub fn relying_party(&self, parts: &Parts) -> Option<RelyingParty> {
+        let asked = host_of(parts)?;
+        let (name, port) = split(asked)?;
+        let is_name = name.parse::<IpAddr>().is_err() && !name.starts_with('[');
+        let public = self.public_url.as_ref().filter(|url| {
+            let host = url.host_str().map(str::to_ascii_lowercase);
+            host.as_deref() == Some(name.as_str())
+        });
+        let origins = match public {
+            Some(public) => vec![public.origin().ascii_serialization()],
+            None => {
+                let port = port.map_or(String::new(), |port| format!(":{port}"));
+                vec![
+                    format!("http://{name}{port}"),
+                    format!("https://{name}{port}"),
+                ]
+            }
+        };
+        is_name.then_some(RelyingParty { id: name, origins })
     }
 
     /// What is known of the client.

@@ -238,7 +238,7 @@ impl IntoResponse for ApiError {
 fn status_of(code: Code) -> StatusCode {
     match code {
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::NotAllowed | Code::HostRefused => StatusCode::FORBIDDEN,
+        Code::NotAllowed | Code::HostRefused | Code::GestureRequired => StatusCode::FORBIDDEN,
         Code::NotFound | Code::SessionNotFound | Code::NoSuchCall => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::ReadOnly

@@ -257,6 +257,7 @@ impl Conversation {
             by,
             reason,
             edited,
+            gesture,
         } = event
         {
             let Some(part) = self.call(call) else { return };
@@ -279,7 +280,9 @@ impl Conversation {
             let change = edited.as_ref().map_or("", |_| ", with changed arguments");
             let why = reason.as_ref().map(|reason| format!(": {reason}"));
             let why = why.unwrap_or_default();
-            part.decided = Some(format!("{verdict} by {who}{change}{why}"));
+            let shown = gesture.map(|means| format!(", shown by {}", means.as_str()));
+            let shown = shown.unwrap_or_default();
+            part.decided = Some(format!("{verdict} by {who}{shown}{change}{why}"));
         } else if let Event::Ended {
             call,
             outcome,

@@ -5,11 +5,13 @@ mod auth;
 mod budgets;
 #[cfg(test)]
 mod fuzz;
+mod gestures;
 mod health;
 mod mcp_servers;
 mod metrics;
 mod models;
 mod notifications;
+mod passkeys;
 mod providers;
 mod rules;
 mod sessions;
@@ -47,6 +49,8 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .merge(models::routes())
         .merge(mcp_servers::routes())
         .merge(rules::routes())
+        .merge(gestures::routes())
+        .merge(passkeys::routes())
         .routes(routes!(providers::list_providers))
         .routes(routes!(
             providers::read_provider,

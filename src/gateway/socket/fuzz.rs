@@ -52,7 +52,7 @@ fn send(world: &mut World, packet: &str) {
         Ok(Parsed::Resume { journal, .. }) => {
             assert!(journal.is_none_or(|id| id.as_str().starts_with(JournalId::PREFIX)));
         }
-        Ok(Parsed::Tell(ask)) => match *ask {
+        Ok(Parsed::Tell(ask)) => match without_proof(*ask) {
             SessionRequest::Command(command) => drop(world.tell(&command)),
             SessionRequest::Say { say, attached } => {
                 assert!(!attached.is_empty());
@@ -63,8 +63,23 @@ fn send(world: &mut World, packet: &str) {
                 drop(world.tell(&crate::session::Command::Decide(decision)));
             }
             SessionRequest::Choose(wanted) => assert!(!wanted.is_empty()),
+            SessionRequest::WithProof { .. } | SessionRequest::WithGesture { .. } => {
+                panic!("one gesture comes with a decision, and none is made by parsing");
+            }
         },
         Ok(Parsed::Fork(request)) => assert!(request.then.len() <= 2),
+    }
+}
+
+/// The decision alone: whether its gesture counts, the store says.
+fn without_proof(ask: SessionRequest) -> SessionRequest {
+    match ask {
+        SessionRequest::WithProof { decision, .. } => *decision,
+        ask @ (SessionRequest::Command(_)
+        | SessionRequest::Say { .. }
+        | SessionRequest::Choose(_)
+        | SessionRequest::Decide { .. }
+        | SessionRequest::WithGesture { .. }) => ask,
     }
 }
 

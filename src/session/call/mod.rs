@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::domain::{
-    Actor, Attachment, CallId, Code, Digest, FileFacts, Memo, ModelCall, RunsIn, Schema, Timestamp,
-    ToolAnnotations, ToolRef, USE_TOOL,
+    Actor, Attachment, CallId, Code, Digest, FileFacts, GestureMeans, Memo, ModelCall, RunsIn,
+    Schema, Timestamp, ToolAnnotations, ToolRef, USE_TOOL,
 };
 
 pub use wants::{Consent, Wants};
@@ -287,6 +287,9 @@ pub struct Call {
     /// Whether a person took their yes back: from then on no rule approves it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits_person: bool,
+    /// The fresh gesture that came with the yes to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gesture: Option<GestureMeans>,
     /// When the model asked for it.
     pub since: Timestamp,
     pub status: CallStatus,

@@ -3,7 +3,7 @@
 use sepal_policy::Approver;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Actor, Role, Timestamp, UserId};
+use crate::domain::{Actor, GestureMeans, Role, Timestamp, UserId};
 
 /// What must be there before a call that is asked for may start. Plain = the yes of the owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,8 @@ impl Wants {
         approvers.iter().filter(move |approver| {
             let fitting = consents
                 .iter()
-                .filter(|consent| fits(approver, (&consent.by.id, consent.role), owner));
+                .filter(|consent| fits(approver, (&consent.by.id, consent.role), owner))
+                .filter(|consent| consent.gesture.is_some() || !self.fresh_gesture);
             fitting.count() < needed(approver)
         })
     }
@@ -107,6 +108,9 @@ pub struct Consent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     pub at: Timestamp,
+    /// By what they showed that they were there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gesture: Option<GestureMeans>,
 }
 
 #[cfg(test)]
@@ -124,6 +128,7 @@ mod tests {
             },
             role: Some(role),
             at: Timestamp(0),
+            gesture: None,
         }
     }
 

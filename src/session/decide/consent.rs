@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Draft;
 use super::rules::ruling;
-use crate::domain::{Actor, Code, Role, UserId};
+use crate::domain::{Actor, Code, GestureMeans, Role, UserId};
 use crate::session::call::{Call, CallStatus, Consent, Decider, Wants};
 use crate::session::command::Refusal;
 use crate::session::event::{EditedArgs, Event};
@@ -24,14 +24,17 @@ pub(super) fn consent(
     let (by, role) = who;
     let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
     let wants = wanted(draft, call, args);
+    let gesture = given_gesture(draft, call, edited.as_ref());
     let owner = owner(draft);
     if !wants.may_approve((&by.id, role), owner.as_ref()) {
         return Err(not_theirs(&call.name, &wants));
     }
-    if wants.fresh_gesture {
-        let text = format!("`{}` needs a fresh proof of presence", call.name);
-        return Err(Refusal::new(Code::NotAllowed, text));
+    let said = call.consents.iter().find(|it| it.by.id == by.id);
+    let has_shown_so = said.is_some_and(|said| said.gesture.is_some()) && edited.is_none();
+    if wants.fresh_gesture && gesture.is_none() && !has_shown_so {
+        return Err(gesture_required(&call.name));
     }
+    let has_said_so = said.is_some() && (gesture.is_none() || has_shown_so);
     let is_of_others = call.consents.iter().any(|it| it.by.id != by.id);
     if is_of_others && call.original_args.is_some() && edited.is_none() && !has_shown {
         return Err(Refusal::of_field(
@@ -43,10 +46,9 @@ pub(super) fn consent(
     want(draft, call, &wants);
     let person = Decider::Person(by.clone());
     if wants.approvers.is_empty() {
-        draft.approve(&call.id, edited, person, reason);
+        draft.approve(&call.id, edited, (person, gesture), reason);
         return Ok(());
     }
-    let has_said_so = call.consents.iter().any(|it| it.by.id == by.id);
     if !has_said_so || edited.is_some() {
         let digest = edited.as_ref().map(|edited| &edited.digest);
         let Some(digest) = digest.or(call.digest()).cloned() else {
@@ -58,6 +60,7 @@ pub(super) fn consent(
             role,
             digest,
             edited,
+            gesture,
         });
     }
     let queue = draft.queue().iter();
@@ -66,7 +69,7 @@ pub(super) fn consent(
         .last()
         .is_some_and(|consents| wants.open(owner.as_ref(), consents).next().is_none());
     if is_met {
-        draft.approve(&call.id, None, person, reason);
+        draft.approve(&call.id, None, (person, gesture), reason);
     }
     Ok(())
 }
@@ -124,14 +127,12 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
     if wants.approvers.is_empty() && !wants.fresh_gesture {
         return true;
     }
-    if wants.fresh_gesture && !call.wants.fresh_gesture {
-        return false;
-    }
     // Where the owner's yes sufficed, nothing more was kept.
     let alone = [Consent {
         by: by.clone(),
         role: None,
         at: *at,
+        gesture: call.gesture,
     }];
     let consents = match call.consents.as_slice() {
         [] => &alone,
@@ -157,6 +158,26 @@ fn want(draft: &mut Draft<'_>, call: &Call, wants: &Wants) {
             wants: wants.clone(),
         });
     }
+}
+
+/// The gesture that came with the decision, if it is for this call as it would run.
+fn given_gesture(
+    draft: &Draft<'_>,
+    call: &Call,
+    edited: Option<&EditedArgs>,
+) -> Option<GestureMeans> {
+    let gesture = draft.gesture.as_ref()?;
+    let edited = edited.map(|edited| &edited.args);
+    let is_for_it = gesture.covers(&call.id, call.digest()?, edited);
+    is_for_it.then_some(gesture.means)
+}
+
+fn gesture_required(name: &str) -> Refusal {
+    let text = format!(
+        "a rule wants a fresh gesture with the yes to `{name}`: your passkey or your password. One \
+         counts once, for two minutes, and for what was shown"
+    );
+    Refusal::of_field(Code::GestureRequired, "gesture", text)
 }
 
 fn owner(draft: &Draft<'_>) -> Option<UserId> {

@@ -18,7 +18,7 @@ use super::command::{Command, Genesis, Refusal};
 use super::event::Event;
 use super::policy::Rules;
 use super::state::Control;
-use crate::domain::{Code, EngineId, GatewayId, Timestamp};
+use crate::domain::{Code, EngineId, GatewayId, Gesture, Timestamp};
 
 /// The process that decides.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +72,8 @@ struct Draft<'a> {
     control: Control,
     events: Vec<Event>,
     inputs: Inputs<'a>,
+    /// What came with the decision.
+    gesture: Option<Gesture>,
 }
 
 impl<'a> Draft<'a> {
@@ -80,6 +82,7 @@ impl<'a> Draft<'a> {
             control: control.clone(),
             events: Vec::new(),
             inputs,
+            gesture: None,
         }
     }
 
@@ -132,6 +135,12 @@ impl<'a> Draft<'a> {
             } => {
                 let who = (by, *role);
                 self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), who)?;
+            }
+            Command::WithGesture { gesture, decision } => {
+                self.gesture = Some(gesture.clone());
+                let followed = self.follow(decision);
+                self.gesture = None;
+                followed?;
             }
             Command::StopCall { call } => self.stop_call(call)?,
             Command::ResolveUnknown { call, happened, by } => {

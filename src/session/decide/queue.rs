@@ -6,7 +6,7 @@ use super::consent::{check_may_decide, consent, renew_all, withdraw_consent};
 use super::refusal::{already_decided, check_repeat, check_same_tool, check_shown, no_such_call};
 use super::rules::{check_not_denied, withdraw_approvals};
 use super::{Draft, nothing_to_do};
-use crate::domain::{Actor, CallId, Code, Role};
+use crate::domain::{Actor, CallId, Code, GestureMeans, Role};
 use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event};
@@ -248,15 +248,17 @@ impl Draft<'_> {
         &mut self,
         id: &CallId,
         edited: Option<EditedArgs>,
-        by: Decider,
+        by: (Decider, Option<GestureMeans>),
         reason: Option<&str>,
     ) {
+        let (by, gesture) = by;
         self.push(Event::Decided {
             call: id.clone(),
             verdict: Verdict::Approved,
             by,
             reason: reason.map(ToOwned::to_owned),
             edited,
+            gesture,
         });
     }
 
@@ -267,6 +269,7 @@ impl Draft<'_> {
             by,
             reason: None,
             edited: None,
+            gesture: None,
         });
     }
 
@@ -279,6 +282,7 @@ impl Draft<'_> {
             by,
             reason: reason.clone(),
             edited: None,
+            gesture: None,
         });
         self.end_call(id, Outcome::Rejected { reason }, 0);
     }

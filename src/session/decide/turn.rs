@@ -242,6 +242,7 @@ impl Draft<'_> {
                 consents: Vec::new(),
                 is_first_use,
                 awaits_person: false,
+                gesture: None,
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },
                 result: None,

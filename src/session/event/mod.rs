@@ -18,8 +18,8 @@ use super::reasoning::Reasoning;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, EngineId,
-    ForkOrigin, GatewayId, Iteration, JournalId, MicroUsd, Native, Role, SandboxId, TokenUsage,
-    TurnId, WorkspaceCopy,
+    ForkOrigin, GatewayId, GestureMeans, Iteration, JournalId, MicroUsd, Native, Role, SandboxId,
+    TokenUsage, TurnId, WorkspaceCopy,
 };
 
 /// The `finish` of an answer that might not have its calls run (S3.29).
@@ -67,6 +67,9 @@ pub enum Event {
         /// The changed arguments and their digest: whoever said yes before said it to others.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<EditedArgs>,
+        /// The fresh gesture that came with it, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gesture: Option<GestureMeans>,
     },
     /// Hidden. They took it back while the call waited.
     ConsentWithdrawn { call: CallId, by: Actor },
@@ -193,6 +196,9 @@ pub enum Event {
         reason: Option<String>,
         /// The changed arguments and their digest.
         edited: Option<EditedArgs>,
+        /// The fresh gesture that came with the yes, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gesture: Option<GestureMeans>,
     },
     /// A call runs.
     Started {

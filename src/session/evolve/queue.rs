@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{Actor, CallId, Memo, Role, RunsInKind, Timestamp, written_path};
+use crate::domain::{Actor, CallId, GestureMeans, Memo, Role, RunsInKind, Timestamp, written_path};
 use crate::session::call::{Call, CallStatus, Consent, Decider, Outcome, Verdict};
 use crate::session::event::{EditedArgs, Event};
 use crate::session::state::{Control, PastDecision, tool_key};
@@ -26,8 +26,9 @@ impl Control {
                 by,
                 role,
                 edited,
+                gesture,
                 ..
-            } => self.consented((call, edited.as_ref()), (by, *role), at),
+            } => self.consented((call, edited.as_ref()), (by, *role, *gesture), at),
             Event::ConsentWithdrawn { call, by } => {
                 self.change(call, |call| call.consents.retain(|it| it.by.id != by.id));
                 self.attend(at);
@@ -42,11 +43,13 @@ impl Control {
                 verdict,
                 by,
                 edited,
+                gesture,
                 ..
             } => {
                 if let Some(edited) = edited {
                     self.change(call, |call| edit(call, edited));
                 }
+                self.change(call, |call| call.gesture = *gesture);
                 self.decided(call, *verdict, by, at);
             }
             Event::Started { call, .. } => self.started(call, at),
@@ -109,7 +112,7 @@ impl Control {
     fn consented(
         &mut self,
         (id, edited): (&CallId, Option<&EditedArgs>),
-        (by, role): (&Actor, Option<Role>),
+        (by, role, gesture): (&Actor, Option<Role>, Option<GestureMeans>),
         at: Timestamp,
     ) {
         self.change(id, |call| {
@@ -121,6 +124,7 @@ impl Control {
                 by: by.clone(),
                 role,
                 at,
+                gesture,
             });
         });
         self.attend(at);

@@ -5,6 +5,7 @@
 )]
 
 mod approvers;
+mod gestures;
 mod pair;
 pub(crate) mod world;
 

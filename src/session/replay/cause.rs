@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::answer::{request, requested, titled};
-use crate::domain::{Actor, CallId, Role, TurnId};
+use crate::domain::{
+    Actor, CallId, Digest, Gesture, GestureCall, GestureMeans, Role, SessionId, TurnId,
+};
 use crate::session::call::{Call, Decider, Verdict};
 use crate::session::command::{Command, Decision, Edit};
 use crate::session::event::{EditedArgs, Event};
@@ -209,7 +211,58 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
         by: by.clone(),
         role,
     }));
-    commands
+    match rest.first().and_then(gesture_of) {
+        Some((_, _, means)) => commands
+            .into_iter()
+            .map(|command| with_gesture(control, rest, means, command))
+            .collect(),
+        None => commands,
+    }
+}
+
+/// The same with the gesture that came with it, for all that the journal says was decided by one.
+fn with_gesture(
+    control: &Control,
+    rest: &[Event],
+    means: GestureMeans,
+    decision: Command,
+) -> Command {
+    let calls = rest.iter().filter_map(gesture_of);
+    let calls = calls.filter_map(|(call, edited, _)| {
+        let digest = control.turn.as_ref()?.call(call)?.digest()?.clone();
+        Some(GestureCall {
+            session: SessionId::from_bits(0),
+            call: call.clone(),
+            digest,
+            edited: edited.map(|edited| Digest::of_json(&edited.args)),
+        })
+    });
+    Command::WithGesture {
+        gesture: Gesture {
+            means,
+            calls: calls.collect(),
+        },
+        decision: Box::new(decision),
+    }
+}
+
+/// The call to which somebody said yes with a fresh gesture.
+fn gesture_of(event: &Event) -> Option<(&CallId, Option<&EditedArgs>, GestureMeans)> {
+    match event {
+        Event::Decided {
+            call,
+            edited,
+            gesture: Some(means),
+            ..
+        }
+        | Event::Consented {
+            call,
+            edited,
+            gesture: Some(means),
+            ..
+        } => Some((call, edited.as_ref(), *means)),
+        _ => None,
+    }
 }
 
 /// The role of whoever decided, where it is not kept: it sufficed.
@@ -285,6 +338,7 @@ fn together(rest: &[Event], alike: (Verdict, &Actor, Option<&str>)) -> Vec<CallI
                 by: Decider::Person(by),
                 reason,
                 edited: None,
+                ..
             } if (*verdict, by, reason.as_deref()) == alike && seen.insert(call.clone()) => {
                 ids.push(call.clone());
             }

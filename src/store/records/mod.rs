@@ -7,11 +7,13 @@ mod attachments;
 mod budgets;
 mod calibrations;
 mod compaction_defaults;
+mod gestures;
 mod installation;
 mod links;
 mod mcp_servers;
 mod model_defaults;
 mod notifications;
+mod passkeys;
 mod providers;
 mod rules;
 mod sandboxes;
@@ -33,12 +35,14 @@ pub use attachments::{AttachedTo, Attachments};
 pub use budgets::{Budgets, ListedBudget, Payer, Reserved};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use compaction_defaults::CompactionDefaults;
+pub use gestures::{GestureStage, Gestures};
 pub use links::{LinkTarget, Links};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use notifications::{
     DueNotification, NotificationEvent, NotificationKey, NotificationTarget, Notifications, Tried,
 };
+pub use passkeys::{MOST_PASSKEYS, PasskeyRow, Passkeys};
 pub use providers::{ProviderRow, Providers};
 pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
@@ -95,6 +99,10 @@ impl Records {
         web_sessions: WebSessions,
         /// Secrets that open once.
         links: Links,
+        /// Passkeys of people.
+        passkeys: Passkeys,
+        /// What people were asked to show, and what they showed.
+        gestures: Gestures,
         /// What is attached to sessions.
         attachments: Attachments,
         /// The lists of sessions.

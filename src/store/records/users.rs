@@ -240,6 +240,10 @@ impl<'s> Users<'s> {
                     "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
                     whom(),
                 ),
+                Statement::new(
+                    "DELETE FROM gestures WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
             ])
             .await?;
         Ok(done.is_some())
@@ -312,6 +316,10 @@ impl<'s> Users<'s> {
                 ),
                 Statement::new(
                     "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
+                    args![tenant.as_str(), id.as_str()],
+                ),
+                Statement::new(
+                    "DELETE FROM gestures WHERE tenant = $1 AND user_id = $2",
                     args![tenant.as_str(), id.as_str()],
                 ),
             ])

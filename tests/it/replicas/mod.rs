@@ -10,6 +10,7 @@ mod presence;
 mod servers;
 mod together;
 
+use sepal::config::Settings;
 use serde_json::json;
 
 use crate::support::postgres::new_database;
@@ -32,6 +33,11 @@ impl Pair {
     }
 
     pub(crate) async fn start_with(extra: &[(&str, &str)]) -> Self {
+        Self::start_tuned(extra, |_| {}).await
+    }
+
+    /// The same with settings that no environment could give.
+    pub(crate) async fn start_tuned(extra: &[(&str, &str)], tune: fn(&mut Settings)) -> Self {
         let redis = RedisServer::start();
         let (url, database) = (redis.url(), new_database().await);
         let mut env = vec![
@@ -40,11 +46,11 @@ impl Pair {
             ("SPL_SECRET_KEY", SECRET_KEY),
         ];
         env.extend_from_slice(extra);
-        let a = TestApp::start_with(&env).await;
+        let a = TestApp::start_tuned(&env, tune).await;
         // What a session asks is answered from one script, whoever runs it.
         let model = a.model.base_url();
         env.push(("OPENAI_BASE_URL", &model));
-        let b = TestApp::start_with(&env).await;
+        let b = TestApp::start_tuned(&env, tune).await;
         Self {
             a,
             b,

@@ -75,6 +75,9 @@ pub(in crate::gateway::http) struct DecideOne {
     take_back: Option<bool>,
     /// What was shown.
     digest: Option<String>,
+    /// What `POST /api/gestures` gave for this call, where a rule wants a fresh gesture.
+    #[schema(max_length = 128)]
+    gesture: Option<String>,
 }
 
 /// A decision about several calls at once.
@@ -89,6 +92,9 @@ pub(in crate::gateway::http) struct DecideSeveral {
     /// In the person's words, 256 KiB at most; the model reads them.
     #[schema(max_length = 262_144)]
     reason: Option<String>,
+    /// What `POST /api/gestures` gave for these calls, where a rule wants a fresh gesture.
+    #[schema(max_length = 128)]
+    gesture: Option<String>,
 }
 
 /// Say something to the agent.

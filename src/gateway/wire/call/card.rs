@@ -9,7 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::agent::{QueueState, ShownEvent};
-use crate::domain::{Actor, CallId, Digest, FileFacts, RunsIn, Schema, Timestamp, ToolAnnotations};
+use crate::domain::{
+    Actor, CallId, Digest, FileFacts, GestureMeans, RunsIn, Schema, Timestamp, ToolAnnotations,
+};
 use crate::gateway::wire::frame::{Frame, Json, SMALL, frame_with, write_fields};
 use crate::session::{Approver, Call, CallStatus, Decider, ToolFacts};
 
@@ -133,6 +135,9 @@ struct Moving<'a> {
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     decided_by: Option<Who<'a>>,
+    /// By what they showed that they were there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gesture: Option<&'static str>,
     edited: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     original_args: Option<&'a Value>,
@@ -198,6 +203,7 @@ impl<'a> Moving<'a> {
             result: call.result.as_deref().filter(|_| status == "completed"),
             error: call.result.as_deref().filter(|_| status != "completed"),
             decided_by: by.map(Who::of),
+            gesture: call.gesture.map(GestureMeans::as_str),
             edited: call.original_args.is_some(),
             original_args: call.original_args.as_ref().filter(|args| !args.is_null()),
             said,

@@ -12,7 +12,7 @@ use self::card::{Who, card_frame};
 use super::frame::frame;
 use super::stamp::{Stamped, request_id, stamped};
 use crate::agent::ShownEvent;
-use crate::domain::{Attachment, CallId, Digest};
+use crate::domain::{Attachment, CallId, Digest, GestureMeans};
 use crate::session::{Decider, Event, Outcome, Verdict};
 
 #[derive(Serialize)]
@@ -31,6 +31,9 @@ struct Decided<'a> {
     rule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule_id: Option<&'a str>,
+    /// By what the person showed that they were there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gesture: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -98,6 +101,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
             by,
             reason,
             edited,
+            gesture,
         } => {
             let rule = match by {
                 Decider::Rule { name, id } => Some((name.as_str(), id.as_deref())),
@@ -117,6 +121,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
                 args: there(edited.as_ref().map(|edited| &edited.args)),
                 rule: rule.map(|(name, _)| name),
                 rule_id: rule.and_then(|(_, id)| id),
+                gesture: gesture.map(GestureMeans::as_str),
             };
             smallvec![frame("tool:decided", &[&Stamped::of(what, shown)])]
         }

@@ -11,6 +11,7 @@ use crate::agent::{ForkRequest, SessionRequest};
 use crate::domain::{CallId, Caller, Code, CompactionStrategy, Digest, JournalId, TurnId};
 use crate::providers::{Wanted, WantedEffort};
 use crate::session::{Command, Decision, Refusal};
+use crate::store::records::SecretHash;
 
 /// The longest message or reason, in bytes.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
@@ -210,6 +211,7 @@ struct Approval {
     digest: Option<String>,
     scope: Option<String>,
     rule: Option<Value>,
+    gesture: Option<String>,
 }
 
 fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
@@ -255,10 +257,8 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         by: caller.actor(),
         role: Some(caller.user.role),
     };
-    Ok(Parsed::Tell(Box::new(SessionRequest::Decide {
-        decision,
-        args,
-    })))
+    let decision = SessionRequest::Decide { decision, args };
+    Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
 }
 
 #[derive(Deserialize)]
@@ -267,6 +267,18 @@ struct ApprovalAll {
     call_ids: Option<Vec<String>>,
     approved: bool,
     reason: Option<String>,
+    gesture: Option<String>,
+}
+
+/// A decision with the fresh gesture that came with it.
+fn with_proof(decision: SessionRequest, gesture: Option<String>) -> SessionRequest {
+    match gesture.filter(|gesture| !gesture.is_empty()) {
+        Some(gesture) => SessionRequest::WithProof {
+            decision: Box::new(decision),
+            proof: SecretHash::of(&gesture),
+        },
+        None => decision,
+    }
 }
 
 fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
@@ -277,13 +289,14 @@ fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         MAX_TEXT_BYTES,
     )?;
     let ids = |ids: Vec<String>| ids.into_iter().map(CallId::from_wire).collect();
-    Ok(tell(Command::DecideAll {
+    let decision = SessionRequest::Command(Command::DecideAll {
         call_ids: body.call_ids.map(ids),
         approved: body.approved,
         reason: body.reason,
         by: caller.actor(),
         role: Some(caller.user.role),
-    }))
+    });
+    Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
 }
 
 #[derive(Deserialize)]

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 mod approvers;
+mod gestures;
 mod rules;
 
 use super::answer_calls;

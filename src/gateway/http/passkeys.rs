@@ -1,0 +1,203 @@
+//! The caller's own passkeys (`/api/passkeys`), by which they make fresh gestures.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::domain::Timestamp;
+use crate::gateway::GatewayState;
+use crate::gateway::auth::Entered;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, OptionalBody, required};
+use crate::store::records::PasskeyRow;
+use crate::tenancy::RelyingParty;
+
+/// A passkey of mine.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PasskeyItem {
+    /// The id of the credential, in base64url.
+    id: String,
+    /// What I call it.
+    name: String,
+    /// When it was added (RFC 3339).
+    created_at: String,
+    /// When it was last used (RFC 3339); `null` = never.
+    last_used_at: Option<String>,
+    /// The name of the installation that it was made for.
+    relying_party: String,
+    /// Whether browsers offer it at the address that was asked.
+    usable_here: bool,
+}
+
+/// My passkeys.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PasskeyList {
+    /// The oldest first, 20 at most.
+    items: Vec<PasskeyItem>,
+    /// Whether I also have a password.
+    has_password: bool,
+    /// The name for which a new one would be made; `null` = passkeys do not work at the address that was
+    /// asked, because it is one of numbers.
+    relying_party: Option<String>,
+}
+
+/// A gesture that allows the change.
+#[derive(Deserialize, ToSchema)]
+struct ChangePasskeysRequest {
+    /// What `POST /api/gestures` gave without calls; not needed while I have neither a passkey nor a
+    /// password.
+    #[schema(max_length = 128)]
+    gesture: Option<String>,
+}
+
+/// What a browser makes a passkey from.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ChallengePasskeyResponse {
+    /// For `navigator.credentials.create`, as the JSON form of WebAuthn.
+    #[schema(value_type = Object)]
+    public_key: Value,
+}
+
+/// A passkey that a browser made.
+#[derive(Deserialize, ToSchema)]
+struct AddPasskeyRequest {
+    /// What I call it.
+    #[schema(required, nullable = false, min_length = 1, max_length = 64)]
+    name: Option<String>,
+    /// What `navigator.credentials.create` gave, as its JSON form.
+    #[schema(value_type = Object, required)]
+    credential: Option<Value>,
+}
+
+/// Another name.
+#[derive(Deserialize, ToSchema)]
+struct RenamePasskeyRequest {
+    /// What I call it.
+    #[schema(required, nullable = false, min_length = 1, max_length = 64)]
+    name: Option<String>,
+}
+
+impl PasskeyItem {
+    fn of(row: PasskeyRow, party: Option<&RelyingParty>) -> Self {
+        Self {
+            usable_here: party.is_some_and(|party| party.id == row.relying_party),
+            id: row.id,
+            name: row.name,
+            created_at: row.created_at.to_rfc3339(),
+            last_used_at: row.last_used_at.map(Timestamp::to_rfc3339),
+            relying_party: row.relying_party,
+        }
+    }
+}
+
+/// The routes of this noun.
+pub(super) fn routes() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
+        .routes(routes!(list_passkeys, add_passkey))
+        .routes(routes!(challenge_passkey))
+        .routes(routes!(rename_passkey, delete_passkey))
+}
+
+/// My passkeys.
+#[utoipa::path(get, path = "/api/passkeys", tag = "gestures",
+    responses((status = 200, body = PasskeyList)))]
+async fn list_passkeys(
+    State(state): State<GatewayState>,
+    entered: Entered,
+    parts: Parts,
+) -> Result<Json<PasskeyList>, ApiError> {
+    let party = state.access.relying_party(&parts);
+    let passkeys = state
+        .tenancy
+        .passkeys(&entered.authenticated, party.as_ref());
+    let (rows, has_password) = passkeys.list().await?;
+    let item = |row| PasskeyItem::of(row, party.as_ref());
+    Ok(Json(PasskeyList {
+        items: rows.into_iter().map(item).collect(),
+        has_password,
+        relying_party: party.as_ref().map(|party| party.id.clone()),
+    }))
+}
+
+/// Ask for a new passkey. Keys of programs cannot.
+#[utoipa::path(post, path = "/api/passkeys/challenge", tag = "gestures",
+    request_body = ChangePasskeysRequest,
+    responses((status = 200, body = ChallengePasskeyResponse), (status = 403, body = Problem)))]
+async fn challenge_passkey(
+    State(state): State<GatewayState>,
+    entered: Entered,
+    parts: Parts,
+    Body(body): Body<ChangePasskeysRequest>,
+) -> Result<Json<ChallengePasskeyResponse>, ApiError> {
+    let party = state.access.relying_party(&parts);
+    let passkeys = state
+        .tenancy
+        .passkeys(&entered.authenticated, party.as_ref());
+    let public_key = passkeys.challenge(body.gesture.as_deref()).await?;
+    Ok(Json(ChallengePasskeyResponse { public_key }))
+}
+
+/// Keep the passkey that a browser made. Keys of programs cannot.
+#[utoipa::path(post, path = "/api/passkeys", tag = "gestures",
+    request_body = AddPasskeyRequest,
+    responses((status = 201, body = PasskeyItem), (status = 400, body = Problem),
+        (status = 403, body = Problem)))]
+async fn add_passkey(
+    State(state): State<GatewayState>,
+    entered: Entered,
+    parts: Parts,
+    Body(body): Body<AddPasskeyRequest>,
+) -> Result<(StatusCode, Json<PasskeyItem>), ApiError> {
+    let name = required("name", body.name)?;
+    let credential = required("credential", body.credential)?;
+    let party = state.access.relying_party(&parts);
+    let passkeys = state
+        .tenancy
+        .passkeys(&entered.authenticated, party.as_ref());
+    let row = passkeys.add(&name, &credential).await?;
+    let item = PasskeyItem::of(row, party.as_ref());
+    Ok((StatusCode::CREATED, Json(item)))
+}
+
+/// Give a passkey another name. Keys of programs cannot.
+#[utoipa::path(patch, path = "/api/passkeys/{id}", tag = "gestures",
+    params(("id" = String, Path)), request_body = RenamePasskeyRequest,
+    responses((status = 204), (status = 400, body = Problem), (status = 403, body = Problem),
+        (status = 404, body = Problem)))]
+async fn rename_passkey(
+    State(state): State<GatewayState>,
+    entered: Entered,
+    Path(id): Path<String>,
+    Body(body): Body<RenamePasskeyRequest>,
+) -> Result<StatusCode, ApiError> {
+    let passkeys = state.tenancy.passkeys(&entered.authenticated, None);
+    passkeys.check_is_mine(&id).await?;
+    let name = required("name", body.name)?;
+    passkeys.rename(&id, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Remove a passkey of mine; it makes no gestures from then on. Keys of programs cannot.
+#[utoipa::path(delete, path = "/api/passkeys/{id}", tag = "gestures",
+    params(("id" = String, Path)), request_body = ChangePasskeysRequest,
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
+async fn delete_passkey(
+    State(state): State<GatewayState>,
+    entered: Entered,
+    Path(id): Path<String>,
+    OptionalBody(body): OptionalBody<ChangePasskeysRequest>,
+) -> Result<StatusCode, ApiError> {
+    let proof = body.and_then(|body| body.gesture);
+    let passkeys = state.tenancy.passkeys(&entered.authenticated, None);
+    passkeys.remove(&id, proof.as_deref()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
