@@ -1,11 +1,16 @@
 //! One rule, as it is stored.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call::{Call, ShellTool};
 use crate::conditions::Conditions;
 use crate::glob::Glob;
+
+/// What stands before the name of a role.
+const ROLE: &str = "role:";
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -73,6 +78,32 @@ pub enum Approver {
     SomebodyElse,
     /// Two different people.
     Two,
+}
+
+impl Approver {
+    /// Reads the name that [`fmt::Display`] gives it.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "owner" => Some(Self::Owner),
+            "somebody_else" => Some(Self::SomebodyElse),
+            "two" => Some(Self::Two),
+            _ => {
+                let role = text.strip_prefix(ROLE)?;
+                (!role.is_empty()).then(|| Self::Role(role.to_owned()))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Approver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Owner => f.write_str("owner"),
+            Self::Role(role) => write!(f, "{ROLE}{role}"),
+            Self::SomebodyElse => f.write_str("somebody_else"),
+            Self::Two => f.write_str("two"),
+        }
+    }
 }
 
 /// Who may say yes to what an ask rule asks.

@@ -26,7 +26,7 @@ mod stories;
 
 pub use call::{
     Call, CallStatus, Decider, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts, Verdict,
-    waiting_since,
+    Wants, waiting_since,
 };
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
 pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};
@@ -38,7 +38,8 @@ pub use event::compaction::{
 pub use event::{Commit, CommitError, Event, SCHEMA};
 pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 pub use policy::{
-    GivenRule, Policy, PolicyEffect, Rule, RuleName, Rules, Ruling, SessionRules, policy_call,
+    Approver, GivenRule, Policy, PolicyEffect, Rule, RuleName, Rules, Ruling, SessionRules,
+    policy_call,
 };
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use replay::{Difference, Replay, ReplayFigures, Replayed};

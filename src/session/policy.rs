@@ -6,10 +6,10 @@ use sepal_policy as policy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::ToolFacts;
+use super::call::{ToolFacts, Wants};
 use crate::domain::{Actor, CallId, Memo, MicroUsd, RunsInKind, Timestamp, shell_tool};
 
-pub use sepal_policy::{Effect as PolicyEffect, Rule};
+pub use sepal_policy::{Approver, Effect as PolicyEffect, Rule};
 
 /// Rules that one session may hold at the same time: each is looked at for every call of it.
 const MAX_SESSION_RULES: usize = 50;
@@ -74,6 +74,10 @@ pub struct Ruling {
     pub rule: Option<RuleName>,
     /// Why, as a sentence for people.
     pub why: String,
+    /// Whose yes an asked call needs, all of them; empty = the owner's alone.
+    pub approvers: Vec<Approver>,
+    /// Whether the yes needs a fresh proof of presence.
+    pub fresh_gesture: bool,
 }
 
 /// A rule, as the journal names it.
@@ -156,10 +160,8 @@ impl Rules {
         (facts, now): (&ToolFacts, Timestamp),
     ) -> Ruling {
         match &self.policy {
-            Policy::Recorded(rulings) => rulings.get(id).cloned().unwrap_or_else(|| Ruling {
-                effect: PolicyEffect::Ask,
-                rule: None,
-                why: String::new(),
+            Policy::Recorded(rulings) => rulings.get(id).cloned().unwrap_or_else(|| {
+                Ruling::recorded(PolicyEffect::Ask, (None, ""), &Wants::default())
             }),
             Policy::InForce(rules) => {
                 let call = policy_call((facts, args), cost, now);
@@ -175,6 +177,26 @@ impl Rules {
 }
 
 impl Ruling {
+    /// What a call that it asks for wants.
+    pub fn wants(&self) -> Wants {
+        Wants::new(&self.approvers, self.fresh_gesture)
+    }
+
+    /// What a journal says was decided.
+    pub(super) fn recorded(
+        effect: PolicyEffect,
+        (rule, why): (Option<RuleName>, &str),
+        wants: &Wants,
+    ) -> Self {
+        Self {
+            effect,
+            rule,
+            why: why.to_owned(),
+            approvers: wants.approvers.clone(),
+            fresh_gesture: wants.fresh_gesture,
+        }
+    }
+
     fn of(decision: &policy::Decision) -> Self {
         Self {
             effect: decision.effect,
@@ -183,6 +205,8 @@ impl Ruling {
                 name: rule.name.clone().unwrap_or_else(|| rule.id.clone()),
             }),
             why: decision.because.to_string(),
+            approvers: Wants::new(&decision.approvers, decision.fresh_gesture).approvers,
+            fresh_gesture: decision.fresh_gesture,
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::visible::{visible, visible_line};
 use crate::domain::{FileFacts, RunsIn, RunsInKind};
-use crate::session::{Call, ToolFacts};
+use crate::session::{Approver, Call, ToolFacts, Wants};
 
 /// All of a call, however long.
 pub fn shown(call: &Call) -> String {
@@ -15,6 +15,7 @@ pub fn shown(call: &Call) -> String {
     if let Some(facts) = &call.facts {
         text.push_str(&about(facts));
     }
+    text.push_str(&wanted(&call.wants));
     text.push_str("Arguments:\n");
     text.push_str(&visible(&pretty(&call.args)));
     text.push('\n');
@@ -42,6 +43,35 @@ fn about(facts: &ToolFacts) -> String {
     text.push_str("What its server says of it:\n");
     for line in visible(&facts.description).lines() {
         text.extend(["  | ", line, "\n"]);
+    }
+    text
+}
+
+/// What must be there before it may run, beside the owner's yes; a sentence for each.
+fn wanted(wants: &Wants) -> String {
+    let mut text = String::new();
+    for approver in &wants.approvers {
+        text.push_str(&match approver {
+            Approver::Owner => "The owner of the session must say yes.\n".to_owned(),
+            Approver::Role(role) => {
+                let role = visible_line(role);
+                format!("Somebody with the role `{role}` must say yes.\n")
+            }
+            Approver::SomebodyElse => {
+                "Somebody else than the owner of the session must say yes.\n".to_owned()
+            }
+            Approver::Two => "Two people must say yes.\n".to_owned(),
+        });
+    }
+    if wants.fresh_gesture {
+        text.push_str("The yes needs a fresh proof of presence.\n");
+    }
+    if let Some(at) = wants.expires_at {
+        text.extend([
+            "It is rejected if nobody decides before ",
+            &at.to_rfc3339(),
+            ".\n",
+        ]);
     }
     text
 }

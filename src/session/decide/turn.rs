@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::rules::apply_policy;
 use super::title::{ask_for_title, title_by_words};
 use super::{Draft, nothing_to_do};
@@ -10,7 +12,9 @@ use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Effort, Memo, ModelRequestId,
     Timestamp, TurnId,
 };
-use crate::session::call::{Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall};
+use crate::session::call::{
+    Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts, Wants,
+};
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::model::{ModelChoice, Spent};
@@ -220,16 +224,7 @@ impl Draft<'_> {
                 Resolution::Invalid(_) | Resolution::Answered(_) => None,
             };
             let id = CallId::new(ms, index);
-            let why = facts.as_ref().map_or(String::new(), |facts| {
-                if self.control.unknown_equals.contains(&facts.equal) {
-                    "An equal call has an unknown outcome".to_owned()
-                } else {
-                    let rules = self.inputs.rules;
-                    let about = (facts.as_ref(), self.inputs.now);
-                    let session = (&*self.control.rules, self.control.totals.cost);
-                    rules.rule_on(session, (&id, &proposal.args), about).why
-                }
-            });
+            let (why, wants) = self.asked_by_rules(&id, &proposal.args, facts.as_deref());
             let is_first_use = facts
                 .as_ref()
                 .is_some_and(|facts| seen.insert(tool_key(&facts.tool)));
@@ -243,6 +238,7 @@ impl Draft<'_> {
                 original_args: None,
                 facts,
                 why,
+                wants,
                 is_first_use,
                 awaits_person: false,
                 since: self.inputs.now,
@@ -252,6 +248,26 @@ impl Draft<'_> {
             })
         });
         calls.collect()
+    }
+
+    /// Why a call is asked for, should it be, and what it wants then.
+    fn asked_by_rules(
+        &self,
+        id: &CallId,
+        args: &Value,
+        facts: Option<&ToolFacts>,
+    ) -> (String, Wants) {
+        let Some(facts) = facts else {
+            return (String::new(), Wants::default());
+        };
+        let rules = self.inputs.rules;
+        let session = (&*self.control.rules, self.control.totals.cost);
+        let ruling = rules.rule_on(session, (id, args), (facts, self.inputs.now));
+        let wants = ruling.wants();
+        if self.control.unknown_equals.contains(&facts.equal) {
+            return ("An equal call has an unknown outcome".to_owned(), wants);
+        }
+        (ruling.why, wants)
     }
 
     /// Calls that cannot be valid, and those that are answered already, get their result at once; nobody

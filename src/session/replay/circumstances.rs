@@ -84,14 +84,14 @@ impl Circumstances {
             if let Event::Queued { calls } = event {
                 self.rulings.clear();
                 for call in calls {
-                    self.know(&call.id, PolicyEffect::Ask, (None, &call.why));
+                    self.know(call, PolicyEffect::Ask, None);
                 }
             }
         }
         // Had a rule said another thing of a call that waited, it would have been decided.
         let queue = control.turn.iter().flat_map(|turn| &turn.queue);
         for call in queue.filter(|call| call.is_pending()) {
-            self.know(&call.id, PolicyEffect::Ask, (None, &call.why));
+            self.know(call, PolicyEffect::Ask, None);
         }
         for event in rest {
             if let Event::Decided {
@@ -110,8 +110,9 @@ impl Circumstances {
                     id: id.clone().unwrap_or_default(),
                     name: name.clone(),
                 };
-                let why = find(control, rest, call).map_or("", |call| &call.why);
-                self.know(call, effect, (Some(rule), why));
+                if let Some(call) = find(control, rest, call) {
+                    self.know(call, effect, Some(rule));
+                }
             }
         }
         self.limits = Limits {
@@ -121,10 +122,9 @@ impl Circumstances {
         };
     }
 
-    fn know(&mut self, call: &CallId, effect: PolicyEffect, (rule, why): (Option<RuleName>, &str)) {
-        let why = why.to_owned();
-        self.rulings
-            .insert(call.clone(), Ruling { effect, rule, why });
+    fn know(&mut self, call: &Call, effect: PolicyEffect, rule: Option<RuleName>) {
+        let ruling = Ruling::recorded(effect, (rule, &call.why), &call.wants);
+        self.rulings.insert(call.id.clone(), ruling);
     }
 
     /// Everything for one decision; none before the session was created.

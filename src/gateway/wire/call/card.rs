@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::agent::{QueueState, ShownEvent};
-use crate::domain::{Actor, CallId, Digest, FileFacts, RunsIn, Schema, ToolAnnotations};
+use crate::domain::{Actor, CallId, Digest, FileFacts, RunsIn, Schema, Timestamp, ToolAnnotations};
 use crate::gateway::wire::frame::{Frame, Json, SMALL, frame_with, write_fields};
-use crate::session::{Call, CallStatus, Decider, ToolFacts};
+use crate::session::{Approver, Call, CallStatus, Decider, ToolFacts};
 
 /// Room for a card.
 const CARD: usize = 2048;
@@ -113,6 +113,13 @@ struct Moving<'a> {
     description: Option<&'static str>,
     why: &'a str,
     since: String,
+    /// Whose yes it needs, where the owner's alone does not do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    approvers: Vec<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    fresh_gesture: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
     may_decide: bool,
     status: &'a str,
     /// The beginning of what a completed call gave (S2.28).
@@ -174,6 +181,14 @@ impl<'a> Moving<'a> {
             description: call.facts.is_none().then_some(""),
             why: &call.why,
             since: call.since.to_rfc3339(),
+            approvers: call
+                .wants
+                .approvers
+                .iter()
+                .map(Approver::to_string)
+                .collect(),
+            fresh_gesture: call.wants.fresh_gesture,
+            expires_at: call.wants.expires_at.map(Timestamp::to_rfc3339),
             may_decide: true,
             status,
             result: call.result.as_deref().filter(|_| status == "completed"),

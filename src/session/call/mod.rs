@@ -1,5 +1,7 @@
 //! One tool call in the approval queue.
 
+mod wants;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,8 @@ use crate::domain::{
     Actor, Attachment, CallId, Code, Digest, FileFacts, Memo, ModelCall, RunsIn, Schema, Timestamp,
     ToolAnnotations, ToolRef, USE_TOOL,
 };
+
+pub use wants::Wants;
 
 /// Characters of a result that a queue tells: it is told again with every change of one of its calls.
 const MAX_RESULT_CHARS: usize = 500;
@@ -272,6 +276,9 @@ pub struct Call {
     pub facts: Option<Arc<ToolFacts>>,
     /// Why it is asked.
     pub why: String,
+    /// What must be there before it may start.
+    #[serde(default, skip_serializing_if = "Wants::is_plain")]
+    pub wants: Wants,
     /// Whether this session uses the tool for the first time.
     pub is_first_use: bool,
     /// Whether a person took their yes back: from then on no rule approves it.
