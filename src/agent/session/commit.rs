@@ -306,6 +306,8 @@ fn changes_queue(event: &Event) -> bool {
         Event::Queued { .. }
             | Event::ApprovalAsked { .. }
             | Event::Decided { .. }
+            | Event::ReviewAsked { .. }
+            | Event::Reviewed { .. }
             | Event::Started { .. }
             | Event::Ended { .. }
             | Event::Thinking { .. }

@@ -71,6 +71,11 @@ pub const RULES: Family = Family {
             FieldKind::One(Kind::Flag),
             "Whether it also asks what nearer rules allow; for `ask`.",
         ),
+        field(
+            "reviewed",
+            FieldKind::One(Kind::Flag),
+            "Whether the model of `agent.reviewer.model` may say yes in the place of the person; for `ask`.",
+        ),
     ],
     env: &[],
 };

@@ -157,7 +157,8 @@ impl<'a> Draft<'a> {
             | Command::ModelFailed { .. }
             | Command::Overflowed { .. }
             | Command::AttachmentPlaced { .. }
-            | Command::Titled { .. } => self.model_told(command),
+            | Command::Titled { .. }
+            | Command::Reviewed { .. } => self.model_told(command),
             Command::CallEnded {
                 call,
                 outcome,
@@ -205,6 +206,13 @@ impl<'a> Draft<'a> {
             self.attachment_placed(*request, id, (name, path));
         } else if let Command::Titled { title, spent } = command {
             title::titled(self, title.as_deref(), spent);
+        } else if let Command::Reviewed {
+            call,
+            review,
+            spent,
+        } = command
+        {
+            rules::reviewed(self, call, (review, spent));
         }
     }
 

@@ -241,6 +241,7 @@ impl Draft<'_> {
                 wants,
                 is_first_use,
                 awaits_person: false,
+                review: None,
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },
                 result: None,

@@ -10,6 +10,7 @@ use self::context::{NEW_WORKSPACE, workspace_note};
 use super::event::{Commit, Event};
 use super::model::ModelChoice;
 use super::policy::GivenRule;
+use super::review::Reviewing;
 use super::state::{Control, Phase, SessionState, WaitingMessage};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Effort, EngineId, ForkOrigin, GatewayId, Timestamp,
@@ -96,7 +97,9 @@ impl Control {
             | Event::Decided { .. }
             | Event::Started { .. }
             | Event::Ended { .. }
-            | Event::CallStopRequested { .. } => self.evolve_queue(event, at),
+            | Event::CallStopRequested { .. }
+            | Event::ReviewAsked { .. }
+            | Event::Reviewed { .. } => self.evolve_queue(event, at),
         }
     }
 
@@ -175,6 +178,7 @@ impl Control {
         self.placed.clear();
         // They were given for the other session.
         self.rules = Arc::default();
+        self.reviewing = Reviewing::default();
         self.forked_from = Some(origin.clone());
     }
 

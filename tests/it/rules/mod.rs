@@ -4,6 +4,7 @@ mod access;
 mod commands;
 mod killed;
 mod lasting;
+mod reviewer;
 mod simulated;
 mod two_gateways;
 

@@ -105,6 +105,8 @@ pub(super) struct RuleItem {
     except: Vec<ConditionsBody>,
     /// Whether it also asks what nearer rules allow.
     binding: bool,
+    /// Whether a model may say yes, in the place of the person, to what it asks.
+    reviewed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     examples: Option<ExamplesBody>,
     /// Who gave it.
@@ -141,6 +143,7 @@ impl RuleItem {
             when: ConditionsBody::of(&rule.when),
             except: rule.except.iter().map(ConditionsBody::of).collect(),
             binding: rule.binding,
+            reviewed: rule.reviewed,
             examples: rule.examples.as_ref().map(ExamplesBody::of),
             created_by: view.created_by.map(|id| id.to_string()),
             created_at: view.created_at.map(Timestamp::to_rfc3339),
@@ -193,6 +196,8 @@ pub(super) struct NewRuleBody {
     except: Option<Vec<ConditionsBody>>,
     /// Whether it also asks what nearer rules allow; for `ask`.
     binding: Option<bool>,
+    /// Whether a model may say yes, in the place of the person, to what it asks; for `ask` and `tenant`.
+    reviewed: Option<bool>,
     /// When it ends by itself; none = never.
     #[schema(minimum = 1, maximum = 87_600)]
     expires_in_hours: Option<u32>,
@@ -261,6 +266,7 @@ impl NewRuleBody {
             when: self.when.unwrap_or_default().conditions("when")?,
             except: except.collect::<Result<_, _>>()?,
             is_binding: self.binding.unwrap_or(false),
+            is_reviewed: self.reviewed.unwrap_or(false),
             lasts_hours: hours,
             name,
             examples,

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::agent::{QueueState, ShownEvent};
 use crate::domain::{Actor, CallId, Digest, FileFacts, RunsIn, Schema, Timestamp, ToolAnnotations};
 use crate::gateway::wire::frame::{Frame, Json, SMALL, frame_with, write_fields};
+use super::review::ReviewShown;
 use crate::session::{Approver, Call, CallStatus, Decider, ToolFacts};
 
 /// Room for a card.
@@ -120,6 +121,9 @@ struct Moving<'a> {
     fresh_gesture: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
+    /// How far a model is that reviews it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<ReviewShown<'a>>,
     may_decide: bool,
     status: &'a str,
     /// The beginning of what a completed call gave (S2.28).
@@ -189,6 +193,7 @@ impl<'a> Moving<'a> {
                 .collect(),
             fresh_gesture: call.wants.fresh_gesture,
             expires_at: call.wants.expires_at.map(Timestamp::to_rfc3339),
+            review: call.review.as_ref().map(ReviewShown::of),
             may_decide: true,
             status,
             result: call.result.as_deref().filter(|_| status == "completed"),
@@ -252,6 +257,7 @@ impl<'a> Who<'a> {
                 let id = id.as_deref().unwrap_or_default();
                 (id, Cow::Owned(format!("rule {name}")))
             }
+            Decider::Reviewer { model, .. } => ("", Cow::Owned(model.clone())),
             Decider::System => ("", Cow::Borrowed("Sepal")),
         };
         Self::Program { id, name }

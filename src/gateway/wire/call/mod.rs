@@ -2,6 +2,7 @@
 //! written without a `Value` between.
 
 pub(super) mod card;
+mod review;
 
 use crate::gateway::wire::frame::Frames;
 use serde::Serialize;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use smallvec::smallvec;
 
 use self::card::{Who, card_frame};
+use self::review::ReviewShown;
 use super::frame::frame;
 use super::stamp::{Stamped, request_id, stamped};
 use crate::agent::ShownEvent;
@@ -31,6 +33,9 @@ struct Decided<'a> {
     rule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule_id: Option<&'a str>,
+    /// What a model said that approved it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<ReviewShown<'a>>,
 }
 
 #[derive(Serialize)]
@@ -101,7 +106,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
         } => {
             let rule = match by {
                 Decider::Rule { name, id } => Some((name.as_str(), id.as_deref())),
-                Decider::Person(_) | Decider::System => None,
+                Decider::Person(_) | Decider::Reviewer { .. } | Decider::System => None,
             };
             let what = Decided {
                 call_id: call,
@@ -117,6 +122,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
                 args: there(edited.as_ref().map(|edited| &edited.args)),
                 rule: rule.map(|(name, _)| name),
                 rule_id: rule.and_then(|(_, id)| id),
+                review: ReviewShown::of_decider(by),
             };
             smallvec![frame("tool:decided", &[&Stamped::of(what, shown)])]
         }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+mod review;
 mod rules;
 
 use super::answer_calls;
