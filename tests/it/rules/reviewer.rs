@@ -1,5 +1,8 @@
 //! The reviewer: a model that may say yes to calls that administrators opened to it.
 
+use std::path::Path;
+
+use bytes::Bytes;
 use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
@@ -221,21 +224,44 @@ async fn what_the_call_says_is_data_in_one_line_and_too_much_of_it_is_not_read()
     socket.wait_for_answer().await;
 }
 
+/// A call of which the provider counts so many tokens of output.
+fn counted_call(command: &str, output: u64) -> Reply {
+    let args = json!({ "command": command }).to_string();
+    let call = json!({"index": 0, "id": "call_1", "type": "function",
+        "function": {"name": "execute_command", "arguments": args}});
+    let choice = |delta: Value, reason: Value| {
+        json!({"object": "chat.completion.chunk", "usage": null,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
+    };
+    let chunks = [
+        choice(json!({"tool_calls": [call]}), Value::Null),
+        choice(json!({}), json!("tool_calls")),
+        json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": output,
+            "total_tokens": 100 + output}}),
+    ];
+    let frames = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
+    let frames = frames.chain(["data: [DONE]\n\n".to_owned()]);
+    Reply::raw("text/event-stream", frames.map(Bytes::from).collect())
+}
+
 #[tokio::test]
 async fn without_a_budget_for_it_the_person_is_asked() {
-    let env = [&REVIEWED[..], &[("SPL_CHAT_SESSION_BUDGET", "0.0000001")]].concat();
-    let app = TestApp::start_with(&env).await;
-    let (ana, mut socket) = opened(&app).await;
-    let client = Client::with_key(&app, &ana.key);
-    let budget = |limit: f64| {
-        json!({"level": "session", "subject": socket.session(), "period": "whole", "limitUsd": limit})
-    };
-    drop((client, budget));
-    // Not even the turn's own request is covered, so nothing is reviewed and nothing runs.
+    let budget = [
+        ("SPL_CHAT_SESSION_BUDGET", "0.02"),
+        ("SPL_REVIEWER_MODEL", "openai/gpt-4o"),
+    ];
+    let app = TestApp::start_with(&[&REVIEWED[..], &budget].concat()).await;
+    let (_, mut socket) = opened(&app).await;
+    // 0.01905 USD; a review takes more than the rest.
+    app.model.will(counted_call("ls", 1_880));
     socket.say("go").await;
-    let failed = socket.wait_for("agent:error").await;
-    assert!(failed.text().contains("budget"), "{}", failed.text());
-    assert!(app.model.requests().is_empty());
+    socket.wait_for_approval().await;
+    let call = reviewed(&mut socket).await;
+    assert_eq!(call["status"], "pending", "{call}");
+    assert_eq!(call["review"]["status"], "failed", "{call}");
+    let reason = call["review"]["reason"].as_str().unwrap();
+    assert!(reason.contains("session"), "{reason}");
+    assert_eq!(app.model.requests().len(), 1, "no review is asked for");
 }
 
 #[tokio::test]
@@ -288,27 +314,37 @@ async fn a_session_under_review_survives_a_kill_in_postgres_too() {
     killed_under_review(Some(&database)).await;
 }
 
+/// Commands are opened by an admin that the command line made.
+async fn open_as_admin(server: &Server, (data, env): (&Path, &[(&str, &str)])) {
+    let admin = |args: &[&str]| {
+        let mut command = sepal(data);
+        command.envs(env.iter().copied()).arg("admin").args(args);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    admin(&["user", "add", "bo", "--tenant", "acme", "--role", "admin"]);
+    let key = admin(&["key", "add", "test", "--user", "bo", "--tenant", "acme"]);
+    let url = format!("http://{}/api/rules", server.address);
+    let request = TestApp::http().post(&url).json(&opening());
+    let request = request.bearer_auth(key.lines().last().unwrap());
+    assert_eq!(request.send().await.unwrap().status(), 201);
+}
+
 /// The program is killed while the reviewer is asked; the next one asks again, and the call runs once.
 async fn killed_under_review(database: Option<&str>) {
     let model = ModelStub::start().await;
-    let base = model.base_url();
-    let opened = "{effect: ask, tool: execute_command, reviewed: true}";
     let mut env = vec![
         ("LLM_PROVIDER", "openai"),
         ("OPENAI_API_KEY", "sk"),
-        ("OPENAI_BASE_URL", base.as_str()),
         ("SPL_REVIEWER_MODEL", "openai/gpt-4o-mini"),
     ];
     env.extend(database.map(|url| ("DATABASE_URL", url)));
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
-    std::fs::create_dir_all(&data).unwrap();
-    let file = folder.path().join("sepal.yml");
-    std::fs::write(&file, format!("policy: {{rules: {{opened: {opened}}}}}")).unwrap();
-    let path = file.to_str().unwrap();
-    env.push(("SPL_CONFIG", path));
     let server = Server::start_with(&data, &model, &env);
     let ana = person(&data, &env);
+    open_as_admin(&server, (&data, &env)).await;
     let mut socket = TestSocket::open(server.address, &ana, None).await;
     model
         .will_call("execute_command", json!({ "command": "echo once >> ran" }))
