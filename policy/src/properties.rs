@@ -5,7 +5,8 @@ use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
 use crate::{
-    Approver, Call, CommandPrefix, Conditions, Decision, Effect, PathBelow, Rule, Rules, Scope, ShellTool,
+    Approver, Call, CommandPrefix, Conditions, Decision, Effect, PathBelow, Rule, Rules, Scope,
+    ShellTool,
 };
 
 fn config() -> ProptestConfig {

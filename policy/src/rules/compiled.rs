@@ -115,9 +115,8 @@ impl Compiled {
     /// the rule names must be that of now.
     pub(super) fn opens(&self, call: &Call<'_>, unit: Unit<'_>) -> bool {
         let wanted = self.rule.definition.as_deref();
-        let may_be_meant = |test: &Test| {
-            test.fit_of_call(call) != Fit::No && test.touches(unit) != Fit::No
-        };
+        let may_be_meant =
+            |test: &Test| test.fit_of_call(call) != Fit::No && test.touches(unit) != Fit::No;
         self.rule.reviewed
             && (wanted.is_none() || wanted == call.definition)
             && self.when.fit_of_call(call) == Fit::Yes

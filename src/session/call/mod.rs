@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::domain::{
-    Actor, Attachment, CallId, Code, Digest, FileFacts, Memo, MicroUsd, ModelCall, RunsIn, Schema, Timestamp,
-    ToolAnnotations, ToolRef, USE_TOOL,
+    Actor, Attachment, CallId, Code, Digest, FileFacts, Memo, MicroUsd, ModelCall, RunsIn, Schema,
+    Timestamp, ToolAnnotations, ToolRef, USE_TOOL,
 };
 
 pub use wants::Wants;

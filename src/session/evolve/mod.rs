@@ -76,12 +76,7 @@ impl Control {
             }
             Event::AttachmentPlaced { id, path, .. } => self.keep_place(id, path),
             Event::RuleGiven { .. } | Event::RuleTakenBack { .. } => self.evolve_rules(event, at),
-            Event::Settled {
-                call,
-                name,
-                happened,
-                by,
-            } => self.settle(call, name, (*happened, by)),
+            Event::Settled { .. } => self.settle(event),
             Event::Thinking { .. }
             | Event::Said { .. }
             | Event::Spent { .. }
@@ -103,9 +98,17 @@ impl Control {
         }
     }
 
-    fn settle(&mut self, call: &CallId, name: &str, (happened, by): (bool, &Actor)) {
-        self.unknown.remove(call);
-        self.notes.push(settled(call, name, happened, by));
+    fn settle(&mut self, event: &Event) {
+        if let Event::Settled {
+            call,
+            name,
+            happened,
+            by,
+        } = event
+        {
+            self.unknown.remove(call);
+            self.notes.push(settled(call, name, *happened, by));
+        }
     }
 
     fn evolve_rules(&mut self, event: &Event, at: Timestamp) {

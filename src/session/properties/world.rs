@@ -16,10 +16,10 @@ use crate::domain::{
     Totals, UserId, Weighed,
 };
 use crate::session::{
-    Answer, Call, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision, Effect,
-    Event, Fork, Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Policy, PolicyEffect,
-    Proposal, Refusal, Replay, Resolution, Rule, Rules, SCHEMA, SessionState, ToolFacts, Verdict,
-    decide, effects,
+    Answer, Call, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision,
+    Effect, Event, Fork, Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Policy,
+    PolicyEffect, Proposal, Refusal, Replay, Resolution, Rule, Rules, SCHEMA, SessionState,
+    ToolFacts, Verdict, decide, effects,
 };
 
 pub(crate) struct World {
@@ -437,7 +437,8 @@ impl World {
         );
         let asks = about.iter().filter(|rule| is(rule, PolicyEffect::Ask));
         assert!(
-            asks.into_iter().all(|rule| rule.approvers == Approvers::default()),
+            asks.into_iter()
+                .all(|rule| rule.approvers == Approvers::default()),
             "somebody else has to say yes"
         );
     }
@@ -732,10 +733,9 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
     let effects = effects(&state.control);
     let calls = effects.into_iter().filter_map(|effect| match effect {
         Effect::RunCall { call, .. } => Some(call),
-        Effect::AskModel { .. }
-        | Effect::MakeTitle
-        | Effect::Review(_)
-        | Effect::CopyWorkspace => None,
+        Effect::AskModel { .. } | Effect::MakeTitle | Effect::Review(_) | Effect::CopyWorkspace => {
+            None
+        }
     });
     calls.collect()
 }

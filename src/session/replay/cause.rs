@@ -41,7 +41,9 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
             duration_ms: *duration_ms,
         }],
         // What waited may be allowed by now.
-        Event::Started { .. } | Event::ApprovalAsked { .. } | Event::ReviewAsked { .. } => vec![Command::ReviewCalls],
+        Event::Started { .. } | Event::ApprovalAsked { .. } | Event::ReviewAsked { .. } => {
+            vec![Command::ReviewCalls]
+        }
         Event::StopRequested { turn, limit_ms } => vec![stopped(*turn, *limit_ms)],
         Event::CallStopRequested { call } => vec![Command::StopCall { call: call.clone() }],
         Event::AttachmentPlaced { id, name, path } => request(control)

@@ -35,11 +35,26 @@ fn a_call_is_open_only_where_everything_that_asks_opened_it() {
     for scope in Scope::ALL {
         check(&[open(), ask(scope)], "ls", false);
     }
-    check(&[open(), rule("no", Deny, Person, Conditions::default())], "ls", false);
-    check(&[open(), rule("yes", Allow, Session, Conditions::default())], "ls", false);
-    let also = Rule { scope: Installation, ..opening("also", Conditions::default()) };
+    check(
+        &[open(), rule("no", Deny, Person, Conditions::default())],
+        "ls",
+        false,
+    );
+    check(
+        &[open(), rule("yes", Allow, Session, Conditions::default())],
+        "ls",
+        false,
+    );
+    let also = Rule {
+        scope: Installation,
+        ..opening("also", Conditions::default())
+    };
     check(&[open(), also], "ls", true);
-    for who in [Approver::Two, Approver::SomebodyElse, Approver::Role("admin".into())] {
+    for who in [
+        Approver::Two,
+        Approver::SomebodyElse,
+        Approver::Role("admin".into()),
+    ] {
         let mut wants = ask(Tenant);
         wants.approvers.who = who;
         check(&[open(), wants], "ls", false);
@@ -96,7 +111,10 @@ fn only_ask_rules_of_administrators_that_want_the_owner_alone_open_calls() {
     gesture.approvers.fresh_gesture = true;
     assert!(is_wrong(gesture));
     // One that was kept in another way asks, and opens nothing.
-    let kept = Rules::compile_safely(vec![Rule { scope: Person, ..open() }]);
+    let kept = Rules::compile_safely(vec![Rule {
+        scope: Person,
+        ..open()
+    }]);
     let arguments = json!({});
     let decision = kept.decide(&Call::new("files", "read_file", &arguments));
     assert_eq!((decision.effect, decision.reviewed), (Ask, false));

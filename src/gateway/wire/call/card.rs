@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::review::ReviewShown;
 use crate::agent::{QueueState, ShownEvent};
 use crate::domain::{Actor, CallId, Digest, FileFacts, RunsIn, Schema, Timestamp, ToolAnnotations};
 use crate::gateway::wire::frame::{Frame, Json, SMALL, frame_with, write_fields};
-use super::review::ReviewShown;
 use crate::session::{Approver, Call, CallStatus, Decider, ToolFacts};
 
 /// Room for a card.

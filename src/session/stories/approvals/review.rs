@@ -107,8 +107,14 @@ fn without_a_reviewer_or_a_rule_that_opens_nobody_but_the_person_is_asked() {
         (false, vec![opening("a")]),
         (true, vec![]),
         (true, vec![rule("asks", "a", PolicyEffect::Ask)]),
-        (true, vec![opening("a"), rule("too", "*", PolicyEffect::Ask)]),
-        (true, vec![opening("a"), rule("no", "a", PolicyEffect::Deny)]),
+        (
+            true,
+            vec![opening("a"), rule("too", "*", PolicyEffect::Ask)],
+        ),
+        (
+            true,
+            vec![opening("a"), rule("no", "a", PolicyEffect::Deny)],
+        ),
         (true, vec![opening("b")]),
     ] {
         let mut world = World::new();
@@ -148,7 +154,10 @@ fn a_refusal_or_a_doubt_leaves_the_call_to_the_person_and_says_why() {
         let Some(CallReview::Over(review)) = &turn.call(&calls[0]).unwrap().review else {
             panic!("the card says what the model said");
         };
-        assert_eq!((review.verdict, review.reason.as_str()), (verdict, "because"));
+        assert_eq!(
+            (review.verdict, review.reason.as_str()),
+            (verdict, "because")
+        );
         assert_eq!(under_review(&world), None, "it is asked once");
         world.tell(&approve(&calls[0])).unwrap();
         assert_eq!(world.started().len(), 1);
@@ -161,7 +170,11 @@ fn the_person_is_faster_and_a_late_yes_or_no_changes_nothing_but_the_cost() {
     for late in [allowed, refused] {
         let (mut world, calls) = asked(vec![opening("a")], &["a", "b"]);
         world.tell(&reject(&calls[0], Some("no"))).unwrap();
-        assert_eq!(under_review(&world), Some(calls[0].clone()), "it is paid for");
+        assert_eq!(
+            under_review(&world),
+            Some(calls[0].clone()),
+            "it is paid for"
+        );
         world.tell(&late(&calls[0])).unwrap();
         let turn = world.state.control.turn.as_ref().unwrap();
         assert!(turn.call(&calls[0]).unwrap().is_ended());
@@ -210,7 +223,10 @@ fn what_the_person_changed_is_theirs() {
     let call = turn.call(&calls[0]).unwrap();
     assert!(matches!(
         &call.status,
-        CallStatus::Approved { by: Decider::Person(_), .. }
+        CallStatus::Approved {
+            by: Decider::Person(_),
+            ..
+        }
     ));
     world.check_folds();
 }
@@ -271,7 +287,14 @@ fn a_review_outlives_its_turn_and_a_fork_takes_none_along() {
     let (mut world, calls) = asked(vec![opening("a")], &["a"]);
     let fork = world.forked(world.state.control.seq);
     assert_eq!(under_review(&fork), None);
-    world.tell(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None, spent: vec![] }).unwrap();
+    world
+        .tell(&Command::Stop {
+            turn: None,
+            said_so_far: None,
+            thought_so_far: None,
+            spent: vec![],
+        })
+        .unwrap();
     assert!(world.state.control.turn.is_none());
     assert_eq!(under_review(&world), Some(calls[0].clone()));
     world.tell(&allowed(&calls[0])).unwrap();
