@@ -14,6 +14,9 @@ pub struct Decision {
     pub approvers: Vec<Approver>,
     /// Whether the yes needs a fresh proof of presence.
     pub fresh_gesture: bool,
+    /// Whether a model may say yes in the place of the owner: every rule that asks opened the call
+    /// to it, surely, and no part of a command is asked for another reason.
+    pub reviewed: bool,
 }
 
 impl Decision {

@@ -5,7 +5,8 @@ use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
 use crate::{
-    Call, CommandPrefix, Conditions, Decision, Effect, PathBelow, Rule, Rules, Scope, ShellTool,
+    Approver, Call, CommandPrefix, Conditions, Decision, Effect, PathBelow, Rule, Rules, Scope,
+    ShellTool,
 };
 
 fn config() -> ProptestConfig {
@@ -66,6 +67,7 @@ prop_compose! {
         until_ms in prop::option::weighted(0.2, 0..4_u64),
         definition in prop::option::weighted(0.2, select(vec!["v1", "v2"])),
         binding in any::<bool>(),
+        reviewed in any::<bool>(),
     ) -> Rule {
         let except: Vec<Conditions> = except.into_iter().filter(|it| !it.is_empty()).collect();
         Rule {
@@ -75,6 +77,9 @@ prop_compose! {
             until_ms,
             definition: definition.map(str::to_owned),
             binding: binding && effect == Effect::Ask,
+            reviewed: reviewed
+                && effect == Effect::Ask
+                && matches!(scope, Scope::Tenant | Scope::Installation),
             ..Rule::new("", effect, scope)
         }
     }
@@ -233,6 +238,32 @@ proptest! {
                 }
                 Effect::Ask | Effect::Deny => prop_assert!(after.effect >= before.effect, "{}", call),
             }
+        }
+    }
+
+    /// No rule but one that opens calls opens any, and what is open was asked by such rules alone.
+    #[test]
+    fn only_rules_that_open_calls_open_them(
+        rules in prop::collection::vec(rule(), 0..6),
+        added in rule(),
+    ) {
+        let mut rules = named(rules);
+        let before = all(&compile(&rules), "v1", 1);
+        for (call, decision) in &before {
+            let by_reviewed = |id: &str| rules.iter().any(|rule| rule.id == id && rule.reviewed);
+            if decision.reviewed {
+                prop_assert_eq!(decision.effect, Effect::Ask, "{}", call);
+                prop_assert!(decision.rules().all(by_reviewed), "{}", call);
+                prop_assert_eq!(&decision.approvers, &[Approver::Owner], "{}", call);
+                prop_assert!(!decision.fresh_gesture, "{}", call);
+            }
+        }
+        if added.reviewed || added.effect == Effect::Allow {
+            return Ok(());
+        }
+        rules.push(Rule { id: "added".into(), ..added });
+        for ((call, before), (_, after)) in before.iter().zip(&all(&compile(&rules), "v1", 1)) {
+            prop_assert!(before.reviewed || !after.reviewed, "{}", call);
         }
     }
 

@@ -201,6 +201,10 @@ pub struct Rule {
     /// Whether an ask rule also asks what nearer rules allow. Only for ask.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub binding: bool,
+    /// Whether a model may say yes in the place of the owner to what the rule asks. Only for ask, of
+    /// the tenant or the installation, and where nobody else has to say yes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reviewed: bool,
     /// Only looked at for ask.
     #[serde(default)]
     pub approvers: Approvers,
@@ -228,6 +232,7 @@ impl Rule {
             definition: None,
             examples: None,
             binding: false,
+            reviewed: false,
             approvers: Approvers::default(),
         }
     }

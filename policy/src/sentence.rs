@@ -151,7 +151,12 @@ fn approvers(rule: &Rule) -> String {
     } else {
         ""
     };
-    format!("{who}{gesture}")
+    let review = if rule.reviewed {
+        " A model may approve it."
+    } else {
+        ""
+    };
+    format!("{who}{gesture}{review}")
 }
 
 fn dollars(micros: u64) -> String {

@@ -24,7 +24,7 @@ pub use crate::servers::{Servers, ServersParts};
 pub use attachments::{AttachmentLimits, Attachments};
 pub use budget::{BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets};
 pub use effects::context_sources::ContextSources;
-pub use effects::session_agent::{AgentFactory, SessionAgent};
+pub use effects::session_agent::{AgentFactory, Reviewer, SessionAgent};
 pub use effects::tool_call::SessionTools;
 pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};

@@ -41,6 +41,7 @@ pub(super) fn open(
             max_same_calls: settings.chat.max_same_calls.map(NonZeroU32::get),
             // They were checked when they were read.
             policy: Policy::InForce(sepal_policy::Rules::compile_safely(settings.rules.clone())),
+            has_reviewer: settings.reviewer.model.is_some(),
             has_titles_made: settings.chat.titles == Titles::Model,
             ..Rules::default()
         }),

@@ -15,6 +15,8 @@ pub enum RequestPurpose {
     Compaction,
     /// To give the session a title.
     Title,
+    /// To review a call in the place of a person.
+    Review,
 }
 
 impl RequestPurpose {
@@ -24,6 +26,7 @@ impl RequestPurpose {
             Self::Turn => "turn",
             Self::Compaction => "compaction",
             Self::Title => "title",
+            Self::Review => "review",
         }
     }
 

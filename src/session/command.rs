@@ -10,6 +10,7 @@ use super::event::compaction::{Compacted, CompactedByVendor, ContextSize, CutKin
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 use super::policy::Rule;
 use super::reasoning::Reasoning;
+use super::review::Review;
 use super::state::PastDecision;
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, GatewayId,
@@ -154,6 +155,13 @@ pub enum Command {
     Titled {
         /// Cleaned; none = there is none to be had.
         title: Option<String>,
+        /// What its attempts used.
+        spent: Vec<Spent>,
+    },
+    /// A model that was asked about a call has said something, or cannot.
+    Reviewed {
+        call: CallId,
+        review: Review,
         /// What its attempts used.
         spent: Vec<Spent>,
     },

@@ -18,6 +18,8 @@ pub enum Effect {
     },
     /// Ask a model for a title.
     MakeTitle,
+    /// Ask a model whether a call may run.
+    Review(CallId),
     /// Copy the workspace of the session that this one was forked from.
     CopyWorkspace,
 }
@@ -32,6 +34,8 @@ pub fn effects(control: &Control) -> Vec<Effect> {
         of_turn(control)
     };
     effects.extend(is_asked.then_some(Effect::MakeTitle));
+    let review = control.reviewing.running.as_ref();
+    effects.extend(review.map(|running| Effect::Review(running.call.clone())));
     effects
 }
 

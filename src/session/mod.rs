@@ -14,6 +14,7 @@ mod model;
 mod policy;
 mod reasoning;
 mod replay;
+mod review;
 mod state;
 mod title;
 
@@ -43,6 +44,7 @@ pub use policy::{
 };
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use replay::{Difference, Replay, ReplayFigures, Replayed};
+pub use review::{CallReview, Review, ReviewVerdict, Reviewing, RunningReview};
 pub use state::{
     Activity, Control, Ending, PastDecision, Phase, RepeatedCalls, SessionState, Turn,
     WaitingMessage,

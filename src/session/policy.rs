@@ -34,6 +34,8 @@ pub struct Rules {
     pub max_calls_per_answer: usize,
     /// Whether a model gives sessions their titles.
     pub has_titles_made: bool,
+    /// Whether there is a model that reviews the calls that rules open to it.
+    pub has_reviewer: bool,
 }
 
 impl Default for Rules {
@@ -46,6 +48,7 @@ impl Default for Rules {
             max_waiting_messages: 20,
             max_calls_per_answer: 64,
             has_titles_made: false,
+            has_reviewer: false,
         }
     }
 }
@@ -78,6 +81,8 @@ pub struct Ruling {
     pub approvers: Vec<Approver>,
     /// Whether the yes needs a fresh proof of presence.
     pub fresh_gesture: bool,
+    /// Whether all that asks opened the call to a model's review.
+    pub is_open_to_review: bool,
 }
 
 /// A rule, as the journal names it.
@@ -182,6 +187,14 @@ impl Ruling {
         Wants::new(&self.approvers, self.fresh_gesture)
     }
 
+    /// Whether a model may say yes in the place of the owner: never where more than that is wanted.
+    pub(super) fn is_reviewed(&self) -> bool {
+        self.effect == PolicyEffect::Ask
+            && self.is_open_to_review
+            && self.approvers.is_empty()
+            && !self.fresh_gesture
+    }
+
     /// What a journal says was decided.
     pub(super) fn recorded(
         effect: PolicyEffect,
@@ -194,6 +207,7 @@ impl Ruling {
             why: why.to_owned(),
             approvers: wants.approvers.clone(),
             fresh_gesture: wants.fresh_gesture,
+            is_open_to_review: false,
         }
     }
 
@@ -207,6 +221,7 @@ impl Ruling {
             why: decision.because.to_string(),
             approvers: Wants::new(&decision.approvers, decision.fresh_gesture).approvers,
             fresh_gesture: decision.fresh_gesture,
+            is_open_to_review: decision.reviewed,
         }
     }
 }

@@ -9,6 +9,7 @@ use super::call::{Call, waiting_since};
 use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
 use super::policy::SessionRules;
+use super::review::Reviewing;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, CompactionStrategy, Digest, Effort, EngineId, ForkOrigin,
@@ -290,6 +291,9 @@ pub struct Control {
     /// Rules that were given for this session alone.
     #[serde(default, skip_serializing_if = "is_without_rules")]
     pub rules: Arc<SessionRules>,
+    /// How the session stands with the model that reviews calls.
+    #[serde(default, skip_serializing_if = "Reviewing::is_unused")]
+    pub reviewing: Reviewing,
     /// Where attachments are in the workspace. A context that begins anew leaves the files there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub placed: BTreeMap<BlobId, Arc<str>>,

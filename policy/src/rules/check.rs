@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::compiled::{Compiled, Test};
 use super::decide::decide;
 use crate::conditions::{Conditions, is_folder, is_host_pattern};
-use crate::rule::{Approvers, Effect, Example, Rule};
+use crate::rule::{Approvers, Effect, Example, Rule, Scope};
 
 /// What is wrong with a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -79,6 +79,12 @@ fn wrong_field(rule: &Rule) -> Option<&'static str> {
         Some("only ask rules can be binding")
     } else if !is(Effect::Ask) && rule.approvers != Approvers::default() {
         Some("only ask rules say who must say yes")
+    } else if rule.reviewed && !is(Effect::Ask) {
+        Some("only ask rules can open calls to the reviewer")
+    } else if rule.reviewed && !matches!(rule.scope, Scope::Tenant | Scope::Installation) {
+        Some("only rules of the tenant or the installation can open calls to the reviewer")
+    } else if rule.reviewed && rule.approvers != Approvers::default() {
+        Some("no model can review what somebody else, two people or a fresh gesture must approve")
     } else if rule.except.iter().any(Conditions::is_empty) {
         Some("an exception without conditions leaves nothing of the rule")
     } else {

@@ -110,6 +110,20 @@ impl Compiled {
         self.rule.effect == Effect::Allow && wanted.is_some() && wanted != definition
     }
 
+    /// Whether `unit` is surely among what the rule opens to a model's review. As strict as an allow
+    /// rule: what may be meant is not opened, what may be an exception is not, and a definition that
+    /// the rule names must be that of now.
+    pub(super) fn opens(&self, call: &Call<'_>, unit: Unit<'_>) -> bool {
+        let wanted = self.rule.definition.as_deref();
+        let may_be_meant =
+            |test: &Test| test.fit_of_call(call) != Fit::No && test.touches(unit) != Fit::No;
+        self.rule.reviewed
+            && (wanted.is_none() || wanted == call.definition)
+            && self.when.fit_of_call(call) == Fit::Yes
+            && self.when.covers(call, unit)
+            && !self.except.iter().any(may_be_meant)
+    }
+
     /// How surely the rule's own effect holds for `unit`, when all but the command fits so surely.
     pub(super) fn fit(&self, fit_of_call: Fit, call: &Call<'_>, unit: Unit<'_>) -> Fit {
         match self.rule.effect {

@@ -13,6 +13,8 @@ struct Verdict {
     effect: Effect,
     because: Because,
     approvers: Vec<Approvers>,
+    /// Whether all that asks opened the unit to a model's review.
+    is_open: bool,
 }
 
 /// A rule that is about the call and not over, and how surely all but the command fits.
@@ -70,12 +72,14 @@ fn together(verdicts: Vec<Verdict>) -> Decision {
         .unwrap_or(Effect::Ask);
     let mut approvers: Vec<Approver> = Vec::new();
     let mut fresh_gesture = false;
+    let mut reviewed = effect == Effect::Ask && !verdicts.is_empty();
     let mut because = Because::NoRule;
     let mut allowing: Vec<RuleName> = Vec::new();
     for verdict in verdicts
         .into_iter()
         .filter(|verdict| verdict.effect == effect)
     {
+        reviewed &= verdict.is_open;
         for wanted in verdict.approvers {
             fresh_gesture |= wanted.fresh_gesture;
             approvers.push(wanted.who);
@@ -101,6 +105,7 @@ fn together(verdicts: Vec<Verdict>) -> Decision {
         because,
         approvers,
         fresh_gesture,
+        reviewed,
     }
 }
 
@@ -152,6 +157,7 @@ impl<'a> Court<'a> {
                 effect: Effect::Deny,
                 because: Because::DeniedBy { rules: sure, part },
                 approvers: Vec::new(),
+                is_open: false,
             };
         }
         let allowing = self.fitting(Effect::Allow, unit);
@@ -179,12 +185,15 @@ impl<'a> Court<'a> {
                     rules: names(winning),
                 },
                 approvers: Vec::new(),
+                is_open: false,
             };
         } else {
             self.unanswered(unit, unread)
         };
+        let opens = |(rule, _): &(&Compiled, Fit)| rule.opens(self.call, unit);
         Verdict {
             effect: Effect::Ask,
+            is_open: matches!(because, Because::AskedBy { .. }) && asking.iter().all(opens),
             because,
             approvers: asking
                 .iter()

@@ -1,9 +1,9 @@
 //! What runs for a session now, brought in line with what has to run.
 
+mod aside;
 pub(super) mod context_sources;
 pub(super) mod model_request;
 pub(super) mod session_agent;
-mod title;
 pub(super) mod tool_call;
 pub(super) mod trace;
 mod watch;
@@ -17,19 +17,21 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::aside::Asker;
+use self::aside::review::ReviewRequest;
+use self::aside::title::TitleRequest;
 use self::model_request::ModelRequest;
 use self::model_request::compacting::ByVendor;
 use self::model_request::meter::Meter;
 use self::session_agent::SessionAgent;
-use self::title::TitleRequest;
 use self::workspace::WorkspaceCopying;
 use super::feed::{Feed, What};
 use super::journal::Journal;
 use super::mailbox::Message;
 use crate::context::Arranged;
-use crate::domain::{CallId, Iteration, ModelRequestId, SessionKey, Weighed};
+use crate::domain::{CallId, Iteration, ModelRequestId, SessionKey, TurnId, Weighed};
 use crate::history::Limits;
-use crate::session::{Command, Control, Effect, Gap, ModelChoice, effects};
+use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
 
 /// Attempts that are kept for one gateway at one request.
 const ATTEMPTS: u32 = 1_000;
@@ -46,7 +48,7 @@ impl Drop for Request {
     }
 }
 
-/// Ends its task when it is dropped: a request for a title, the copy of a workspace.
+/// Ends its task when it is dropped: a request for a title, the review of a call, the copy of a workspace.
 struct Beside(AbortHandle);
 
 impl Drop for Beside {
@@ -103,6 +105,7 @@ pub(super) struct Running {
     model: Option<(ModelRequestId, Request)>,
     calls: BTreeMap<CallId, Stopper>,
     title: Option<Beside>,
+    review: Option<(CallId, Beside)>,
     workspace: Option<Beside>,
     /// Under which all of them were started.
     epoch: u64,
@@ -116,6 +119,7 @@ impl Running {
             model: None,
             calls: BTreeMap::new(),
             title: None,
+            review: None,
             workspace: None,
             epoch: 0,
             outcomes: Some(outcomes),
@@ -131,6 +135,7 @@ impl Running {
         self.model.is_none()
             && self.calls.is_empty()
             && self.title.is_none()
+            && self.review.is_none()
             && self.workspace.is_none()
     }
 
@@ -159,6 +164,7 @@ impl Running {
         self.model = None;
         self.calls.clear();
         self.title = None;
+        self.review = None;
         self.workspace = None;
     }
 
@@ -172,7 +178,10 @@ impl Running {
         let effects = effects(wanted.control);
         let asks = effects.iter().find_map(|effect| match effect {
             Effect::AskModel(request) => Some(*request),
-            Effect::RunCall { .. } | Effect::MakeTitle | Effect::CopyWorkspace => None,
+            Effect::RunCall { .. }
+            | Effect::MakeTitle
+            | Effect::Review(_)
+            | Effect::CopyWorkspace => None,
         });
         if self.model.as_ref().map(|(request, _)| *request) != asks {
             self.model = asks.map(|request| (request, self.ask_model(wanted, request)));
@@ -181,6 +190,10 @@ impl Running {
             self.title = None;
         } else if self.title.is_none() {
             self.title = Some(self.make_title(wanted));
+        }
+        let running = wanted.control.reviewing.running.as_ref();
+        if self.review.as_ref().map(|(call, _)| call) != running.map(|running| &running.call) {
+            self.review = running.map(|running| self.review(wanted, running));
         }
         if !effects.contains(&Effect::CopyWorkspace) {
             self.workspace = None;
@@ -263,21 +276,48 @@ impl Running {
         }
     }
 
-    fn make_title(&self, wanted: &Wanted<'_>) -> Beside {
+    /// Asks beside a turn, as the row of the request says it.
+    fn asker(wanted: &Wanted<'_>, turn: TurnId) -> Asker {
         let request = ModelRequestId {
-            turn: wanted.control.titling.turn().unwrap_or_default(),
-            // Beside the turn, as its row says it.
+            turn,
             iteration: Iteration(0),
         };
         let payer = wanted.agent.payer(wanted.control, request);
-        let said = (wanted.entries, payer);
-        let feed = Arc::clone(wanted.feed);
-        let asked = TitleRequest::new(wanted.agent.clone(), wanted.choice.clone(), said, feed);
+        Asker::new(wanted.agent.clone(), payer, Arc::clone(wanted.feed))
+    }
+
+    fn make_title(&self, wanted: &Wanted<'_>) -> Beside {
+        let turn = wanted.control.titling.turn().unwrap_or_default();
+        let asker = Self::asker(wanted, turn);
+        let asked = TitleRequest::new(asker, wanted.choice.clone(), wanted.entries);
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
             outcomes.tell(asked.run().await).await;
         });
         Beside(asking.abort_handle())
+    }
+
+    /// A review goes on when the person was faster: it is paid for in any case, and then it counts.
+    fn review(&self, wanted: &Wanted<'_>, running: &RunningReview) -> (CallId, Beside) {
+        let turn = wanted.control.turn.as_ref();
+        let mut queue = turn.iter().flat_map(|turn| &turn.queue);
+        let call = queue.find(|call| call.id == running.call).cloned();
+        let id = running.call.clone();
+        let asked = call.map(|call| ReviewRequest {
+            asker: Self::asker(wanted, running.turn),
+            reviewer: wanted.agent.reviewer.clone(),
+            call,
+            said: wanted.entries.to_vec(),
+        });
+        let (outcomes, gone) = (self.outcomes(), aside::review::of_gone_call(&id));
+        let asking = self.tracker.spawn(async move {
+            let said = match asked {
+                Some(asked) => asked.run().await,
+                None => gone,
+            };
+            outcomes.tell(said).await;
+        });
+        (id, Beside(asking.abort_handle()))
     }
 
     fn copy_workspace(&self, wanted: &Wanted<'_>) -> Option<Beside> {

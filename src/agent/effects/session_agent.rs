@@ -61,6 +61,14 @@ pub(in crate::agent) struct RequestBase {
     pub(in crate::agent) window: Option<u64>,
 }
 
+/// A model that may say yes to calls in the place of the person who would be asked.
+#[derive(Debug, Clone)]
+pub struct Reviewer {
+    pub choice: ModelChoice,
+    /// How long it may take for one call.
+    pub time_limit: Duration,
+}
+
 /// Builds the agent of a session (S2.5).
 #[derive(Clone)]
 pub struct AgentFactory {
@@ -97,6 +105,8 @@ pub struct AgentFactory {
     pub traces: Traces,
     /// The agent's name in traces.
     pub agent_name: Arc<str>,
+    /// Who reviews calls that administrators opened; none = nobody.
+    pub reviewer: Option<Reviewer>,
 }
 
 /// The agent of one session.
@@ -124,6 +134,7 @@ pub struct SessionAgent {
     pub(in crate::agent) attachments: Attachments,
     pub(in crate::agent) traces: Traces,
     pub(in crate::agent) agent_name: Arc<str>,
+    pub(in crate::agent) reviewer: Option<Reviewer>,
 }
 
 impl SessionAgent {
@@ -236,6 +247,7 @@ impl AgentFactory {
             attachments: self.attachments.clone(),
             traces: self.traces.clone(),
             agent_name: Arc::clone(&self.agent_name),
+            reviewer: self.reviewer.clone(),
         }
     }
 }

@@ -266,6 +266,7 @@ fn decider_name(by: &Decider) -> &'static str {
     match by {
         Decider::Person(_) => "person",
         Decider::Rule { .. } => "rule",
+        Decider::Reviewer { .. } => "reviewer",
         Decider::System => "system",
     }
 }

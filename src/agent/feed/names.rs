@@ -44,6 +44,8 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
         | Event::TitlingMoved { .. }
+        | Event::ReviewAsked { .. }
+        | Event::Reviewed { .. }
         | Event::UserMessage { .. }
         | Event::Said { .. }
         | Event::ApprovalAsked { .. }

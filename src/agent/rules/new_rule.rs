@@ -48,6 +48,8 @@ pub struct NewRule {
     pub is_binding: bool,
     /// Who must say yes, and how; for ask.
     pub approvers: Approvers,
+    /// Whether a model may say yes to what it asks; for ask, and for the whole tenant.
+    pub is_reviewed: bool,
     /// After so many hours it ends; none = never.
     pub lasts_hours: Option<u32>,
     pub name: Option<String>,
@@ -121,6 +123,7 @@ pub(super) fn offers(call: &Call, now: Timestamp) -> Vec<RuleOffer> {
 impl NewRule {
     /// The rule that it becomes, with an id of its own.
     pub(super) fn rule(&self, call: Option<&Call>, now: Timestamp) -> Result<Rule, Refusal> {
+        check_may_open(self)?;
         let id = format!("rul_{:032x}", rand::random::<u128>());
         let mut rule = Rule::new(id, self.effect, self.whose.scope());
         rule.name.clone_from(&self.name);
@@ -128,6 +131,7 @@ impl NewRule {
         rule.except.clone_from(&self.except);
         rule.binding = self.is_binding;
         rule.approvers = self.approvers.clone();
+        rule.reviewed = self.is_reviewed;
         let now_ms = u64::try_from(now.0).unwrap_or(0);
         rule.until_ms = self
             .lasts_hours
@@ -181,6 +185,15 @@ fn of_call(rule: &mut Rule, call: &Call, now: Timestamp) -> Result<(), Refusal> 
 
 fn check(rule: &Rule) -> Result<(), Refusal> {
     Rules::compile(vec![rule.clone()]).map_err(|problems| not_usable(&problems))?;
+    Ok(())
+}
+
+/// Who may open calls to a model: the tenant's admins, and nobody for themselves.
+fn check_may_open(new: &NewRule) -> Result<(), Refusal> {
+    if new.is_reviewed && new.whose != RuleWhose::Tenant {
+        let text = "only admins open calls to the reviewer, for the whole tenant";
+        return Err(Refusal::of_field(Code::NotAllowed, "reviewed", text));
+    }
     Ok(())
 }
 

@@ -64,6 +64,8 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
         | Event::TitlingMoved { .. }
+        | Event::ReviewAsked { .. }
+        | Event::Reviewed { .. }
         | Event::Thinking { .. }
         | Event::ApprovalAsked { .. }
         | Event::Decided { edited: None, .. }

@@ -309,6 +309,8 @@ fn changes_queue(event: &Event) -> bool {
             | Event::ConsentWithdrawn { .. }
             | Event::ApprovalAsked { .. }
             | Event::Decided { .. }
+            | Event::ReviewAsked { .. }
+            | Event::Reviewed { .. }
             | Event::Started { .. }
             | Event::Ended { .. }
             | Event::Thinking { .. }

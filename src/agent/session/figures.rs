@@ -49,6 +49,8 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
             | Event::TitlingMoved { .. }
+            | Event::ReviewAsked { .. }
+            | Event::Reviewed { .. }
             | Event::UserMessage { .. }
             | Event::Settled { .. }
             | Event::Withdrawn { .. }

@@ -152,7 +152,10 @@ impl LiveSession {
             .into_iter()
             .find_map(|effect| match effect {
                 Effect::AskModel(request) => Some(request),
-                Effect::RunCall { .. } | Effect::MakeTitle | Effect::CopyWorkspace => None,
+                Effect::RunCall { .. }
+                | Effect::MakeTitle
+                | Effect::Review(_)
+                | Effect::CopyWorkspace => None,
             });
         if let Some(request) = asked {
             if self

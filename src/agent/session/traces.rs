@@ -40,6 +40,8 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
             | Event::TitlingMoved { .. }
+            | Event::ReviewAsked { .. }
+            | Event::Reviewed { .. }
             | Event::UserMessage { .. }
             | Event::Thinking { .. }
             | Event::Said { .. }

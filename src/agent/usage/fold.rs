@@ -220,7 +220,10 @@ fn decided_by_rules(turn: &Turn) -> BTreeMap<CallId, String> {
     let by_rule = turn.queue.iter().filter_map(|call| match &call.status {
         CallStatus::Approved { by, .. } | CallStatus::Executing { by, .. } => match by {
             Decider::Rule { id: Some(id), .. } => Some((call.id.clone(), id.clone())),
-            Decider::Rule { id: None, .. } | Decider::Person(_) | Decider::System => None,
+            Decider::Rule { id: None, .. }
+            | Decider::Person(_)
+            | Decider::Reviewer { .. }
+            | Decider::System => None,
         },
         CallStatus::Pending { .. } | CallStatus::Ended { .. } => None,
     });

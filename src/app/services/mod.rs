@@ -14,7 +14,7 @@ use super::contexts::OwnContexts;
 use super::{Parts, contexts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{
     self, AgentFactory, AttachmentLimits, Attachments, BudgetSettings, Budgets, ContextSources,
-    Sessions, SessionsSettings,
+    Reviewer, Sessions, SessionsSettings,
 };
 use crate::config::{self, Settings};
 use crate::domain::MicroUsd;
@@ -26,6 +26,7 @@ use crate::providers::Providers;
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Janitor, Peers, Runtime};
 use crate::servers::Servers;
+use crate::session::ModelChoice;
 use crate::store::{self, DataDir, Records, Sealer, Store};
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Tenancy};
@@ -303,5 +304,9 @@ fn factory(
         budgets,
         traces: Traces::default(),
         agent_name: settings.agent.name.as_str().into(),
+        reviewer: settings.reviewer.model.as_ref().map(|model| Reviewer {
+            choice: ModelChoice::new(model.provider.as_str(), model.model.as_str()),
+            time_limit: settings.reviewer.time_limit,
+        }),
     }
 }

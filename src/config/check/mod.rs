@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 use url::Url;
 
+use super::settings::fallback;
 use super::table::{Kind, Word, provider_kind};
 
 /// A value as it was given.
@@ -32,6 +33,7 @@ pub(super) fn accepts(kind: Kind) -> String {
             "{}, or a name of `agent.llm.providers`",
             accepts(Kind::PROVIDER_KIND)
         ),
+        Kind::Model => "`provider/model`".to_owned(),
         Kind::Template => "a Jinja2 template".to_owned(),
         Kind::Host => "a host name or an IP address, without scheme and port".to_owned(),
         Kind::Listen => "an IP address with a port, like `127.0.0.1:9464` or `[::]:9464`".to_owned(),
@@ -77,6 +79,7 @@ pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
             Err(_) => Err("the value is empty or not a text".to_owned()),
         },
         Kind::OneOf(words) => one_of(text(raw)?.trim(), words),
+        Kind::Model => model(text(raw)?.trim()),
         Kind::Template => template(text(raw)?),
         Kind::Host => host(text(raw)?.trim()),
         Kind::Listen => listen(text(raw)?.trim()),
@@ -163,6 +166,13 @@ fn provider(text: &str) -> Result<Value, String> {
         Some(kind) => Ok(json!(kind)),
         None if is_name(text) => Ok(json!(text)),
         None => Err(format!("{} is no name of a provider", quote(&json!(text)))),
+    }
+}
+
+fn model(text: &str) -> Result<Value, String> {
+    match fallback(text) {
+        Some(_) => Ok(json!(text)),
+        None => Err(format!("{} names no provider", quote(&json!(text)))),
     }
 }
 

@@ -26,6 +26,7 @@ pub use context::{Context, ContextKind, ContextPosition, ContextProviderEntry, C
 pub use notifications::{Notifications, Smtp};
 pub use of_models::ModelPrice;
 pub(in crate::config) use of_models::{model_effort, model_max_output, model_price, model_window};
+pub use rules::Reviewer;
 pub(in crate::config) use rules::rule;
 pub use runtime::{
     Access, Http, Limits, Log, LogFormat, LogLevel, LogOutput, Metrics, Runtime, Socket, Stdio,
@@ -56,6 +57,8 @@ pub struct Settings {
     pub mcp_servers: BTreeMap<String, McpServerConfig>,
     /// Rules about everybody's calls.
     pub rules: Vec<Rule>,
+    /// Who reviews calls that rules open.
+    pub reviewer: Reviewer,
     /// What outlives the process.
     pub store: Store,
     pub sandbox: Sandbox,
@@ -97,6 +100,7 @@ struct AgentTree {
     chat: Chat,
     context: Context,
     llm: Llm,
+    reviewer: Reviewer,
     connections: Connections,
 }
 
@@ -124,6 +128,7 @@ impl Settings {
             approval: tree.agent.approval,
             mcp_servers: tree.agent.connections.mcp_servers,
             rules: rules_of(&tree.policy.rules)?,
+            reviewer: tree.agent.reviewer,
             store: tree.store,
             sandbox: Sandbox {
                 most,

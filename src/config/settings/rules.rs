@@ -1,14 +1,36 @@
 //! `policy.rules`: what the fields of a rule say.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sepal_policy::{
     Approver, Approvers, CommandPrefix, Conditions, Effect, Glob, HostIs, PathBelow, Rule, Rules,
     Scope, derive_examples,
 };
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::agent::{FallbackEntry, fallback};
+use super::read;
 use crate::domain::{MicroUsd, known_approver, named_shell};
+
+/// `agent.reviewer`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reviewer {
+    /// Who reviews; none = nobody.
+    #[serde(deserialize_with = "model")]
+    pub model: Option<FallbackEntry>,
+    /// How long one review may take.
+    #[serde(rename = "timeout_s", deserialize_with = "read::whole_seconds")]
+    pub time_limit: Duration,
+}
+
+/// What is wrong was refused before.
+fn model<'de, D: Deserializer<'de>>(from: D) -> Result<Option<FallbackEntry>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    Ok(text.as_deref().and_then(fallback))
+}
 
 /// The rule that these fields say, or which of them is wrong, and how.
 pub(in crate::config) fn rule(
@@ -47,6 +69,7 @@ pub(in crate::config) fn rule(
         who: approver(text("approvers"))?,
         fresh_gesture: fields.get("fresh_gesture").and_then(Value::as_bool) == Some(true),
     };
+    rule.reviewed = fields.get("reviewed").and_then(Value::as_bool) == Some(true);
     rule.examples = derive_examples(&rule, named_shell());
     match Rules::compile(vec![rule.clone()]) {
         Ok(_) => Ok(rule),

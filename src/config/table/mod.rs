@@ -19,6 +19,8 @@ pub const FAMILIES: &[Family] = &[PROVIDERS, CONTEXTS, SERVERS, RULES];
 pub enum Kind {
     /// Any text but an empty one.
     Text,
+    /// `provider/model`.
+    Model,
     /// A text that is never shown, logged or quoted in a problem.
     Secret,
     /// `true` or `false`.

@@ -83,6 +83,11 @@ pub const RULES: Family = Family {
             FieldKind::One(Kind::Flag),
             "Whether the yes needs a fresh proof of presence; for `ask`.",
         ),
+        field(
+            "reviewed",
+            FieldKind::One(Kind::Flag),
+            "Whether the model of `agent.reviewer.model` may say yes in the place of the person; for `ask`.",
+        ),
     ],
     env: &[],
 };

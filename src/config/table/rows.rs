@@ -2,8 +2,8 @@
 
 use super::Fallback::{Is, Words};
 use super::Kind::{
-    Attributes, Database, Flag, Headers, Host, ListOf, Listen, Networks, Number, OneOf, Origins,
-    Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
+    Attributes, Database, Flag, Headers, Host, ListOf, Listen, Model, Networks, Number, OneOf,
+    Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
 use super::{Definition, Kind, Later, Word};
 
@@ -227,6 +227,10 @@ settings! { since "0.1":
         "Whether models read `AGENTS.md` and `CLAUDE.md` at the top of a session's workspace, once there may be files.";
     "agent.context.workspace_instructions_kb" ["SPL_CONTEXT_WORKSPACE_INSTRUCTIONS_KB"] Whole(1, 256), Is("32"),
         "KiB that models read of each of these files.";
+    "agent.reviewer.model" ["SPL_REVIEWER_MODEL"] Model, Words("none; a person is always asked"),
+        "The model that may say yes, in the place of the person, to calls that rules with `reviewed` ask for: `provider/model`. It reads the tool, the arguments and what the person said last, and can be wrong or be talked into a yes: open only calls to it whose harm you would bear (docs/rules.md).";
+    "agent.reviewer.timeout_s" ["SPL_REVIEWER_TIMEOUT"] Whole(1, 600), Is("20"),
+        "Seconds that it may take for one call, after which the person alone decides; they may decide at any time.";
     "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] Provider,
         Words("the first of `openai`, `anthropic`, `gemini`, `mistral`, `cohere` with a key, `openai-compatible` with only a base URL, else `scripted`"),
         "Who runs the model unless a session chose otherwise: a kind, `mistral`, `cohere`, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";

@@ -179,6 +179,7 @@ fn sample(definition: &Definition) -> String {
     let value = match definition.kind {
         Kind::Text if definition.key == "agent.llm.fallback" => "a/b",
         Kind::Text | Kind::Template => "sample",
+        Kind::Model => "openai/sample",
         Kind::Secret => "a secret that has at least 32 characters",
         Kind::Flag => "true",
         Kind::Whole(least, _) => return least.to_string(),

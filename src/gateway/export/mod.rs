@@ -275,6 +275,7 @@ impl Conversation {
             let who = match by {
                 Decider::Person(person) => person.name.clone(),
                 Decider::Rule { name, .. } => format!("rule {name}"),
+                Decider::Reviewer { model, reason, .. } => format!("{model} ({reason})"),
                 Decider::System => "Sepal".to_owned(),
             };
             let change = edited.as_ref().map_or("", |_| ", with changed arguments");

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::visible::{visible, visible_line};
 use crate::domain::{FileFacts, RunsIn, RunsInKind};
-use crate::session::{Approver, Call, ToolFacts, Wants};
+use crate::session::{Approver, Call, CallReview, Review, ToolFacts, Wants};
 
 /// All of a call, however long.
 pub fn shown(call: &Call) -> String {
@@ -16,6 +16,9 @@ pub fn shown(call: &Call) -> String {
         text.push_str(&about(facts));
     }
     text.push_str(&wanted(&call.wants));
+    if let Some(review) = &call.review {
+        text.push_str(&reviewed(review));
+    }
     text.push_str("Arguments:\n");
     text.push_str(&visible(&pretty(&call.args)));
     text.push('\n');
@@ -74,6 +77,18 @@ fn wanted(wants: &Wants) -> String {
         ]);
     }
     text
+}
+
+/// What a model says that may decide it, too.
+fn reviewed(review: &CallReview) -> String {
+    match review {
+        CallReview::Running => "A model reviews it, too.\n".to_owned(),
+        CallReview::Over(Review { model, reason, .. }) => {
+            let model = visible_line(model.as_deref().unwrap_or("nobody"));
+            let reason = visible_line(reason);
+            format!("A model (`{model}`) reviewed it and it was not approved so: {reason}\n")
+        }
+    }
 }
 
 /// What becomes of a file, as far as it was known when the model asked.

@@ -70,7 +70,9 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
-        | Event::TitlingMoved { .. } => Frames::new(),
+        | Event::TitlingMoved { .. }
+        | Event::ReviewAsked { .. }
+        | Event::Reviewed { .. } => Frames::new(),
     }
 }
 

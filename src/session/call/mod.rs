@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::domain::{
-    Actor, Attachment, CallId, Code, Digest, FileFacts, GestureMeans, Memo, ModelCall, RunsIn,
-    Schema, Timestamp, ToolAnnotations, ToolRef, USE_TOOL,
+    Actor, Attachment, CallId, Code, Digest, FileFacts, GestureMeans, Memo, MicroUsd, ModelCall,
+    RunsIn, Schema, Timestamp, ToolAnnotations, ToolRef, USE_TOOL,
 };
 
 pub use wants::{Consent, Wants};
+
+use super::review::CallReview;
 
 /// Characters of a result that a queue tells: it is told again with every change of one of its calls.
 const MAX_RESULT_CHARS: usize = 500;
@@ -109,6 +111,16 @@ pub enum Decider {
         /// Which; none = that no rule is about the call, or a journal of an earlier release.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
+    },
+    /// A model, where administrators let it (docs/rules.md, "The reviewer").
+    Reviewer {
+        /// Its name at its provider.
+        model: String,
+        /// In one line, for people.
+        reason: String,
+        /// What the review cost; none = nobody knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<MicroUsd>,
     },
     /// The system itself, for example after a restart.
     System,
@@ -290,6 +302,9 @@ pub struct Call {
     /// The fresh gesture that came with the yes to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gesture: Option<GestureMeans>,
+    /// How far a model is that reviews it; none = no model was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<CallReview>,
     /// When the model asked for it.
     pub since: Timestamp,
     pub status: CallStatus,

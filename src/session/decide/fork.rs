@@ -64,7 +64,11 @@ impl Fork {
         }
         let is_its_own = matches!(
             event,
-            Event::OwnerChanged { .. } | Event::Spent { .. } | Event::TitlingMoved { .. }
+            Event::OwnerChanged { .. }
+                | Event::Spent { .. }
+                | Event::TitlingMoved { .. }
+                | Event::ReviewAsked { .. }
+                | Event::Reviewed { .. }
         );
         (!is_its_own).then(|| event.clone())
     }

@@ -170,12 +170,9 @@ impl<'a> Draft<'a> {
             | Command::ModelFailed { .. }
             | Command::Overflowed { .. }
             | Command::AttachmentPlaced { .. }
-            | Command::Titled { .. } => self.model_told(command),
-            Command::CallEnded {
-                call,
-                outcome,
-                duration_ms,
-            } => self.call_ended(call, outcome, *duration_ms),
+            | Command::Titled { .. }
+            | Command::Reviewed { .. }
+            | Command::CallEnded { .. } => self.effect_told(command),
             Command::WorkspaceCopied { outcome } => fork::workspace_copied(self, *outcome),
             Command::ReviewCalls => rules::review_calls(self),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
@@ -195,8 +192,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What became of a model request, or what it did before it asked.
-    fn model_told(&mut self, command: &Command) {
+    /// What became of a model request or a call, or what a request did before it asked.
+    fn effect_told(&mut self, command: &Command) {
         if let Command::Answered { request, answer } = command {
             self.answered(*request, answer);
         } else if let Command::ModelFailed { request, failure } = command {
@@ -218,6 +215,20 @@ impl<'a> Draft<'a> {
             self.attachment_placed(*request, id, (name, path));
         } else if let Command::Titled { title, spent } = command {
             title::titled(self, title.as_deref(), spent);
+        } else if let Command::Reviewed {
+            call,
+            review,
+            spent,
+        } = command
+        {
+            rules::reviewed(self, call, (review, spent));
+        } else if let Command::CallEnded {
+            call,
+            outcome,
+            duration_ms,
+        } = command
+        {
+            self.call_ended(call, outcome, *duration_ms);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::consent::{check_may_decide, consent, renew_all, withdraw_consent};
 use super::refusal::{already_decided, check_repeat, check_same_tool, check_shown, no_such_call};
-use super::rules::{check_not_denied, withdraw_approvals};
+use super::rules::{ask_for_review, check_not_denied, withdraw_approvals};
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code, GestureMeans, Role};
 use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
@@ -22,6 +22,7 @@ impl Draft<'_> {
         let (request, is_stopping) = (turn.request(), turn.is_stopping);
         let overdue_ms = turn.overdue_ms;
         if turn.queue.iter().any(|call| call.is_pending()) {
+            ask_for_review(self);
             self.ask_next();
             return;
         }

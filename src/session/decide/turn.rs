@@ -243,6 +243,7 @@ impl Draft<'_> {
                 is_first_use,
                 awaits_person: false,
                 gesture: None,
+                review: None,
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },
                 result: None,

@@ -15,6 +15,7 @@ use super::call::{Call, Decider, Outcome, SaidCall, Verdict, Wants};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
 use super::reasoning::Reasoning;
+use super::review::Review;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, EngineId,
@@ -94,6 +95,10 @@ pub enum Event {
     CallStopRequested { call: CallId },
     /// Hidden. A model is asked for a title, or is not any more.
     TitlingMoved { to: Titling },
+    /// Hidden. A model is asked whether the call may run, beside the person.
+    ReviewAsked { call: CallId },
+    /// Hidden. It has said something, or cannot. A yes that counts is followed by [`Self::Decided`].
+    Reviewed { call: CallId, review: Review },
     /// A person said something.
     UserMessage {
         text: String,
@@ -351,6 +356,8 @@ impl Event {
                 | Self::StopRequested { .. }
                 | Self::CallStopRequested { .. }
                 | Self::TitlingMoved { .. }
+                | Self::ReviewAsked { .. }
+                | Self::Reviewed { .. }
         )
     }
 }

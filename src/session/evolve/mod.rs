@@ -10,6 +10,7 @@ use self::context::{NEW_WORKSPACE, workspace_note};
 use super::event::{Commit, Event};
 use super::model::ModelChoice;
 use super::policy::GivenRule;
+use super::review::Reviewing;
 use super::state::{Control, Phase, SessionState, WaitingMessage};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Effort, EngineId, ForkOrigin, GatewayId, Timestamp,
@@ -75,12 +76,7 @@ impl Control {
             }
             Event::AttachmentPlaced { id, path, .. } => self.keep_place(id, path),
             Event::RuleGiven { .. } | Event::RuleTakenBack { .. } => self.evolve_rules(event, at),
-            Event::Settled {
-                call,
-                name,
-                happened,
-                by,
-            } => self.settle(call, name, (*happened, by)),
+            Event::Settled { .. } => self.settle(event),
             Event::Thinking { .. }
             | Event::Said { .. }
             | Event::Spent { .. }
@@ -99,13 +95,23 @@ impl Control {
             | Event::Decided { .. }
             | Event::Started { .. }
             | Event::Ended { .. }
-            | Event::CallStopRequested { .. } => self.evolve_queue(event, at),
+            | Event::CallStopRequested { .. }
+            | Event::ReviewAsked { .. }
+            | Event::Reviewed { .. } => self.evolve_queue(event, at),
         }
     }
 
-    fn settle(&mut self, call: &CallId, name: &str, (happened, by): (bool, &Actor)) {
-        self.unknown.remove(call);
-        self.notes.push(settled(call, name, happened, by));
+    fn settle(&mut self, event: &Event) {
+        if let Event::Settled {
+            call,
+            name,
+            happened,
+            by,
+        } = event
+        {
+            self.unknown.remove(call);
+            self.notes.push(settled(call, name, *happened, by));
+        }
     }
 
     fn evolve_rules(&mut self, event: &Event, at: Timestamp) {
@@ -178,6 +184,7 @@ impl Control {
         self.placed.clear();
         // They were given for the other session.
         self.rules = Arc::default();
+        self.reviewing = Reviewing::default();
         self.forked_from = Some(origin.clone());
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::domain::{Actor, CallId, GestureMeans, Memo, Role, RunsInKind, Timestamp, written_path};
 use crate::session::call::{Call, CallStatus, Consent, Decider, Outcome, Verdict};
 use crate::session::event::{EditedArgs, Event};
+use crate::session::review::{CallReview, Review, ReviewVerdict, RunningReview};
 use crate::session::state::{Control, PastDecision, tool_key};
 
 /// How many decisions about calls of earlier queues are kept for repeats.
@@ -59,6 +60,8 @@ impl Control {
                 }
             }),
             Event::Ended { call, outcome, .. } => self.ended(call, outcome),
+            Event::ReviewAsked { call } => self.review_asked(call),
+            Event::Reviewed { call, review } => self.reviewed(call, review),
             _ => {}
         }
     }
@@ -160,6 +163,10 @@ impl Control {
             }
         });
         let is_by_person = matches!(by, Decider::Person(_));
+        if is_by_person && verdict == Verdict::Approved {
+            // The session is on a good road again.
+            self.reviewing.refusals = 0;
+        }
         if is_by_person && verdict != Verdict::TakenBack {
             self.decided_at = Some(at);
         }
@@ -168,6 +175,33 @@ impl Control {
                 turn.attended = Some(at);
             }
             turn.rejected.extend(rejected);
+        }
+    }
+
+    fn review_asked(&mut self, id: &CallId) {
+        let turn = self.turn.as_ref();
+        self.reviewing.running = turn.and_then(|turn| {
+            Some(RunningReview {
+                turn: turn.id,
+                call: id.clone(),
+                digest: turn.call(id)?.digest()?.clone(),
+            })
+        });
+        self.change(id, |call| call.review = Some(CallReview::Running));
+    }
+
+    /// A review that comes after the person's decision says nothing about the session.
+    fn reviewed(&mut self, id: &CallId, review: &Review) {
+        self.reviewing.running = None;
+        let mut is_late = true;
+        self.change(id, |call| {
+            is_late = !call.is_pending();
+            call.review = (!is_late).then(|| CallReview::Over(review.clone()));
+        });
+        if review.verdict == ReviewVerdict::Allowed {
+            self.reviewing.refusals = 0;
+        } else if !is_late {
+            self.reviewing.refusals = self.reviewing.refusals.saturating_add(1);
         }
     }
 

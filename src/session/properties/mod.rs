@@ -7,6 +7,7 @@
 mod approvers;
 mod gestures;
 mod pair;
+mod reviews;
 pub(crate) mod world;
 
 use proptest::prelude::*;
@@ -14,6 +15,7 @@ use proptest::test_runner::Config;
 use sepal_policy::{Rule, Scope};
 use serde_json::json;
 
+use self::reviews::{opening_rules, reviewed};
 use self::world::{World, answer, approve, digests, policy, proposal, reject, rule, say};
 use super::{
     Answer, Command, CompactedByVendor, CutKind, Decision, Edit, Failure, ModelChoice, Outcome,
@@ -222,8 +224,9 @@ fn command(world: &World, (what, a, b): Step) -> Command {
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
     let turn = world.state.control.turn.as_ref();
-    match a % 13 {
+    match a % 15 {
         0 => Command::Retry,
+        13 | 14 => reviewed(world, call, b),
         11 => Command::GiveRule {
             rule: Box::new(some_rule(b)),
             by: World::person(),
@@ -288,7 +291,10 @@ fn some_rule(seed: u8) -> Rule {
 
 /// Other rules than before, in which what is denied may be another thing.
 fn rules(world: &mut World, seed: u8) {
+    let [opened, others] = opening_rules(seed);
     world.rules.policy = policy(vec![
+        opened,
+        others,
         rule("no", "deny_*", PolicyEffect::Deny),
         rule(
             "reads",
@@ -309,6 +315,7 @@ fn rules(world: &mut World, seed: u8) {
             },
         ),
     ]);
+    world.rules.has_reviewer = seed % 5 > 0;
     world.rules.max_iterations = u32::from(seed % 5) + 1;
     world.rules.max_waiting_messages = 3;
     world.rules.has_titles_made = seed % 3 > 0;

@@ -63,7 +63,10 @@ impl Gateway {
             .into_iter()
             .find_map(|effect| match effect {
                 Effect::AskModel(request) => Some(request),
-                Effect::RunCall { .. } | Effect::MakeTitle | Effect::CopyWorkspace => None,
+                Effect::RunCall { .. }
+                | Effect::MakeTitle
+                | Effect::Review(_)
+                | Effect::CopyWorkspace => None,
             });
         let wanted = wanted_calls(&self.state);
         self.calls.retain(|call| wanted.contains(call));

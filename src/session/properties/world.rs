@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sepal_policy::Scope;
+use sepal_policy::{Approvers, Scope};
 use serde_json::Value;
 
 use crate::domain::{
@@ -16,10 +16,10 @@ use crate::domain::{
     Totals, UserId, Weighed,
 };
 use crate::session::{
-    Answer, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision, Effect,
-    Event, Fork, Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Policy, PolicyEffect,
-    Proposal, Refusal, Replay, Resolution, Rule, Rules, SCHEMA, SessionState, ToolFacts, Verdict,
-    decide, effects,
+    Answer, Call, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision,
+    Effect, Event, Fork, Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Policy,
+    PolicyEffect, Proposal, Refusal, Replay, Resolution, Rule, Rules, SCHEMA, SessionState,
+    ToolFacts, Verdict, decide, effects,
 };
 
 pub(crate) struct World {
@@ -398,9 +398,50 @@ impl World {
             !is_by_rule || !self.unknown.contains(&facts.equal),
             "a rule repeats a call of unknown outcome"
         );
+        if matches!(by, Decider::Reviewer { .. }) {
+            self.check_reviewed(call, after);
+        }
         let (digest, _) = digests(&facts.tool.tool, &call.args);
         assert_eq!(digest, facts.digest, "the digest binds what would run");
         self.approved.insert(id.clone(), digest);
+    }
+
+    /// A model approves nothing but what the rules of now ask the owner alone for, and opened to it.
+    fn check_reviewed(&self, call: &Call, after: &SessionState) {
+        let facts = call.facts.as_ref().unwrap();
+        assert!(!call.awaits_person, "a person wants to look at it");
+        assert!(
+            !self.unknown.contains(&facts.equal),
+            "a model repeats a call of unknown outcome"
+        );
+        assert!(
+            !after.control.reviewing.is_off(),
+            "three refusals leave it to the person"
+        );
+        let Policy::InForce(rules) = &self.rules.policy else {
+            panic!("the world has rules");
+        };
+        let given = after.control.rules.given().iter().map(|it| &it.rule);
+        let about = rules.iter().chain(given);
+        let about: Vec<&Rule> = about.filter(|rule| rule.tool.fits(&call.name)).collect();
+        let is = |rule: &&&Rule, effect| rule.effect == effect;
+        assert!(
+            !about.iter().any(|rule| is(&rule, PolicyEffect::Deny)),
+            "a model approves what is denied"
+        );
+        assert!(
+            about
+                .iter()
+                .any(|rule| is(&rule, PolicyEffect::Ask) && rule.reviewed),
+            "nobody opened {} to the model",
+            call.name
+        );
+        let asks = about.iter().filter(|rule| is(rule, PolicyEffect::Ask));
+        assert!(
+            asks.into_iter()
+                .all(|rule| rule.approvers == Approvers::default()),
+            "somebody else has to say yes"
+        );
     }
 
     fn take_note(&mut self, id: &CallId, outcome: &Outcome, after: &SessionState) {
@@ -693,7 +734,9 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
     let effects = effects(&state.control);
     let calls = effects.into_iter().filter_map(|effect| match effect {
         Effect::RunCall { call, .. } => Some(call),
-        Effect::AskModel { .. } | Effect::MakeTitle | Effect::CopyWorkspace => None,
+        Effect::AskModel { .. } | Effect::MakeTitle | Effect::Review(_) | Effect::CopyWorkspace => {
+            None
+        }
     });
     calls.collect()
 }

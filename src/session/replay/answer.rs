@@ -131,6 +131,20 @@ pub(super) fn titled(rest: &[Event]) -> Option<Command> {
     Some(Command::Titled { title, spent })
 }
 
+/// What a model said of a call, or did not say. Its attempts come first.
+pub(super) fn reviewed(rest: &[Event]) -> Option<Command> {
+    let spent = attempts(rest);
+    let rest = rest.get(spent.len()..).unwrap_or_default();
+    let Event::Reviewed { call, review } = rest.first()? else {
+        return None;
+    };
+    Some(Command::Reviewed {
+        call: call.clone(),
+        review: review.clone(),
+        spent,
+    })
+}
+
 /// The attempts of a request that became no answer.
 fn attempts(rest: &[Event]) -> Vec<Spent> {
     let is_spent = |event: &&Event| matches!(event, Event::Spent { .. });

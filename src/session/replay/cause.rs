@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::answer::{request, requested, titled};
+use super::answer::{request, requested, reviewed, titled};
 use crate::domain::{
     Actor, CallId, Digest, Gesture, GestureCall, GestureMeans, Role, SessionId, TurnId,
 };
@@ -45,7 +45,9 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
             duration_ms: *duration_ms,
         }],
         // What waited may be allowed by now.
-        Event::Started { .. } | Event::ApprovalAsked { .. } => vec![Command::ReviewCalls],
+        Event::Started { .. } | Event::ApprovalAsked { .. } | Event::ReviewAsked { .. } => {
+            vec![Command::ReviewCalls]
+        }
         Event::StopRequested { turn, limit_ms } => vec![stopped(*turn, *limit_ms)],
         Event::CallStopRequested { call } => vec![Command::StopCall { call: call.clone() }],
         Event::AttachmentPlaced { id, name, path } => request(control)
@@ -62,9 +64,11 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
             source: Some(TitleSource::Model),
             ..
         } => titled(rest).into_iter().collect(),
+        Event::Reviewed { .. } => reviewed(rest).into_iter().collect(),
         Event::Spent { .. } => requested(control, rest)
             .into_iter()
             .chain(titled(rest))
+            .chain(reviewed(rest))
             .collect(),
         Event::ContextCompacted(_)
         | Event::ResultsShortened { .. }

@@ -116,6 +116,7 @@ impl Circumstances {
             }
         }
         self.learn_wants(rest);
+        self.learn_reviews(rest);
         self.limits = Limits {
             max_iterations: max_iterations(control, rest),
             max_same_calls: max_same_calls(control, rest),
@@ -142,6 +143,24 @@ impl Circumstances {
         self.rulings.insert(call.id.clone(), ruling);
     }
 
+    /// A call that was reviewed, or approved so, was open to it.
+    fn learn_reviews(&mut self, rest: &[Event]) {
+        for event in rest {
+            let reviewed = match event {
+                Event::ReviewAsked { call } => call,
+                Event::Decided {
+                    call,
+                    by: Decider::Reviewer { .. },
+                    ..
+                } => call,
+                _ => continue,
+            };
+            if let Some(ruling) = self.rulings.get_mut(reviewed) {
+                ruling.is_open_to_review = true;
+            }
+        }
+    }
+
     /// Everything for one decision; none before the session was created.
     pub(super) fn inputs(
         &self,
@@ -161,6 +180,7 @@ impl Circumstances {
                 approval_stale_after_ms: limits.stale_after_ms.unwrap_or(u64::MAX),
                 max_waiting_messages: usize::MAX,
                 max_calls_per_answer: max_calls(rest),
+                has_reviewer: rest.iter().any(is_asked_for_review),
                 has_titles_made: rest.iter().any(is_asked_for_title),
             },
             genesis: self.genesis.as_ref()?,
@@ -227,6 +247,10 @@ fn stale_after_ms(control: &Control, rest: &[Event], now: Timestamp) -> Option<u
         _ => None,
     });
     ages.min().map(|age| age.saturating_sub(1))
+}
+
+fn is_asked_for_review(event: &Event) -> bool {
+    matches!(event, Event::ReviewAsked { .. })
 }
 
 fn is_asked_for_title(event: &Event) -> bool {

@@ -5,6 +5,7 @@ mod approvers;
 mod commands;
 mod killed;
 mod lasting;
+mod reviewer;
 mod simulated;
 mod two_gateways;
 

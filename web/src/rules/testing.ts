@@ -19,6 +19,7 @@ export function ruleItem(id: string, change: Partial<RuleItem> = {}): RuleItem {
     when: {},
     except: [],
     binding: false,
+    reviewed: false,
     uses: 3,
     isUnused: false,
     mayRemove: true,

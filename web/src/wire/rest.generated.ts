@@ -2078,6 +2078,8 @@ export interface components {
             except?: components["schemas"]["ConditionsBody"][] | null;
             /** @description Whether it also asks what nearer rules allow; for `ask`. */
             binding?: boolean | null;
+            /** @description Whether a model may say yes, in the place of the person, to what it asks; for `ask` and `tenant`. */
+            reviewed?: boolean | null;
             /**
              * Format: int32
              * @description When it ends by itself; none = never.
@@ -2433,6 +2435,8 @@ export interface components {
             except: components["schemas"]["ConditionsBody"][];
             /** @description Whether it also asks what nearer rules allow. */
             binding: boolean;
+            /** @description Whether a model may say yes, in the place of the person, to what it asks. */
+            reviewed: boolean;
             examples?: components["schemas"]["ExamplesBody"] | null;
             /** @description Who gave it. */
             createdBy?: string | null;

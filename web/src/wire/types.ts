@@ -90,9 +90,20 @@ export type QueueCall = {
   reason?: string
   edited: boolean
   originalArgs?: JsonObject
+  review?: CallReview
   /** What the model said with the call; shown below the facts. */
   said?: string
   firstUse: boolean
+}
+
+/** A model that may approve the call in the place of the person. All but `allowed` leaves it to them. */
+export interface CallReview {
+  status: 'running' | 'allowed' | 'refused' | 'doubted' | 'failed'
+  /** None where nobody was asked. */
+  model?: string
+  reason?: string
+  /** None where the price is not known. */
+  costUsd?: number
 }
 
 /** A call as the transcript records it. */
@@ -104,6 +115,8 @@ export interface CallView {
   originalArgs?: JsonObject
   status: CallStatus
   decidedBy?: Person
+  /** Of the model that approved it. */
+  review?: CallReview
   reason?: string
   edited: boolean
   output?: string

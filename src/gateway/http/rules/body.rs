@@ -114,6 +114,8 @@ pub(super) struct RuleItem {
     /// Whether the yes needs a fresh proof of presence.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     fresh_gesture: bool,
+    /// Whether a model may say yes, in the place of the person, to what it asks.
+    reviewed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     examples: Option<ExamplesBody>,
     /// Who gave it.
@@ -154,6 +156,7 @@ impl RuleItem {
                 .filter(|who| **who != Approver::Owner)
                 .map(Approver::to_string),
             fresh_gesture: rule.approvers.fresh_gesture,
+            reviewed: rule.reviewed,
             examples: rule.examples.as_ref().map(ExamplesBody::of),
             created_by: view.created_by.map(|id| id.to_string()),
             created_at: view.created_at.map(Timestamp::to_rfc3339),
@@ -213,6 +216,8 @@ pub(super) struct NewRuleBody {
     approvers: Option<String>,
     /// Whether the yes needs a fresh proof of presence; for `ask`.
     fresh_gesture: Option<bool>,
+    /// Whether a model may say yes, in the place of the person, to what it asks; for `ask` and `tenant`.
+    reviewed: Option<bool>,
     /// When it ends by itself; none = never.
     #[schema(minimum = 1, maximum = 87_600)]
     expires_in_hours: Option<u32>,
@@ -285,6 +290,7 @@ impl NewRuleBody {
                 who: approver(self.approvers.as_deref())?,
                 fresh_gesture: self.fresh_gesture.unwrap_or(false),
             },
+            is_reviewed: self.reviewed.unwrap_or(false),
             lasts_hours: hours,
             name,
             examples,

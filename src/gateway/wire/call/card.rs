@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::review::ReviewShown;
 use crate::agent::{QueueState, ShownEvent};
 use crate::domain::{
     Actor, CallId, Digest, FileFacts, GestureMeans, RunsIn, Schema, Timestamp, ToolAnnotations,
@@ -125,6 +126,9 @@ struct Moving<'a> {
     fresh_gesture: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
+    /// How far a model is that reviews it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<ReviewShown<'a>>,
     may_decide: bool,
     status: &'a str,
     /// The beginning of what a completed call gave (S2.28).
@@ -198,6 +202,7 @@ impl<'a> Moving<'a> {
             consents: call.consents.iter().map(|consent| &consent.by).collect(),
             fresh_gesture: call.wants.fresh_gesture,
             expires_at: call.wants.expires_at.map(Timestamp::to_rfc3339),
+            review: call.review.as_ref().map(ReviewShown::of),
             may_decide: true,
             status,
             result: call.result.as_deref().filter(|_| status == "completed"),
@@ -262,6 +267,7 @@ impl<'a> Who<'a> {
                 let id = id.as_deref().unwrap_or_default();
                 (id, Cow::Owned(format!("rule {name}")))
             }
+            Decider::Reviewer { model, .. } => ("", Cow::Owned(model.clone())),
             Decider::System => ("", Cow::Borrowed("Sepal")),
         };
         Self::Program { id, name }

@@ -2,6 +2,7 @@
 //! written without a `Value` between.
 
 pub(super) mod card;
+mod review;
 
 use crate::gateway::wire::frame::Frames;
 use serde::Serialize;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use smallvec::smallvec;
 
 use self::card::{Who, card_frame};
+use self::review::ReviewShown;
 use super::frame::frame;
 use super::stamp::{Stamped, request_id, stamped};
 use crate::agent::ShownEvent;
@@ -34,6 +36,9 @@ struct Decided<'a> {
     /// By what the person showed that they were there.
     #[serde(skip_serializing_if = "Option::is_none")]
     gesture: Option<&'static str>,
+    /// What a model said that approved it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<ReviewShown<'a>>,
 }
 
 #[derive(Serialize)]
@@ -105,7 +110,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
         } => {
             let rule = match by {
                 Decider::Rule { name, id } => Some((name.as_str(), id.as_deref())),
-                Decider::Person(_) | Decider::System => None,
+                Decider::Person(_) | Decider::Reviewer { .. } | Decider::System => None,
             };
             let what = Decided {
                 call_id: call,
@@ -122,6 +127,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
                 rule: rule.map(|(name, _)| name),
                 rule_id: rule.and_then(|(_, id)| id),
                 gesture: gesture.map(GestureMeans::as_str),
+                review: ReviewShown::of_decider(by),
             };
             smallvec![frame("tool:decided", &[&Stamped::of(what, shown)])]
         }

@@ -4,6 +4,7 @@ use serde_json::json;
 
 mod approvers;
 mod gestures;
+mod review;
 mod rules;
 
 use super::answer_calls;

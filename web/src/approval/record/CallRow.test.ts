@@ -12,6 +12,7 @@ describe('CallRow', () => {
   it.each<[Partial<CallView>, string[]]>([
     [{ decidedBy: { id: 'ana', name: 'Ana' }, durationMs: 1_200 }, ['Done', 'execute_command', 'ls -l', 'you, once', '1.2']],
     [{ decidedBy: { id: 'bo', name: 'Bo' }, edited: true }, ['Bo, edited']],
+    [{ decidedBy: { id: '', name: 'small' }, review: { status: 'allowed', model: 'small', reason: 'It only reads.', costUsd: 0.0003 } }, ['small: It only reads. · $0.00030']],
     [{ status: 'rejected', decidedBy: { id: 'bo', name: 'Bo' }, reason: 'not on main' }, ['Refused', 'Bo: not on main']],
     [{ status: 'failed' }, ['Failed']],
     [{ status: 'cancelled' }, ['Stopped']],

@@ -138,6 +138,15 @@ describe('the card', () => {
     expect(wrapper.get('blockquote').text()).toBe('x'.repeat(320))
   })
 
+  it('says that a model reviews the call, and why it did not approve it', async () => {
+    show([queueCall('a', { review: { status: 'running' } })])
+    expect(wrapper.get('.why [role=status]').text()).toBe('A model reviews it, too. You may decide at any time.')
+    await update([queueCall('a', { review: { status: 'refused', model: 'small', reason: 'It deletes\u202e files.', costUsd: 0.0003 } })])
+    expect(wrapper.get('.why [role=status]').text()).toMatch(/^Not approved by small: It deletes.* files\. · \$0\.00030$/)
+    await update([queueCall('a', { review: { status: 'running' }, status: 'approved' })])
+    expect(wrapper.find('.why [role=status]').exists()).toBe(false)
+  })
+
   it('says a path once, where the heading shows it to the last character', async () => {
     const rows = () => wrapper.findAll('.arguments-row dt').map((row) => row.text())
     show([queueCall('a')])

@@ -21,10 +21,10 @@ it.each([
 
 describe('readDraft', () => {
   it('sends only what the effect has', () => {
-    const draft = { ...emptyDraft(), isBinding: true, hours: 8, name: ' Pushes ', except: [{ ...emptyConditions(), commands: [{ text: 'git push', more: false }] }] }
+    const draft = { ...emptyDraft(), isBinding: true, isReviewed: true, hours: 8, name: ' Pushes ', except: [{ ...emptyConditions(), commands: [{ text: 'git push', more: false }] }] }
     const common = { scope: 'tenant', server: '*', tool: '*', when: {}, expiresInHours: 8, name: 'Pushes' }
     const except = [{ command: [{ words: ['git', 'push'], more: false }] }]
-    expect(readDraft({ ...draft, effect: 'ask' }).rule).toEqual({ ...common, effect: 'ask', binding: true, except })
+    expect(readDraft({ ...draft, effect: 'ask' }).rule).toEqual({ ...common, effect: 'ask', binding: true, reviewed: true, except })
     expect(readDraft({ ...draft, effect: 'deny' }).rule).toEqual({ ...common, effect: 'deny', except })
     expect(readDraft({ ...draft, effect: 'allow' }).rule).toEqual({ ...common, effect: 'allow' })
   })

@@ -1,6 +1,6 @@
 /** What events say of calls: each call is one entry, from the moment that the model asks for it to its end. */
 import { isObject, stringOf } from '@/wire/json'
-import type { CallStatus, CallView, JsonObject, Person, QueueCall } from '@/wire/types'
+import type { CallReview, CallStatus, CallView, JsonObject, Person, QueueCall } from '@/wire/types'
 import type { Draft, Place, Told } from './draft'
 
 export function approvalRequired(draft: Draft, { place, data }: Told): void {
@@ -16,6 +16,7 @@ export function decided(draft: Draft, { place, data }: Told): void {
     status,
     edited,
     decidedBy: isTakenBack ? undefined : (data.by as Person | undefined),
+    review: isTakenBack ? undefined : (data.review as CallReview | undefined),
     reason: isTakenBack ? undefined : stringOf(data.reason),
     ...(edited && isObject(data.args) && before ? { originalArgs: before.originalArgs ?? before.args } : {}),
   })

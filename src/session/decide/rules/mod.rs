@@ -1,9 +1,12 @@
 //! What rules decide of calls, and rules that are given in the session.
 
+mod review;
+
 use std::sync::Arc;
 
 use serde_json::Value;
 
+pub(super) use self::review::{ask_for_review, reviewed};
 use super::Draft;
 use super::consent::{is_still_approved, renew_wants};
 use crate::domain::{Actor, Code};
@@ -57,7 +60,7 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
 
 /// Decides what waits, or has been approved and not started, by the rules of now, as far as they
 /// say less than those before: what is denied is refused, whoever approved it, and what only a rule
-/// had allowed, or fewer people than they want, is asked.
+/// had allowed, a model that may not any more, or fewer people than they want, is asked.
 pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
     let open = draft.queue().iter();
     let open = open.filter(|call| call.is_pending() || call.is_approved());
@@ -73,9 +76,20 @@ pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
                 ..
             }
         );
+        let is_by_model = matches!(
+            call.status,
+            CallStatus::Approved {
+                by: Decider::Reviewer { .. },
+                ..
+            }
+        );
         match ruling.effect {
             PolicyEffect::Deny => deny(draft, &call, &ruling),
-            PolicyEffect::Ask if is_by_rule || !is_still_approved(draft, &call) => {
+            PolicyEffect::Ask
+                if is_by_rule
+                    || (is_by_model && !ruling.is_reviewed())
+                    || !is_still_approved(draft, &call) =>
+            {
                 renew_wants(draft, &call);
                 draft.take_back(&call.id, by_rule(&ruling));
             }

@@ -1,0 +1,135 @@
+//! Small model requests beside the turn: a title, the review of a call. Each is one question with one
+//! short answer, paid for like any request of the session.
+
+pub(super) mod review;
+pub(super) mod title;
+
+use std::sync::Arc;
+
+use super::model_request::meter::{Meter, Subject};
+use super::session_agent::SessionAgent;
+use crate::agent::budget::Paced;
+use crate::agent::feed::{Feed, Notice, What};
+use crate::context::{self, Assembled, Context, Manner};
+use crate::domain::{Effort, Entry, RequestParts, RequestPurpose, Weighed};
+use crate::llm::{self, Progress, RetryConfig};
+use crate::providers::Candidate;
+use crate::session::{ModelChoice, Refusal};
+use crate::store::records::Payer;
+
+/// Why a model that was asked gave no answer.
+pub(super) enum NoAnswer {
+    Failed(llm::Failed),
+    Unpaid(Refusal),
+}
+
+/// What is asked.
+pub(super) struct Aside<'a> {
+    pub(super) purpose: RequestPurpose,
+    pub(super) system: &'static str,
+    pub(super) text: &'a str,
+    /// Tokens of the answer, with whatever the model thinks before.
+    pub(super) max_tokens: u32,
+}
+
+/// Asks in the name of a session.
+pub(super) struct Asker {
+    pub(super) agent: SessionAgent,
+    /// Who pays for it.
+    pub(super) payer: Payer,
+    /// Where it is told that a budget is about to bite.
+    pub(super) feed: Arc<Feed>,
+    pub(super) meter: Meter,
+}
+
+impl Asker {
+    pub(super) fn new(agent: SessionAgent, payer: Payer, feed: Arc<Feed>) -> Self {
+        Self {
+            agent,
+            payer,
+            feed,
+            meter: Meter::default(),
+        }
+    }
+
+    /// Asks one model. What it used is counted by the meter; of a failure whoever hears of it counts it.
+    pub(super) async fn ask(
+        &self,
+        candidate: &Candidate,
+        aside: &Aside<'_>,
+    ) -> Result<llm::Answer, NoAnswer> {
+        let choice = &candidate.choice;
+        let counter = self.agent.counter(choice);
+        let request = self.request(choice, aside);
+        let parts = RequestParts {
+            system: counter.text(aside.system),
+            message: counter.counted(&Weighed::new(Entry::message("user", aside.text))),
+            ..RequestParts::default()
+        };
+        let subject = Subject {
+            choice,
+            parts: &parts,
+            purpose: aside.purpose,
+        };
+        let tokens = counter.corrected(parts.total());
+        let body = request.clone();
+        let answer = self.answer(candidate, body, (subject, tokens)).await?;
+        let usage = answer
+            .usage
+            .unwrap_or_else(|| llm::tokens::estimated_usage(&request, &answer));
+        self.meter.spend(usage, &self.agent);
+        Ok(answer)
+    }
+
+    fn request(&self, choice: &ModelChoice, aside: &Aside<'_>) -> Assembled {
+        let longest = self.agent.longest_answer(choice);
+        let most = aside.max_tokens;
+        let manner = Manner {
+            model: choice.model.clone(),
+            effort: Some(Effort::Off),
+            max_tokens: Some(longest.map_or(most, |longest| longest.min(most))),
+            max_output: longest,
+            ..Manner::default()
+        };
+        let contexts = [Context::user(aside.text), Context::system(aside.system)];
+        Assembled::of(contexts, manner)
+    }
+
+    /// Asks as far as budgets cover it.
+    async fn answer(
+        &self,
+        candidate: &Candidate,
+        request: Assembled,
+        (subject, tokens): (Subject<'_>, u64),
+    ) -> Result<llm::Answer, NoAnswer> {
+        let warn = |text| {
+            let turn = self.payer.request.unwrap_or_default().turn;
+            let notice = Notice::of_budget(text, turn);
+            self.feed.announce(What::Notice(notice));
+        };
+        let gate = self.agent.budgets.gate(self.payer.clone());
+        let mut provider = Arc::clone(&candidate.provider);
+        if let Some(gate) = &gate {
+            let of = (self.agent.describe(subject.choice), tokens);
+            let admitted = gate.admit(of, self.meter.cost(), &warn).await;
+            admitted.map_err(NoAnswer::Unpaid)?;
+            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+        }
+        self.meter.asks(subject, tokens);
+        let retry = RetryConfig {
+            max_retries: self.agent.retry.max_retries.min(1),
+            ..self.agent.retry
+        };
+        let asked = context::ask(provider, request, retry, |progress| {
+            self.meter.see(&progress, &self.agent);
+            if let (Some(gate), Progress::Retry { .. }) = (&gate, &progress) {
+                gate.again(self.meter.cost());
+            }
+        });
+        let asked = match &gate {
+            Some(gate) => gate.cover(asked, &warn).await.map_err(NoAnswer::Unpaid)?,
+            None => asked.await,
+        };
+        asked.map_err(NoAnswer::Failed)
+    }
+}

@@ -1,0 +1,75 @@
+//! Calls that a model reviews: which are, and what follows from what it says. It only ever approves
+//! what waits for the owner of the session alone, and what rules opened to it, then and now.
+
+use crate::domain::CallId;
+use crate::session::call::{Call, Decider};
+use crate::session::decide::Draft;
+use crate::session::event::Event;
+use crate::session::model::Spent;
+use crate::session::review::{Review, ReviewVerdict};
+
+/// Has a model look at the next call that it may decide, while the person is asked too.
+pub(in crate::session::decide) fn ask_for_review(draft: &mut Draft<'_>) {
+    let reviewing = &draft.control.reviewing;
+    let is_stopping = draft.control.turn.as_ref().is_none_or(|it| it.is_stopping);
+    let is_busy = reviewing.running.is_some() || reviewing.is_off() || is_stopping;
+    if is_busy || !draft.inputs.rules.has_reviewer {
+        return;
+    }
+    let mut queue = draft.queue().iter();
+    let next = queue.find(|call| call.review.is_none() && is_open(draft, call));
+    if let Some(call) = next.map(|call| call.id.clone()) {
+        draft.push(Event::ReviewAsked { call });
+    }
+}
+
+/// Whether a model may decide the call now. What the rules of before said counts nothing.
+fn is_open(draft: &Draft<'_>, call: &Call) -> bool {
+    let Some(facts) = call.facts.as_deref() else {
+        return false;
+    };
+    let wants = &call.wants;
+    let is_owners = wants.approvers.is_empty() && !wants.fresh_gesture;
+    // What a person has to look at whatever rules allow.
+    let is_for_people = call.awaits_person
+        || facts.drift.is_some()
+        || draft.control.unknown_equals.contains(&facts.equal);
+    let ruling = || super::ruling(draft, call, &call.args);
+    call.is_pending() && is_owners && !is_for_people && ruling().is_some_and(|it| it.is_reviewed())
+}
+
+/// A model has said something of a call, or cannot. What it cost counts in any case; what a person
+/// decided meanwhile, or rules and arguments that changed, win.
+pub(in crate::session::decide) fn reviewed(
+    draft: &mut Draft<'_>,
+    id: &CallId,
+    (review, spent): (&Review, &[Spent]),
+) {
+    let running = draft.control.reviewing.running.clone();
+    let Some(running) = running.filter(|running| running.call == *id) else {
+        return;
+    };
+    draft.spend(running.turn, spent);
+    draft.push(Event::Reviewed {
+        call: id.clone(),
+        review: review.clone(),
+    });
+    let call = draft.queue().iter().find(|call| call.id == *id);
+    let is_same = |call: &&std::sync::Arc<Call>| call.digest() == Some(&running.digest);
+    let call = call.filter(is_same).cloned();
+    let is_stopping = draft.control.turn.as_ref().is_none_or(|it| it.is_stopping);
+    let may_run = review.verdict == ReviewVerdict::Allowed
+        && !is_stopping
+        && call.is_some_and(|call| is_open(draft, &call));
+    if may_run {
+        let by = Decider::Reviewer {
+            model: review.model.clone().unwrap_or_default(),
+            reason: review.reason.clone(),
+            cost: review.cost,
+        };
+        draft.approve(id, None, (by, None), None);
+        draft.advance();
+    } else {
+        ask_for_review(draft);
+    }
+}

@@ -1,0 +1,46 @@
+//! A model that says yes to almost everything, and the rules that open calls to it.
+
+use sepal_policy::{Approver, Approvers};
+
+use super::some_spent;
+use super::world::{World, rule};
+use crate::domain::{CallId, MicroUsd};
+use crate::session::{Command, PolicyEffect, Review, ReviewVerdict, Rule};
+
+/// What it says of the call that it was asked about, or of another one.
+pub(super) fn reviewed(world: &World, other: CallId, seed: u8) -> Command {
+    let running = world.state.control.reviewing.running.as_ref();
+    Command::Reviewed {
+        call: running.map_or(other, |running| running.call.clone()),
+        review: Review {
+            verdict: match seed % 8 {
+                0 => ReviewVerdict::Refused,
+                1 => ReviewVerdict::Doubted,
+                2 => ReviewVerdict::Failed,
+                _ => ReviewVerdict::Allowed,
+            },
+            model: Some("small".into()),
+            reason: "fine".into(),
+            cost: Some(MicroUsd(3)),
+        },
+        spent: some_spent(seed),
+    }
+}
+
+/// A rule that may open calls, and one that asks for some of them beside it and may want more.
+pub(super) fn opening_rules(seed: u8) -> [Rule; 2] {
+    let tool = if seed % 2 == 0 { "run" } else { "write_*" };
+    let opened = Rule {
+        reviewed: seed % 7 > 0,
+        ..rule("opened", tool, PolicyEffect::Ask)
+    };
+    let mut others = rule("others", "write_*", PolicyEffect::Ask);
+    others.approvers.who = match seed % 5 {
+        0 => Approver::Two,
+        1 => Approver::SomebodyElse,
+        _ => Approver::Owner,
+    };
+    others.approvers.fresh_gesture = seed % 11 == 0;
+    others.reviewed = others.approvers == Approvers::default() && seed % 3 > 0;
+    [opened, others]
+}
