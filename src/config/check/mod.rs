@@ -8,7 +8,6 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::settings::fallback;
 use super::table::{Kind, Word, provider_kind};
 
 /// A value as it was given.
@@ -170,9 +169,12 @@ fn provider(text: &str) -> Result<Value, String> {
 }
 
 fn model(text: &str) -> Result<Value, String> {
-    match fallback(text) {
-        Some(_) => Ok(json!(text)),
-        None => Err(format!("{} names no provider", quote(&json!(text)))),
+    match text.split_once('/') {
+        Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(json!(text)),
+        Some(_) | None => Err(format!(
+            "{} is no provider with a model",
+            quote(&json!(text))
+        )),
     }
 }
 

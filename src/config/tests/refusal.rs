@@ -133,6 +133,14 @@ const WRONG: &[(&str, &[&str])] = &[
     ("agent: {approval: [web, web]}", &["`web` stands twice"]),
     ("agent: {approval: []}", &["empty"]),
     (
+        "agent: {reviewer: {model: gpt-4o}}",
+        &["agent.reviewer.model", "`provider/model`"],
+    ),
+    (
+        "agent: {reviewer: {timeout_s: 0}}",
+        &["agent.reviewer.timeout_s", "1 to 600"],
+    ),
+    (
         "sandbox: {network: internet}",
         &["`internet` is not known", "`none`"],
     ),

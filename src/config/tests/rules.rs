@@ -40,12 +40,39 @@ fn rules_of_the_settings_decide_what_they_say() {
 }
 
 #[test]
+fn the_settings_name_a_reviewer_and_open_calls_to_it() {
+    let text = "agent: {reviewer: {model: b/org/small, timeout_s: 5}}\n\
+                policy: {rules: {look: {effect: ask, tool: 'read_*', reviewed: true}}}";
+    let settings = loaded(&yaml(text)).settings;
+    let model = settings.reviewer.model.unwrap();
+    assert_eq!(
+        (model.provider.as_str(), model.model.as_str()),
+        ("b", "org/small")
+    );
+    assert_eq!(settings.reviewer.time_limit.as_secs(), 5);
+    let rules = Rules::compile(settings.rules).unwrap();
+    let arguments = json!({});
+    for (tool, is_open) in [("read_file", true), ("write_file", false)] {
+        let call = sepal_policy::Call::new("files", tool, &arguments);
+        assert_eq!(rules.decide(&call).reviewed, is_open, "{tool}");
+    }
+    assert_eq!(
+        loaded(&yaml("agent: {name: x}")).settings.reviewer.model,
+        None
+    );
+}
+
+#[test]
 fn a_rule_that_says_nothing_clear_is_refused() {
     let check = |text: &str, pieces: &[&str]| check_refused(&yaml(&named(text)), pieces);
     check("a: {tool: x}", &["policy.rules.a.effect", "missing"]);
     check("a: {effect: perhaps}", &["policy.rules.a.effect"]);
     check(
         "a: {effect: allow, binding: true}",
+        &["policy.rules.a", "only ask rules"],
+    );
+    check(
+        "a: {effect: allow, reviewed: true}",
         &["policy.rules.a", "only ask rules"],
     );
     check(

@@ -122,8 +122,28 @@ fn pretty(args: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::changed;
+    use super::{changed, reviewed};
     use crate::domain::FileFacts;
+    use crate::session::{CallReview, Review, ReviewVerdict};
+
+    #[test]
+    fn what_a_model_said_that_reviews_the_call_is_one_line() {
+        assert_eq!(reviewed(&CallReview::Running), "A model reviews it, too.\n");
+        let over = CallReview::Over(Review {
+            verdict: ReviewVerdict::Refused,
+            model: Some("small".into()),
+            reason: "It deletes\nArguments:".into(),
+            cost: None,
+        });
+        let said = reviewed(&over);
+        assert!(
+            said.starts_with(
+                "A model (`small`) reviewed it and it was not approved so: It deletes"
+            ),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
 
     #[test]
     fn what_becomes_of_a_file_is_said_in_words() {

@@ -92,7 +92,7 @@ async fn a_yes_lets_an_opened_call_run_and_every_door_tells_who_said_it_and_what
     assert_eq!(item["requests"]["requests"], 1, "{report}");
     let exported = client
         .get(&format!(
-            "/api/sessions/{}/export?format=markdown",
+            "/api/sessions/{}/export?format=md",
             socket.session()
         ))
         .await;

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import formTexts from '@/rules/tenant/texts.en.json'
 import en from './en.json'
 
 /** Keys that the code puts together from a state, as `failure.${code}`. */
@@ -25,14 +26,14 @@ const code = sources()
 const used = new Set([...code.matchAll(/(?:\$t|\bt|\bte)\(\s*'([\w.-]+)'/g)].map((match) => match[1] ?? ''))
 
 it('has a text for every key that is used', () => {
-  const known = new Set(leaves(en))
+  const known = new Set([...leaves(en), ...leaves(formTexts)])
   expect([...used].filter((key) => !known.has(key))).toEqual([])
 })
 
 it('has no text of ours that nothing says', () => {
   const said = (key: string) => code.includes(`'${key}'`) || COMPUTED.test(key)
   const ours = Object.keys(en).filter((area) => !FOREIGN_AREAS.has(area))
-  expect(leaves(en).filter((key) => ours.includes(key.split('.')[0] ?? '') && !said(key))).toEqual([])
+  expect([...leaves(en), ...leaves(formTexts)].filter((key) => ours.includes(key.split('.')[0] ?? '') && !said(key))).toEqual([])
 })
 
 /** Their keys are made of states in src/approval and src/glyph. */
