@@ -132,8 +132,8 @@ impl Circumstances {
     fn learn_reviews(&mut self, rest: &[Event]) {
         for event in rest {
             let reviewed = match event {
-                Event::ReviewAsked { call } => call,
-                Event::Decided {
+                Event::ReviewAsked { call }
+                | Event::Decided {
                     call,
                     by: Decider::Reviewer { .. },
                     ..

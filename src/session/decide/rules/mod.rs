@@ -85,7 +85,7 @@ pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
         match ruling.effect {
             PolicyEffect::Deny => deny(draft, &call, &ruling),
             PolicyEffect::Ask if is_by_rule || (is_by_model && !ruling.is_reviewed()) => {
-                draft.take_back(&call.id, by_rule(&ruling))
+                draft.take_back(&call.id, by_rule(&ruling));
             }
             PolicyEffect::Allow | PolicyEffect::Ask => {}
         }
