@@ -409,3 +409,26 @@ async fn killed_under_review(database: Option<&str>) {
     );
     server.kill();
 }
+
+#[tokio::test]
+async fn a_rule_that_closes_the_call_while_it_is_reviewed_wins() {
+    let app = TestApp::start_with(&REVIEWED).await;
+    let (_, mut socket) = opened(&app).await;
+    let admin = app.person_with("acme", Role::Admin).await;
+    app.model
+        .will_call("execute_command", json!({ "command": "ls" }))
+        .then(Reply::say(YES))
+        .stall_at_once()
+        .then_say("Done");
+    socket.say("go").await;
+    let card = socket.wait_for_approval().await;
+    app.model.stalled().await;
+    let closes = json!({ "effect": "ask", "scope": "tenant", "tool": "execute_command" });
+    given(&Api::new(&app, &admin), &closes).await;
+    app.model.release();
+    let call = reviewed(&mut socket).await;
+    assert_eq!(call["status"], "pending", "{call}");
+    assert_eq!(call["review"]["status"], "allowed", "{call}");
+    socket.approve(&card).await;
+    assert_eq!(socket.wait_for_answer().await, "Done");
+}
