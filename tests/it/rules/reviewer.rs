@@ -214,10 +214,9 @@ async fn what_the_call_says_is_data_in_one_line_and_too_much_of_it_is_not_read()
         "{system}"
     );
     assert!(!system.contains("echo"), "{system}");
-    let read = match &user["content"] {
-        Value::String(text) => text.clone(),
-        parts => parts[0]["text"].as_str().unwrap().to_owned(),
-    };
+    let content = &user["content"];
+    let read = content.as_str().or_else(|| content[0]["text"].as_str());
+    let read = read.unwrap();
     let lines: Vec<&str> = read.lines().collect();
     let ["<call>", document, "</call>"] = lines[..] else {
         panic!("nothing in the call ends the document: {read}");
