@@ -288,8 +288,8 @@ impl Running {
 
     fn make_title(&self, wanted: &Wanted<'_>) -> Beside {
         let turn = wanted.control.titling.turn().unwrap_or_default();
-        let asker = Self::asker(wanted, turn);
-        let asked = TitleRequest::new(asker, wanted.choice.clone(), wanted.entries);
+        let choice = wanted.choice.clone();
+        let asked = TitleRequest::new(Self::asker(wanted, turn), choice, wanted.entries);
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
             outcomes.tell(asked.run().await).await;

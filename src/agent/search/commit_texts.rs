@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::domain::Attachment;
 use crate::session::{Commit, Event, Outcome, SaidCall};
 use crate::store::records::{NewText, TextChange, TextKind};
 
@@ -28,11 +29,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         Event::TitleSet { title, .. } => put(0, 0, TextKind::Title, title.clone()),
         Event::UserMessage {
             text, attachments, ..
-        } => {
-            let mut lines = vec![text.as_str()];
-            lines.extend(attachments.iter().map(|file| file.name.as_str()));
-            put(seq, 0, TextKind::Message, lines.join("\n"))
-        }
+        } => put(seq, 0, TextKind::Message, message_text(text, attachments)),
         Event::Said { text, calls, .. } => {
             let said = put(seq, 0, TextKind::Answer, text.clone());
             let calls = (1..).zip(calls);
@@ -47,12 +44,10 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
             edited: Some(edited),
             ..
         } => put(seq, 0, TextKind::Call, arguments_text(&edited.args)),
-        Event::Ended { name, outcome, .. } => put(
-            seq,
-            0,
-            TextKind::Output,
-            format!("{name}: {}", outcome_text(outcome)),
-        ),
+        Event::Ended { name, outcome, .. } => {
+            let text = format!("{name}: {}", outcome_text(outcome));
+            put(seq, 0, TextKind::Output, text)
+        }
         Event::Withdrawn { message_seq, .. } => Some(TextChange::Remove { seq: *message_seq }),
         Event::Created { .. }
         | Event::OwnerChanged { .. }
@@ -88,6 +83,13 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::ResultsShortened { .. } => None,
     };
     change.into_iter().collect()
+}
+
+/// A message, and what is attached to it by name.
+fn message_text(text: &str, attachments: &[Attachment]) -> String {
+    let names = attachments.iter().map(|file| file.name.as_str());
+    let lines: Vec<&str> = std::iter::once(text).chain(names).collect();
+    lines.join("\n")
 }
 
 /// A text that says something.

@@ -33,6 +33,11 @@ impl LiveSession {
                 break;
             }
         }
+        let approves = |command: &Command| matches!(command, Command::Reviewed { .. });
+        if all.iter().any(approves) {
+            // By the rules of now, like a person's approval.
+            self.replica.agent.tools.refresh().await;
+        }
         if all.len() > 1 {
             let together: Vec<&Command> = all.iter().collect();
             if self.replica.commit(&together, Some(epoch)).await.is_ok() {

@@ -146,16 +146,16 @@ impl Circumstances {
     /// A call that was reviewed, or approved so, was open to it.
     fn learn_reviews(&mut self, rest: &[Event]) {
         for event in rest {
-            let reviewed = match event {
-                Event::ReviewAsked { call } => call,
-                Event::Decided {
-                    call,
-                    by: Decider::Reviewer { .. },
-                    ..
-                } => call,
-                _ => continue,
+            let (Event::ReviewAsked { call }
+            | Event::Decided {
+                call,
+                by: Decider::Reviewer { .. },
+                ..
+            }) = event
+            else {
+                continue;
             };
-            if let Some(ruling) = self.rulings.get_mut(reviewed) {
+            if let Some(ruling) = self.rulings.get_mut(call) {
                 ruling.is_open_to_review = true;
             }
         }

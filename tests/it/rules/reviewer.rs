@@ -214,10 +214,9 @@ async fn what_the_call_says_is_data_in_one_line_and_too_much_of_it_is_not_read()
         "{system}"
     );
     assert!(!system.contains("echo"), "{system}");
-    let read = match &user["content"] {
-        Value::String(text) => text.clone(),
-        parts => parts[0]["text"].as_str().unwrap().to_owned(),
-    };
+    let content = &user["content"];
+    let read = content.as_str().or_else(|| content[0]["text"].as_str());
+    let read = read.unwrap();
     let lines: Vec<&str> = read.lines().collect();
     let ["<call>", document, "</call>"] = lines[..] else {
         panic!("nothing in the call ends the document: {read}");
@@ -408,4 +407,27 @@ async fn killed_under_review(database: Option<&str>) {
         "{text}"
     );
     server.kill();
+}
+
+#[tokio::test]
+async fn a_rule_that_closes_the_call_while_it_is_reviewed_wins() {
+    let app = TestApp::start_with(&REVIEWED).await;
+    let (_, mut socket) = opened(&app).await;
+    let admin = app.person_with("acme", Role::Admin).await;
+    app.model
+        .will_call("execute_command", json!({ "command": "ls" }))
+        .then(Reply::say(YES))
+        .stall_at_once()
+        .then_say("Done");
+    socket.say("go").await;
+    let card = socket.wait_for_approval().await;
+    app.model.stalled().await;
+    let closes = json!({ "effect": "ask", "scope": "tenant", "tool": "execute_command" });
+    given(&Api::new(&app, &admin), &closes).await;
+    app.model.release();
+    let call = reviewed(&mut socket).await;
+    assert_eq!(call["status"], "pending", "{call}");
+    assert_eq!(call["review"]["status"], "allowed", "{call}");
+    socket.approve(&card).await;
+    assert_eq!(socket.wait_for_answer().await, "Done");
 }

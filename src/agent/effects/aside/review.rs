@@ -105,7 +105,7 @@ impl ReviewRequest {
             text,
             max_tokens: MAX_TOKENS,
         };
-        let mut reason = "there is no model to ask".to_owned();
+        let mut reason = "there is no model to ask";
         // Whoever stands in for a provider was not chosen to decide.
         for candidate in candidates.iter().filter(|it| it.choice == reviewer.choice) {
             match self.asker.ask(candidate, &aside).await {
@@ -114,11 +114,11 @@ impl ReviewRequest {
                 Err(NoAnswer::Failed(failed)) => {
                     tracing::info!(error = ?failed.error, llm.model = candidate.choice.model, "A call was not reviewed");
                     self.asker.meter.fail(&failed.so_far, agent);
-                    reason = "the model could not be asked".to_owned();
+                    reason = "the model could not be asked";
                 }
             }
         }
-        (ReviewVerdict::Failed, reason)
+        failed(reason)
     }
 }
 

@@ -84,6 +84,7 @@ impl ExamplesBody {
 /// A rule.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field on the wire")]
 pub(super) struct RuleItem {
     id: String,
     #[schema(value_type = word_list::ToolEffect)]

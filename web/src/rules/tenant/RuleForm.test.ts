@@ -101,6 +101,17 @@ describe('RuleForm', () => {
     expect(form.findAll('input.wide')).toHaveLength(0)
   })
 
+  it('warns before a model may approve calls', async () => {
+    const tick = () => form.findAll('label.tick').find((label) => label.text() === 'Let a model approve these calls')
+    await tick()?.get('input').setValue(true)
+    const warning = form.get(`[id="${tick()?.get('input').attributes('aria-describedby')}"]`)
+    expect(warning.text()).toMatch(/^Such a call may run without anybody having seen it\./)
+    await settle()
+    expect(doors.preview).toHaveBeenLastCalledWith({ effect: 'ask', scope: 'tenant', server: '*', tool: '*', when: {}, reviewed: true })
+    await form.get('input[value=deny]').setValue(true)
+    expect(tick()).toBeUndefined()
+  })
+
   it('reads JSON while it is typed, and saves nothing that is none', async () => {
     await field('Arguments').setValue('schema')
     await form.get('textarea').setValue('{"type":')
