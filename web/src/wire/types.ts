@@ -79,6 +79,8 @@ export type QueueCall = {
   /** RFC 3339. */
   since: string
   expiresAt?: string
+  /** A rule wants a passkey or the password with the yes. */
+  freshGesture?: boolean
   mayDecide: boolean
   approvers?: Person[]
   status: CallStatus
@@ -128,6 +130,8 @@ export interface Decision {
   /** Instead of `args`, where it holds such a number as well. */
   argsText?: string
   digest?: string
+  /** What proves that the person confirmed it, where a rule wants that. */
+  gesture?: string
   /** With `approved: false`: only takes an approval back, however often it is sent. */
   takeBack?: true
 }
@@ -136,6 +140,8 @@ export interface DecideAll {
   callIds: string[]
   approved: boolean
   reason?: string
+  /** What proves that the person confirmed it, where a rule wants that. */
+  gesture?: string
 }
 
 export interface Settlement {
