@@ -118,6 +118,8 @@ export interface CallView {
   cause?: string
   progress?: string
   digest?: string
+  /** By what whoever approved it showed that they were there: `passkey` or `password`. */
+  gesture?: string
   /** What a person said of a call of unknown outcome. */
   settled?: { happened: boolean; by?: Person }
 }

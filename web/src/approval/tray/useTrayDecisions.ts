@@ -47,8 +47,13 @@ export function useTrayDecisions(emit: Emit, { guard, session, sent, states, lis
   /** Sends what the person confirms by passkey or password; without that, the card is theirs again. */
   async function withGesture(calls: ShownCall[], send: (gesture: string) => void): Promise<void> {
     const callIds = calls.map(({ callId }) => callId)
-    const { giveGesture } = await import('@/gestures/give')
-    const gesture = await giveGesture(calls)
+    let gesture: string | null = null
+    try {
+      const { giveGesture } = await import('@/gestures/give')
+      gesture = await giveGesture(calls)
+    } catch {
+      // A part that cannot be loaded is told by the strip.
+    }
     if (gesture !== null) return send(gesture)
     sent.forget(callIds)
     if (callIds[0] !== undefined) show(callIds[0])

@@ -17,6 +17,7 @@ export function decided(draft: Draft, { place, data }: Told): void {
     edited,
     decidedBy: isTakenBack ? undefined : (data.by as Person | undefined),
     reason: isTakenBack ? undefined : stringOf(data.reason),
+    ...(data.gesture !== undefined && { gesture: stringOf(data.gesture) }),
     ...(edited && isObject(data.args) && before ? { originalArgs: before.originalArgs ?? before.args } : {}),
   })
 }
