@@ -59,24 +59,6 @@ impl Clock {
         Self(Arc::new(now))
     }
 
-    /// Gestures of that person, at the address that they asked; none = browsers offer no passkeys there.
-    pub fn gestures<'a>(
-        &'a self,
-        caller: &'a Caller,
-        party: Option<&'a RelyingParty>,
-    ) -> Gestures<'a> {
-        Gestures::new(self, caller, party)
-    }
-
-    /// Passkeys of who entered, at the address that they asked; none = browsers offer none there.
-    pub fn passkeys<'a>(
-        &'a self,
-        entered: &'a Authenticated,
-        party: Option<&'a RelyingParty>,
-    ) -> Passkeys<'a> {
-        Passkeys::new(self.gestures(&entered.caller, party), entered)
-    }
-
     /// The time.
     pub fn now(&self) -> Timestamp {
         (self.0)()
@@ -142,6 +124,24 @@ impl Tenancy {
     /// Counts a link that opened nothing: whoever guesses is slowed down.
     pub fn count_wrong_link(&self, peer: IpAddr) -> Result<(), Error> {
         self.parts.limits.attempt_link(peer)
+    }
+
+    /// Gestures of that person, at the address that they asked; none = browsers offer no passkeys there.
+    pub fn gestures<'a>(
+        &'a self,
+        caller: &'a Caller,
+        party: Option<&'a RelyingParty>,
+    ) -> Gestures<'a> {
+        Gestures::new(self, caller, party)
+    }
+
+    /// Passkeys of who entered, at the address that they asked; none = browsers offer none there.
+    pub fn passkeys<'a>(
+        &'a self,
+        entered: &'a Authenticated,
+        party: Option<&'a RelyingParty>,
+    ) -> Passkeys<'a> {
+        Passkeys::new(self.gestures(&entered.caller, party), entered)
     }
 
     /// The time.

@@ -142,7 +142,6 @@ export interface DecideAll {
   callIds: string[]
   approved: boolean
   reason?: string
-  /** What proves that the person confirmed it, where a rule wants that. */
   gesture?: string
 }
 
