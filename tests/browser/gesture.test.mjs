@@ -81,11 +81,13 @@ story('a call is approved with a passkey of the settings, and a script that pres
   await dialog.getByText('Waiting for your passkey…').waitFor()
   await page.evaluate(() => document.querySelectorAll('dialog button').forEach((button) => button.click()))
   await session.button(APPROVE).waitFor()
-  assert.equal(await session.row('execute_command').count(), 0, 'nothing ran')
+  const count = await (await context.request.get(`${app.url}/api/approvals/count`)).json()
+  assert.equal(count.calls, 1, 'it still waits')
 
   await cdp.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled: true })
   await approve(session, page)
   await session.answer()
+  assert.match(await session.row('execute_command').innerText(), /confirmed by passkey/)
 })
 
 story('a call is approved with the password, by keyboard, and a wrong one says so', {}, async ({ app, context, page, session }) => {
