@@ -156,7 +156,11 @@ impl Door for Terminal {
             News::Running(tool, args) => {
                 complain(&format!(">> Execute tool {tool}({})", redact_args(args)));
             }
-            News::Thinking(_) | News::Waiting(_) | News::LeftToPage(..) | News::Ended(..) => {}
+            News::Thinking(_)
+            | News::Waiting(_)
+            | News::LeftToPage(..)
+            | News::WantsGesture(_)
+            | News::Ended(..) => {}
         }
     }
 }

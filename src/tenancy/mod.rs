@@ -31,7 +31,7 @@ pub use secret::{csrf_of, hash as secret_hash, key_prefix, random as random_secr
 pub use setup::{Link, Setup};
 pub use sign_in::SignedIn;
 
-use crate::domain::Timestamp;
+use crate::domain::{Caller, Timestamp};
 use crate::store::{DataDir, Records, Store};
 
 /// The tenant of who names none.
@@ -124,6 +124,24 @@ impl Tenancy {
     /// Counts a link that opened nothing: whoever guesses is slowed down.
     pub fn count_wrong_link(&self, peer: IpAddr) -> Result<(), Error> {
         self.parts.limits.attempt_link(peer)
+    }
+
+    /// Gestures of that person, at the address that they asked; none = browsers offer no passkeys there.
+    pub fn gestures<'a>(
+        &'a self,
+        caller: &'a Caller,
+        party: Option<&'a RelyingParty>,
+    ) -> Gestures<'a> {
+        Gestures::new(self, caller, party)
+    }
+
+    /// Passkeys of who entered, at the address that they asked; none = browsers offer none there.
+    pub fn passkeys<'a>(
+        &'a self,
+        entered: &'a Authenticated,
+        party: Option<&'a RelyingParty>,
+    ) -> Passkeys<'a> {
+        Passkeys::new(self.gestures(&entered.caller, party), entered)
     }
 
     /// The time.

@@ -6,7 +6,6 @@ use rmcp::model::{ElicitRequestParams, ElicitationAction, ElicitationSchema};
 use rmcp::service::{ElicitationMode, Peer, RoleServer};
 use serde_json::{Value, json};
 
-use super::question::{Heard, Verdict};
 use super::shown::shown;
 use crate::session::Call;
 
@@ -15,6 +14,30 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Characters that a client is given to show. A form is no place to read more in, and what a client cuts
 /// off nobody has seen: longer calls are not asked there.
 const MOST_SHOWN: usize = 8_000;
+
+/// What somebody at the door says to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it may run.
+    pub approved: bool,
+    /// Why; the model reads it.
+    pub reason: Option<String>,
+}
+
+/// What came of asking somebody at the door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// They decided.
+    Verdict(Verdict),
+    /// Nobody can be asked there (any more).
+    Nobody,
+    /// The call is longer than what can be shown there whole.
+    TooLong {
+        chars: usize,
+        /// As many can be shown.
+        most: usize,
+    },
+}
 
 /// What the person says; nobody, when the client cannot ask or no answer came.
 pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> Heard {

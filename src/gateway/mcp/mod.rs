@@ -12,8 +12,9 @@ mod shown;
 mod stdio;
 mod visible;
 
+pub use approval::{Heard, Verdict};
 pub use http::routes;
-pub use question::{Door, Ending, Heard, News, Question, Verdict};
+pub use question::{Door, Ending, News, Question};
 pub use shown::shown;
 pub use stdio::serve_stdio;
 

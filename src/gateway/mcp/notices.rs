@@ -96,6 +96,16 @@ impl Notices {
                 let data = json!({ "tool": call.name, "call": call.id });
                 self.log(Severity::Warning, &text, data).await;
             }
+            News::WantsGesture(call) => {
+                let text = format!(
+                    "a rule wants your passkey or your password with the yes to `{}`: decide it in \
+                     the page, at `/approvals`",
+                    call.name
+                );
+                self.progress(&text).await;
+                let data = json!({ "tool": call.name, "call": call.id });
+                self.log(Severity::Warning, &text, data).await;
+            }
             News::Running(tool, args) => {
                 let args = redact_args(args);
                 self.progress(&format!("`{tool}` runs")).await;

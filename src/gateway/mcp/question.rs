@@ -13,6 +13,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::approval::{Heard, Verdict};
 use crate::agent::{Joined, Page, SessionRequest, Sessions, ShownEvent, What, damaged};
 use crate::config::ApprovalWay;
 use crate::domain::{CallId, Caller, Code, Iteration, SessionKey};
@@ -22,30 +23,6 @@ use crate::session::{Call, Command, Decision, Event, Refusal, overdue};
 const REST: Duration = Duration::from_secs(10);
 /// Events that are read at once after falling behind.
 const CATCH_UP: usize = 500;
-
-/// What somebody at the door says to a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    /// Whether it may run.
-    pub approved: bool,
-    /// Why; the model reads it.
-    pub reason: Option<String>,
-}
-
-/// What came of asking somebody at the door.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
-    /// They decided.
-    Verdict(Verdict),
-    /// Nobody can be asked there (any more).
-    Nobody,
-    /// The call is longer than what can be shown there whole.
-    TooLong {
-        chars: usize,
-        /// As many can be shown.
-        most: usize,
-    },
-}
 
 /// Something that a client wants to know while it waits.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +34,8 @@ pub enum News<'a> {
     /// A call is left to the page, because its characters (the first number) are more than can be shown
     /// at the door.
     LeftToPage(&'a Call, usize, usize),
+    /// A call is left to the page, because its yes needs a fresh gesture, which only the page takes.
+    WantsGesture(&'a Call),
     /// A call runs: its tool and arguments.
     Running(&'a str, &'a Value),
     /// A call has its result: its tool and whether it went well.
@@ -291,6 +270,9 @@ impl Watch<'_> {
 impl Question<'_> {
     /// Goes through the ways; `None` = a person in the page decides.
     async fn verdict(&self, door: &dyn Door, call: &Call) -> Option<Verdict> {
+        if call.wants.fresh_gesture {
+            return without_gesture(self.has_page, door, call).await;
+        }
         let mut too_long = None;
         for way in self.ways {
             match way {
@@ -329,6 +311,21 @@ impl Question<'_> {
             reason: Some(reason),
         })
     }
+}
+
+/// What becomes of a call whose yes needs a fresh gesture: no client of MCP can give one, whatever it is
+/// allowed to say.
+async fn without_gesture(has_page: bool, door: &dyn Door, call: &Call) -> Option<Verdict> {
+    if has_page {
+        door.tell(News::WantsGesture(call)).await;
+        return None;
+    }
+    let reason = "a rule wants a passkey or the password of a person with the yes to this call, which \
+                  only the page of a running Sepal takes (`sepal serve`, at `/approvals`)";
+    Some(Verdict {
+        approved: false,
+        reason: Some(reason.to_owned()),
+    })
 }
 
 fn late(limit: Option<Duration>) -> Ending {

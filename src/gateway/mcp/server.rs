@@ -16,9 +16,9 @@ use rmcp::service::{Peer, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
-use super::approval::elicit;
+use super::approval::{Heard, elicit};
 use super::notices::{Notices, Threshold};
-use super::question::{Door, Ending, Heard, News, Question};
+use super::question::{Door, Ending, News, Question};
 use super::{Exposure, Life};
 use crate::agent::{Sessions, limit_reached};
 use crate::domain::{Caller, Resource, SessionKey, Shares};

@@ -42,11 +42,11 @@ fn gestured(world: &World, call: &CallId, (decision, how): (Command, u8)) -> Com
 
 fn edited(world: &World, call: &CallId, how: u8) -> Command {
     let args = json!({ "edited": how });
-    let (digest, equal) = digests("sign", &args);
     let turn = world.state.control.turn.as_ref();
-    let shown = turn
-        .and_then(|turn| turn.call(call))
-        .and_then(|it| it.digest());
+    let asked = turn.and_then(|turn| turn.call(call));
+    let tool = asked.map_or("sign", |asked| asked.name.as_str());
+    let (digest, equal) = digests(tool, &args);
+    let shown = asked.and_then(|asked| asked.digest());
     Command::Decide(Decision {
         call: call.clone(),
         approved: true,

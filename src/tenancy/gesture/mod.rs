@@ -83,15 +83,14 @@ pub struct Gestures<'a> {
     party: Option<&'a RelyingParty>,
 }
 
-impl Tenancy {
-    /// Gestures of that person, at the address that they asked.
-    pub fn gestures<'a>(
-        &'a self,
+impl<'a> Gestures<'a> {
+    pub(super) fn new(
+        tenancy: &'a Tenancy,
         caller: &'a Caller,
         party: Option<&'a RelyingParty>,
-    ) -> Gestures<'a> {
-        Gestures {
-            tenancy: self,
+    ) -> Self {
+        Self {
+            tenancy,
             caller,
             party,
         }

@@ -6,7 +6,7 @@ use super::{
     GestureError, Gestures, NO_PARTY, NOT_ACCEPTED, TOO_LATE, UNREADABLE, broken, ceremony,
 };
 use crate::store::records::{GestureStage, MOST_PASSKEYS, PasskeyRow, SecretHash};
-use crate::tenancy::{Authenticated, CredentialId, Error, RelyingParty, Tenancy};
+use crate::tenancy::{Authenticated, CredentialId, Error};
 
 /// Characters of a passkey's name.
 const MAX_NAME_CHARS: usize = 64;
@@ -17,17 +17,9 @@ pub struct Passkeys<'a> {
     entered: &'a Authenticated,
 }
 
-impl Tenancy {
-    /// Passkeys of who entered, at the address that they asked.
-    pub fn passkeys<'a>(
-        &'a self,
-        entered: &'a Authenticated,
-        party: Option<&'a RelyingParty>,
-    ) -> Passkeys<'a> {
-        Passkeys {
-            gestures: self.gestures(&entered.caller, party),
-            entered,
-        }
+impl<'a> Passkeys<'a> {
+    pub(in crate::tenancy) fn new(gestures: Gestures<'a>, entered: &'a Authenticated) -> Self {
+        Self { gestures, entered }
     }
 }
 

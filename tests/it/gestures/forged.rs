@@ -24,6 +24,7 @@ async fn refused(
     );
 }
 
+/// Asserts O5.
 #[tokio::test]
 async fn an_answer_for_another_page_name_or_person_does_not_count() {
     let app = signing().await;

@@ -194,6 +194,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/gestures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a fresh gesture. It counts once, for two minutes, and for exactly those calls.
+         * @description Make a fresh gesture. It counts once, for two minutes, and for exactly those calls.
+         */
+        post: operations["make_gesture"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/gestures/challenge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a fresh gesture that approves calls as they were shown.
+         * @description Ask for a fresh gesture that approves calls as they were shown.
+         */
+        post: operations["challenge_gesture"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/mcp": {
         parameters: {
             query?: never;
@@ -600,6 +640,74 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/passkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * My passkeys.
+         * @description My passkeys.
+         */
+        get: operations["list_passkeys"];
+        put?: never;
+        /**
+         * Keep the passkey that a browser made. Keys of programs cannot.
+         * @description Keep the passkey that a browser made. Keys of programs cannot.
+         */
+        post: operations["add_passkey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/passkeys/challenge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a new passkey. Keys of programs cannot.
+         * @description Ask for a new passkey. Keys of programs cannot.
+         */
+        post: operations["challenge_passkey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/passkeys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a passkey of mine; it makes no gestures from then on. Keys of programs cannot.
+         * @description Remove a passkey of mine; it makes no gestures from then on. Keys of programs cannot.
+         */
+        delete: operations["delete_passkey"];
+        options?: never;
+        head?: never;
+        /**
+         * Give a passkey another name. Keys of programs cannot.
+         * @description Give a passkey another name. Keys of programs cannot.
+         */
+        patch: operations["rename_passkey"];
         trace?: never;
     };
     "/api/providers": {
@@ -1364,6 +1472,13 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A passkey that a browser made. */
+        AddPasskeyRequest: {
+            /** @description What I call it. */
+            name: string;
+            /** @description What `navigator.credentials.create` gave, as its JSON form. */
+            credential: Record<string, unknown>;
+        };
         /** @description A server to add or to try. */
         AddServerRequest: {
             /** @description Not needed for a trial. `add`, `health` and `test` have a meaning of their own. */
@@ -1579,6 +1694,39 @@ export interface components {
              */
             definitionTokens: number;
         };
+        /** @description What is to be approved. */
+        ChallengeGestureRequest: {
+            /** @description The calls; none = the gesture changes my own passkeys. */
+            calls?: components["schemas"]["ShownCall"][];
+        };
+        /** @description By what I can make the gesture. */
+        ChallengeGestureResponse: {
+            /**
+             * @description For `navigator.credentials.get`, as the JSON form of WebAuthn; `null` = I have no passkey that
+             *     works at this address. Good for two minutes and one answer.
+             */
+            publicKey?: Record<string, unknown> | null;
+            /** @description Whether I have a password. */
+            password: boolean;
+            /**
+             * Format: int32
+             * @description How long the challenge is good for.
+             */
+            expiresInSeconds: number;
+        };
+        /** @description What a browser makes a passkey from. */
+        ChallengePasskeyResponse: {
+            /** @description For `navigator.credentials.create`, as the JSON form of WebAuthn. */
+            publicKey: Record<string, unknown>;
+        };
+        /** @description A gesture that allows the change. */
+        ChangePasskeysRequest: {
+            /**
+             * @description What `POST /api/gestures` gave without calls; not needed while I have neither a passkey nor a
+             *     password.
+             */
+            gesture?: string | null;
+        };
         /** @description What to change of a session; what is left out stays. */
         ChangeSessionRequest: {
             /** @description Another title. */
@@ -1764,6 +1912,8 @@ export interface components {
             takeBack?: boolean | null;
             /** @description What was shown. */
             digest?: string | null;
+            /** @description What `POST /api/gestures` gave for this call, where a rule wants a fresh gesture. */
+            gesture?: string | null;
         };
         /** @description A decision about several calls at once. */
         DecideSeveral: {
@@ -1773,6 +1923,8 @@ export interface components {
             approved: boolean;
             /** @description In the person's words, 256 KiB at most; the model reads them. */
             reason?: string | null;
+            /** @description What `POST /api/gestures` gave for these calls, where a rule wants a fresh gesture. */
+            gesture?: string | null;
         };
         /** @description A provider's model. */
         DefaultModel: {
@@ -1947,6 +2099,13 @@ export interface components {
          * @enum {string}
          */
         LimitMeans: "cgroup" | "rlimit" | "quota" | "watchdog" | "none";
+        /** @description A gesture for the calls of one session. It counts once. */
+        MadeGesture: {
+            /** @description `null` = it changes my own passkeys. */
+            sessionId?: string | null;
+            /** @description The `gesture` of the decision. */
+            gesture: string;
+        };
         /** @description Whether I get mail when calls wait for me. */
         MailChoice: {
             /** @description Whether this installation sends mail at all. */
@@ -1955,6 +2114,25 @@ export interface components {
             address?: string | null;
             /** @description Whether I get mail when calls have waited for me for a while. */
             isOn: boolean;
+        };
+        /** @description What I show: the answer of a passkey, or my password with the calls that it approves. */
+        MakeGestureRequest: {
+            /** @description The answer of the passkey, as its JSON form. The calls are those of its challenge. */
+            credential?: Record<string, unknown> | null;
+            /** @description The password. */
+            password?: string | null;
+            /** @description With a password: the calls; none = the gesture changes my own passkeys. */
+            calls?: components["schemas"]["ShownCall"][];
+        };
+        /** @description Gestures, to be sent with decisions. */
+        MakeGestureResponse: {
+            /** @description One for each session. */
+            gestures: components["schemas"]["MadeGesture"][];
+            /**
+             * Format: int32
+             * @description How long they are good for.
+             */
+            expiresInSeconds: number;
         };
         /** @description How all servers are, from their use and from the monitor. */
         McpHealth: {
@@ -2081,6 +2259,14 @@ export interface components {
             /** @description Whether a model may say yes, in the place of the person, to what it asks; for `ask` and `tenant`. */
             reviewed?: boolean | null;
             /**
+             * @description Who must say yes; for `ask`: `owner` (of the session, if missing), `somebody_else` than the owner,
+             *     `two` people, or somebody with at least that role. What wants more than the owner's yes is asked
+             *     whatever nearer rules allow.
+             */
+            approvers?: string | null;
+            /** @description Whether the yes needs a fresh proof of presence; for `ask`. */
+            freshGesture?: boolean | null;
+            /**
              * Format: int32
              * @description When it ends by itself; none = never.
              */
@@ -2093,6 +2279,33 @@ export interface components {
         OpenLinkRequest: {
             /** @description The secret of the link. */
             secret: string;
+        };
+        /** @description A passkey of mine. */
+        PasskeyItem: {
+            /** @description The id of the credential, in base64url. */
+            id: string;
+            /** @description What I call it. */
+            name: string;
+            /** @description When it was added (RFC 3339). */
+            createdAt: string;
+            /** @description When it was last used (RFC 3339); `null` = never. */
+            lastUsedAt?: string | null;
+            /** @description The name of the installation that it was made for. */
+            relyingParty: string;
+            /** @description Whether browsers offer it at the address that was asked. */
+            usableHere: boolean;
+        };
+        /** @description My passkeys. */
+        PasskeyList: {
+            /** @description The oldest first, 20 at most. */
+            items: components["schemas"]["PasskeyItem"][];
+            /** @description Whether I also have a password. */
+            hasPassword: boolean;
+            /**
+             * @description The name for which a new one would be made; `null` = passkeys do not work at the address that was
+             *     asked, because it is one of numbers.
+             */
+            relyingParty?: string | null;
         };
         /** @description An argument that is a path in the workspace. */
         PathBody: {
@@ -2359,6 +2572,11 @@ export interface components {
             /** @description Its name, which is free now. */
             name: string;
         };
+        /** @description Another name. */
+        RenamePasskeyRequest: {
+            /** @description What I call it. */
+            name: string;
+        };
         /** @description What model requests used. */
         RequestUsage: {
             /**
@@ -2437,6 +2655,13 @@ export interface components {
             binding: boolean;
             /** @description Whether a model may say yes, in the place of the person, to what it asks. */
             reviewed: boolean;
+            /**
+             * @description Who must say yes where it asks, if not the owner of the session: `somebody_else`, `two`, or
+             *     `role:` and a role.
+             */
+            approvers?: string | null;
+            /** @description Whether the yes needs a fresh proof of presence. */
+            freshGesture?: boolean;
             examples?: components["schemas"]["ExamplesBody"] | null;
             /** @description Who gave it. */
             createdBy?: string | null;
@@ -2828,6 +3053,17 @@ export interface components {
             /** @description Whether the caller may change that. */
             mayChange: boolean;
         };
+        /** @description A call that the gesture approves, as it was shown. */
+        ShownCall: {
+            sessionId: string;
+            callId: string;
+            /** @description The digest of its card. */
+            digest: string;
+            /** @description Changed arguments, if it is approved with some. */
+            args?: Record<string, unknown> | null;
+            /** @description The same as JSON text, for whoever cannot write its whole numbers exactly. */
+            argsText?: string | null;
+        };
         /**
          * @description How people sign in.
          * @enum {string}
@@ -3087,10 +3323,18 @@ export interface components {
             sessionId: string;
             /** @description What it is about; `null` until somebody or the first answer names it. */
             title?: string | null;
+            owner?: components["schemas"]["WaitingOwner"] | null;
+            /** @description The message of a person that led to the calls, where the session is another's. */
+            prompt?: string | null;
             /** @description When the oldest call that waits was asked for (RFC 3339). */
             waitingSince: string;
             /** @description Its calls, as `tool:queue` tells them. */
             queue: components["schemas"]["QueueItem"];
+        };
+        /** @description A person. */
+        WaitingOwner: {
+            id: string;
+            name: string;
         };
         /** @description A webhook of my tenant. */
         WebhookItem: {
@@ -4053,6 +4297,216 @@ export interface operations {
             };
             /** @description The present state stands against it; `code` says what. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_gesture: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MakeGestureRequest"];
+            };
+        };
+        responses: {
+            /** @description Gestures, to be sent with decisions. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MakeGestureResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    challenge_gesture: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChallengeGestureRequest"];
+            };
+        };
+        responses: {
+            /** @description By what I can make the gesture. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChallengeGestureResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6368,6 +6822,511 @@ export interface operations {
             };
             /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_passkeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description My passkeys. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyList"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_passkey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddPasskeyRequest"];
+            };
+        };
+        responses: {
+            /** @description A passkey of mine. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyItem"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    challenge_passkey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePasskeysRequest"];
+            };
+        };
+        responses: {
+            /** @description What a browser makes a passkey from. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChallengePasskeyResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_passkey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePasskeysRequest"];
+            };
+        };
+        responses: {
+            /** @description It is done; there is nothing to say about it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rename_passkey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenamePasskeyRequest"];
+            };
+        };
+        responses: {
+            /** @description It is done; there is nothing to say about it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

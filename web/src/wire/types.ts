@@ -79,6 +79,8 @@ export type QueueCall = {
   /** RFC 3339. */
   since: string
   expiresAt?: string
+  /** A rule wants a passkey or the password with the yes. */
+  freshGesture?: boolean
   mayDecide: boolean
   approvers?: Person[]
   status: CallStatus
@@ -129,6 +131,8 @@ export interface CallView {
   cause?: string
   progress?: string
   digest?: string
+  /** By what whoever approved it showed that they were there: `passkey` or `password`. */
+  gesture?: string
   /** What a person said of a call of unknown outcome. */
   settled?: { happened: boolean; by?: Person }
 }
@@ -141,6 +145,8 @@ export interface Decision {
   /** Instead of `args`, where it holds such a number as well. */
   argsText?: string
   digest?: string
+  /** What proves that the person confirmed it, where a rule wants that. */
+  gesture?: string
   /** With `approved: false`: only takes an approval back, however often it is sent. */
   takeBack?: true
 }
@@ -149,6 +155,7 @@ export interface DecideAll {
   callIds: string[]
   approved: boolean
   reason?: string
+  gesture?: string
 }
 
 export interface Settlement {

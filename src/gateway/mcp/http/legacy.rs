@@ -27,8 +27,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::context::McpContext;
 use crate::domain::{Caller, Code, UserId};
 use crate::gateway::error::ApiError;
+use crate::gateway::mcp::approval::Heard;
 use crate::gateway::mcp::logged::{self, Logged};
-use crate::gateway::mcp::question::{Door, Heard, News};
+use crate::gateway::mcp::question::{Door, News};
 use crate::session::Call;
 
 /// Messages that may wait for one client.

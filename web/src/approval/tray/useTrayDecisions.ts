@@ -1,6 +1,7 @@
 /** The decisions of a tray: none is made by a key or click that was on its way before, and each is made once. */
 import { watch, type Ref } from 'vue'
 import type { useCardStates } from '@/approval/card/cardStates'
+import type { ShownCall } from '@/gestures/door'
 import type { InputGuard } from '@/browser/inputGuard'
 import type { DecideAll, Decision, QueueCall, Settlement } from '@/wire/types'
 import type { useInFlightDecisions } from './inFlightDecisions'
@@ -15,6 +16,8 @@ interface Emit {
 
 interface Tray {
   guard: InputGuard
+  /** The session that the calls are of. */
+  session: Readonly<Ref<string | null>>
   sent: ReturnType<typeof useInFlightDecisions>
   states: ReturnType<typeof useCardStates>
   listed: Readonly<Ref<Listed>>
@@ -25,13 +28,39 @@ interface Tray {
   goOn(after: string | null): void
 }
 
-export function useTrayDecisions(emit: Emit, { guard, sent, states, listed, isOpen, show, goOn }: Tray) {
+export function useTrayDecisions(emit: Emit, { guard, session, sent, states, listed, isOpen, show, goOn }: Tray) {
   function decide(decision: Decision): void {
     const call = listed.value.calls.find(({ callId }) => callId === decision.callId)
     if (!guard.isArmed() || call === undefined || !isOpen(call)) return
     mark([decision.callId])
+    if (decision.approved && call.freshGesture) {
+      const { args, argsText } = decision
+      return void withGesture([{ ...shown(call), args, argsText }], (gesture) => {
+        emit('decide', { ...decision, gesture })
+        goOn(decision.callId)
+      })
+    }
     emit('decide', decision)
     goOn(decision.callId)
+  }
+
+  /** Sends what the person confirms by passkey or password; without that, the card is theirs again. */
+  async function withGesture(calls: ShownCall[], send: (gesture: string) => void): Promise<void> {
+    const callIds = calls.map(({ callId }) => callId)
+    let gesture: string | null = null
+    try {
+      const { giveGesture } = await import('@/gestures/give')
+      gesture = await giveGesture(calls)
+    } catch {
+      // A part that cannot be loaded is told by the strip.
+    }
+    if (gesture !== null) return send(gesture)
+    sent.forget(callIds)
+    if (callIds[0] !== undefined) show(callIds[0])
+  }
+
+  function shown({ callId, digest }: QueueCall): ShownCall {
+    return { sessionId: session.value ?? '', callId, digest: digest ?? '' }
   }
 
   function takeBack(callId: string): void {
@@ -52,8 +81,13 @@ export function useTrayDecisions(emit: Emit, { guard, sent, states, listed, isOp
 
   function decideAll(decision: DecideAll): void {
     mark(decision.callIds)
-    emit('decide-all', decision)
-    goOn(decision.callIds.at(-1) ?? null)
+    const calls = listed.value.calls.filter(({ callId, freshGesture }) => decision.approved && freshGesture && decision.callIds.includes(callId))
+    const send = (gesture?: string) => {
+      emit('decide-all', gesture === undefined ? decision : { ...decision, gesture })
+      goOn(decision.callIds.at(-1) ?? null)
+    }
+    if (calls.length > 0) void withGesture(calls.map(shown), send)
+    else send()
   }
 
   /** What was begun on their cards is kept until the server has decided, as it may refuse. */

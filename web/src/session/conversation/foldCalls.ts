@@ -18,6 +18,7 @@ export function decided(draft: Draft, { place, data }: Told): void {
     decidedBy: isTakenBack ? undefined : (data.by as Person | undefined),
     review: isTakenBack ? undefined : (data.review as CallReview | undefined),
     reason: isTakenBack ? undefined : stringOf(data.reason),
+    ...(data.gesture !== undefined && { gesture: stringOf(data.gesture) }),
     ...(edited && isObject(data.args) && before ? { originalArgs: before.originalArgs ?? before.args } : {}),
   })
 }
