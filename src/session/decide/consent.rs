@@ -2,13 +2,23 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Draft;
-use super::rules::ruling;
 use crate::domain::{Actor, Code, Role, UserId};
 use crate::session::call::{Call, CallStatus, Consent, Decider, Wants};
 use crate::session::command::Refusal;
 use crate::session::event::{EditedArgs, Event};
-use crate::session::policy::{Approver, PolicyEffect};
+use crate::session::policy::{Approver, PolicyEffect, Ruling};
+
+/// What the rules say of a call now, with these arguments; none for a tool that does not exist.
+pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Ruling> {
+    let facts = call.facts.as_deref()?;
+    let rules = draft.inputs.rules;
+    let about = (facts, draft.inputs.now);
+    let session = (&*draft.control.rules, draft.control.totals.cost);
+    Some(rules.rule_on(session, (&call.id, args), about))
+}
 
 /// Who says something, and their role as far as it is known.
 type Who<'a> = (&'a Actor, Option<Role>);
@@ -141,7 +151,7 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
 }
 
 /// What the rules of now want of a call with these arguments; when it expires stays as it is.
-fn wanted(draft: &Draft<'_>, call: &Call, args: &serde_json::Value) -> Wants {
+fn wanted(draft: &Draft<'_>, call: &Call, args: &Value) -> Wants {
     let ruling = ruling(draft, call, args).filter(|it| it.effect == PolicyEffect::Ask);
     Wants {
         expires_at: call.wants.expires_at,
