@@ -1,7 +1,5 @@
 //! Whose yes lets a call run, and who may decide about it at all.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::Draft;
@@ -24,13 +22,13 @@ pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Rul
 type Who<'a> = (&'a Actor, Option<Role>);
 
 /// Takes the yes of a person to a waiting call, perhaps with changed arguments: it is approved once
-/// everybody has said yes whom the rules of now want.
+/// everybody has said yes whom the rules of now want. False where that changes nothing: it is a repeat.
 pub(super) fn consent(
     draft: &mut Draft<'_>,
     (call, edited): (&Call, Option<EditedArgs>),
     (who, has_shown): (Who<'_>, bool),
     reason: Option<&str>,
-) -> Result<(), Refusal> {
+) -> Result<bool, Refusal> {
     let (by, role) = who;
     let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
     let wants = wanted(draft, call, args);
@@ -50,17 +48,22 @@ pub(super) fn consent(
             "somebody changed the arguments; a yes names the `digest` of the card",
         ));
     }
-    want(draft, call, &wants);
     let person = Decider::Person(by.clone());
     if wants.approvers.is_empty() {
+        want(draft, call, &wants);
         draft.approve(&call.id, edited, person, reason);
-        return Ok(());
+        return Ok(true);
     }
-    let has_said_so = call.consents.iter().any(|it| it.by.id == by.id);
-    if !has_said_so || edited.is_some() {
+    let is_repeat = edited.is_none() && call.consents.iter().any(|it| it.by.id == by.id);
+    let is_open = |consents: &[Consent]| wants.open(owner.as_ref(), consents).next().is_some();
+    if is_repeat && is_open(&call.consents) {
+        return Ok(false);
+    }
+    want(draft, call, &wants);
+    if !is_repeat {
         let digest = edited.as_ref().map(|edited| &edited.digest);
         let Some(digest) = digest.or(call.digest()).cloned() else {
-            return Ok(());
+            return Ok(false);
         };
         draft.push(Event::Consented {
             call: call.id.clone(),
@@ -70,15 +73,12 @@ pub(super) fn consent(
             edited,
         });
     }
-    let queue = draft.queue().iter();
-    let consents = queue.filter(|it| it.id == call.id).map(|it| &it.consents);
-    let is_met = consents
-        .last()
-        .is_some_and(|consents| wants.open(owner.as_ref(), consents).next().is_none());
-    if is_met {
+    let mut queue = draft.queue().iter();
+    let now = queue.find(|it| it.id == call.id);
+    if now.is_some_and(|now| !is_open(&now.consents)) {
         draft.approve(&call.id, None, person, reason);
     }
-    Ok(())
+    Ok(true)
 }
 
 /// A person no longer says yes to a call that waits for others; a repeat changes nothing.
@@ -104,15 +104,6 @@ pub(super) fn check_may_decide(
         return Ok(());
     }
     Err(not_theirs(&call.name, &call.wants))
-}
-
-/// Tells what the rules of now want of all that wait, in their order: whoever looks at them again tells the same.
-pub(super) fn renew_all(draft: &mut Draft<'_>) {
-    let pending = draft.queue().iter().filter(|call| call.is_pending());
-    let pending: Vec<Arc<Call>> = pending.cloned().collect();
-    for call in pending {
-        renew_wants(draft, &call);
-    }
 }
 
 /// Tells what the rules of now want of a call that waits, if that is something else than its card says.

@@ -80,7 +80,11 @@ export type QueueCall = {
   since: string
   expiresAt?: string
   mayDecide: boolean
-  approvers?: Person[]
+  /** Whose yes it needs, where the owner's alone does not do: `somebody_else`, `two`, `role:` and a role, `owner` among others. */
+  approvers?: string[]
+  /** Who said yes so far, while others still have to. */
+  consents?: Person[]
+  freshGesture?: boolean
   status: CallStatus
   /** The beginning of what a completed call gave. */
   result?: string

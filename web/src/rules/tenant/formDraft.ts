@@ -23,6 +23,8 @@ export interface RuleDraft {
   when: ConditionDraft
   except: ConditionDraft[]
   isBinding: boolean
+  /** Who must say yes where it asks. */
+  approvers: string
   hours: number | null
   name: string
   /** Arguments of calls that show what it is about and what not, as JSON; empty = the server finds some. */
@@ -41,7 +43,7 @@ export function emptyConditions(): ConditionDraft {
 }
 
 export function emptyDraft(): RuleDraft {
-  return { effect: 'ask', server: '', tool: '', when: emptyConditions(), except: [], isBinding: false, hours: null, name: '', matching: '', other: '' }
+  return { effect: 'ask', server: '', tool: '', when: emptyConditions(), except: [], isBinding: false, approvers: 'owner', hours: null, name: '', matching: '', other: '' }
 }
 
 export interface ReadDraft {
@@ -70,6 +72,7 @@ export function readDraft(draft: RuleDraft): ReadDraft {
     when,
     ...(except.length > 0 && { except }),
     ...(draft.effect === 'ask' && draft.isBinding && { binding: true }),
+    ...(draft.effect === 'ask' && draft.approvers !== 'owner' && { approvers: draft.approvers }),
     ...(draft.hours !== null && { expiresInHours: draft.hours }),
     ...(name !== '' && { name }),
     ...(examples !== null && {
