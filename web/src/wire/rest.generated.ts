@@ -2079,6 +2079,14 @@ export interface components {
             /** @description Whether it also asks what nearer rules allow; for `ask`. */
             binding?: boolean | null;
             /**
+             * @description Who must say yes; for `ask`: `owner` (of the session, if missing), `somebody_else` than the owner,
+             *     `two` people, or somebody with at least that role. What wants more than the owner's yes is asked
+             *     whatever nearer rules allow.
+             */
+            approvers?: string | null;
+            /** @description Whether the yes needs a fresh proof of presence; for `ask`. */
+            freshGesture?: boolean | null;
+            /**
              * Format: int32
              * @description When it ends by itself; none = never.
              */
@@ -2433,6 +2441,13 @@ export interface components {
             except: components["schemas"]["ConditionsBody"][];
             /** @description Whether it also asks what nearer rules allow. */
             binding: boolean;
+            /**
+             * @description Who must say yes where it asks, if not the owner of the session: `somebody_else`, `two`, or
+             *     `role:` and a role.
+             */
+            approvers?: string | null;
+            /** @description Whether the yes needs a fresh proof of presence. */
+            freshGesture?: boolean;
             examples?: components["schemas"]["ExamplesBody"] | null;
             /** @description Who gave it. */
             createdBy?: string | null;
@@ -3083,10 +3098,18 @@ export interface components {
             sessionId: string;
             /** @description What it is about; `null` until somebody or the first answer names it. */
             title?: string | null;
+            owner?: components["schemas"]["WaitingOwner"] | null;
+            /** @description The message of a person that led to the calls, where the session is another's. */
+            prompt?: string | null;
             /** @description When the oldest call that waits was asked for (RFC 3339). */
             waitingSince: string;
             /** @description Its calls, as `tool:queue` tells them. */
             queue: components["schemas"]["QueueItem"];
+        };
+        /** @description A person. */
+        WaitingOwner: {
+            id: string;
+            name: string;
         };
         /** @description A webhook of my tenant. */
         WebhookItem: {
