@@ -122,9 +122,6 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
     else {
         return true;
     };
-    if wants.approvers.is_empty() && !wants.fresh_gesture {
-        return true;
-    }
     if wants.fresh_gesture && !call.wants.fresh_gesture {
         return false;
     }
