@@ -24,7 +24,7 @@ use super::effects::{Running, Wanted};
 use super::feed::What;
 use super::feed::running_answer::RunningAnswer;
 use super::mailbox::{Accepted, Message, SessionRequest, damaged, deleted, stopping, store_away};
-use crate::domain::{Code, Holder, SandboxId, UserId};
+use crate::domain::{Code, Holder, SandboxId};
 use crate::session::{Command, Refusal, Rules, Spent};
 use crate::store::clock::now;
 use crate::telemetry::instruments;
@@ -95,7 +95,7 @@ impl LiveSession {
                 };
             }
             match next {
-                Some(Message::Leave { by, reply }) => match self.admit(&by) {
+                Some(Message::Leave { by, reply }) => match self.replica.admit(&by) {
                     Ok(()) => return Box::pin(self.vanish(Some(reply))).await,
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 },
@@ -270,7 +270,7 @@ impl LiveSession {
     async fn handle(&mut self, message: Message) {
         match message {
             Message::Tell { request, by, reply } => {
-                let answer = match Box::pin(self.admit_request(&by, &request)).await {
+                let answer = match Box::pin(self.replica.admit_request(&by, &request)).await {
                     Ok(()) => Box::pin(self.tell(*request)).await,
                     Err(refusal) => Err(refusal),
                 };
@@ -278,7 +278,7 @@ impl LiveSession {
                 let _ = reply.send(answer);
             }
             Message::Join { by, reply } => {
-                let _ = reply.send(self.admit(&by).map(|()| self.replica.joined()));
+                let _ = reply.send(self.replica.admit(&by).map(|()| self.replica.joined()));
             }
             Message::Queue {
                 version,
@@ -335,39 +335,6 @@ impl LiveSession {
         let command = request::prepare(request, &self.replica, &mut self.running)?;
         self.may_be_created()?;
         self.replica.command(command).await
-    }
-
-    /// A session is its owner's; to anybody else it does not exist.
-    fn admit(&self, by: &UserId) -> Result<(), Refusal> {
-        if self.replica.owner().id == *by {
-            return Ok(());
-        }
-        Err(Refusal::new(
-            Code::SessionNotFound,
-            "there is no such session",
-        ))
-    }
-
-    /// Others are admitted to decide the calls that wait for their yes, and to nothing else.
-    async fn admit_request(
-        &mut self,
-        by: &UserId,
-        request: &SessionRequest,
-    ) -> Result<(), Refusal> {
-        let refused = match self.admit(by) {
-            Ok(()) => return Ok(()),
-            Err(refused) => refused,
-        };
-        let Some((calls, role)) = request.decides().filter(|(calls, _)| !calls.is_empty()) else {
-            return Err(refused);
-        };
-        if !self.replica.may_decide((by, role), calls)
-            && !self.replica.cluster.membership.is_alone()
-        {
-            self.replica.catch_up().await;
-        }
-        let may_decide = self.replica.may_decide((by, role), calls);
-        may_decide.then_some(()).ok_or(refused)
     }
 
     /// The first command stores a session for good: there may be only so many in a minute.

@@ -9,12 +9,13 @@ use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{
     GoingOn, Joined, LeftOut, QueueState, QueueView, SessionView, TurnView, UsageState,
 };
+use crate::agent::mailbox::SessionRequest;
 use crate::context::{Arranged, ContextSession};
-use crate::domain::{CallId, RequestParts, Role, UserId};
+use crate::domain::{CallId, Code, RequestParts, Role, UserId};
 use crate::history::{self, Past};
 use crate::llm;
 use crate::llm::tokens::Counter;
-use crate::session::{Activity, Gap, ModelChoice, Phase, Spent};
+use crate::session::{Activity, Gap, ModelChoice, Phase, Refusal, Spent};
 
 impl Replica {
     pub(super) fn queue(&self) -> QueueState {
@@ -26,8 +27,39 @@ impl Replica {
         QueueView::of(&self.state, who)
     }
 
+    /// A session is its owner's; to anybody else it does not exist.
+    pub(super) fn admit(&self, by: &UserId) -> Result<(), Refusal> {
+        if self.owner().id == *by {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            Code::SessionNotFound,
+            "there is no such session",
+        ))
+    }
+
+    /// Others are admitted to decide the calls that wait for their yes, and to nothing else.
+    pub(super) async fn admit_request(
+        &mut self,
+        by: &UserId,
+        request: &SessionRequest,
+    ) -> Result<(), Refusal> {
+        let refused = match self.admit(by) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        let Some((calls, role)) = request.decides().filter(|(calls, _)| !calls.is_empty()) else {
+            return Err(refused);
+        };
+        if !self.may_decide((by, role), calls) && !self.cluster.membership.is_alone() {
+            self.catch_up().await;
+        }
+        let may_decide = self.may_decide((by, role), calls);
+        may_decide.then_some(()).ok_or(refused)
+    }
+
     /// Whether the yes of somebody who does not own the session would count for all of these calls.
-    pub(super) fn may_decide(&self, who: (&UserId, Option<Role>), calls: &[CallId]) -> bool {
+    fn may_decide(&self, who: (&UserId, Option<Role>), calls: &[CallId]) -> bool {
         let control = &self.state.control;
         let owner = control.owner.as_ref().map(|owner| &owner.id);
         calls.iter().all(|id| {

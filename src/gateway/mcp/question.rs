@@ -243,9 +243,7 @@ impl Watch<'_> {
         let Some((call, verdict)) = decided else {
             return;
         };
-        let Question {
-            sessions, caller, ..
-        } = self.question;
+        let (sessions, caller) = (self.question.sessions, self.question.caller);
         let decision = Decision {
             call: call.id.clone(),
             approved: verdict.approved,

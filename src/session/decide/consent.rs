@@ -1,26 +1,34 @@
 //! Whose yes lets a call run, and who may decide about it at all.
 
-use std::sync::Arc;
+use serde_json::Value;
 
 use super::Draft;
-use super::rules::ruling;
 use crate::domain::{Actor, Code, GestureMeans, Role, UserId};
 use crate::session::call::{Call, CallStatus, Consent, Decider, Wants};
 use crate::session::command::Refusal;
 use crate::session::event::{EditedArgs, Event};
-use crate::session::policy::{Approver, PolicyEffect};
+use crate::session::policy::{Approver, PolicyEffect, Ruling};
+
+/// What the rules say of a call now, with these arguments; none for a tool that does not exist.
+pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Ruling> {
+    let facts = call.facts.as_deref()?;
+    let rules = draft.inputs.rules;
+    let about = (facts, draft.inputs.now);
+    let session = (&*draft.control.rules, draft.control.totals.cost);
+    Some(rules.rule_on(session, (&call.id, args), about))
+}
 
 /// Who says something, and their role as far as it is known.
 type Who<'a> = (&'a Actor, Option<Role>);
 
 /// Takes the yes of a person to a waiting call, perhaps with changed arguments: it is approved once
-/// everybody has said yes whom the rules of now want.
+/// everybody has said yes whom the rules of now want. False where that changes nothing: it is a repeat.
 pub(super) fn consent(
     draft: &mut Draft<'_>,
     (call, edited): (&Call, Option<EditedArgs>),
     (who, has_shown): (Who<'_>, bool),
     reason: Option<&str>,
-) -> Result<(), Refusal> {
+) -> Result<bool, Refusal> {
     let (by, role) = who;
     let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
     let wants = wanted(draft, call, args);
@@ -34,7 +42,6 @@ pub(super) fn consent(
     if wants.fresh_gesture && gesture.is_none() && !has_shown_so {
         return Err(gesture_required(&call.name));
     }
-    let has_said_so = said.is_some() && (gesture.is_none() || has_shown_so);
     let is_of_others = call.consents.iter().any(|it| it.by.id != by.id);
     if is_of_others && call.original_args.is_some() && edited.is_none() && !has_shown {
         return Err(Refusal::of_field(
@@ -43,16 +50,22 @@ pub(super) fn consent(
             "somebody changed the arguments; a yes names the `digest` of the card",
         ));
     }
-    want(draft, call, &wants);
     let person = Decider::Person(by.clone());
     if wants.approvers.is_empty() {
+        want(draft, call, &wants);
         draft.approve(&call.id, edited, (person, gesture), reason);
-        return Ok(());
+        return Ok(true);
     }
-    if !has_said_so || edited.is_some() {
+    let is_repeat = edited.is_none() && said.is_some() && (gesture.is_none() || has_shown_so);
+    let is_open = |consents: &[Consent]| wants.open(owner.as_ref(), consents).next().is_some();
+    if is_repeat && is_open(&call.consents) {
+        return Ok(false);
+    }
+    want(draft, call, &wants);
+    if !is_repeat {
         let digest = edited.as_ref().map(|edited| &edited.digest);
         let Some(digest) = digest.or(call.digest()).cloned() else {
-            return Ok(());
+            return Ok(false);
         };
         draft.push(Event::Consented {
             call: call.id.clone(),
@@ -63,15 +76,12 @@ pub(super) fn consent(
             gesture,
         });
     }
-    let queue = draft.queue().iter();
-    let consents = queue.filter(|it| it.id == call.id).map(|it| &it.consents);
-    let is_met = consents
-        .last()
-        .is_some_and(|consents| wants.open(owner.as_ref(), consents).next().is_none());
-    if is_met {
+    let mut queue = draft.queue().iter();
+    let now = queue.find(|it| it.id == call.id);
+    if now.is_some_and(|now| !is_open(&now.consents)) {
         draft.approve(&call.id, None, (person, gesture), reason);
     }
-    Ok(())
+    Ok(true)
 }
 
 /// A person no longer says yes to a call that waits for others; a repeat changes nothing.
@@ -99,15 +109,6 @@ pub(super) fn check_may_decide(
     Err(not_theirs(&call.name, &call.wants))
 }
 
-/// Tells what the rules of now want of all that wait, in their order: whoever looks at them again tells the same.
-pub(super) fn renew_all(draft: &mut Draft<'_>) {
-    let pending = draft.queue().iter().filter(|call| call.is_pending());
-    let pending: Vec<Arc<Call>> = pending.cloned().collect();
-    for call in pending {
-        renew_wants(draft, &call);
-    }
-}
-
 /// Tells what the rules of now want of a call that waits, if that is something else than its card says.
 pub(super) fn renew_wants(draft: &mut Draft<'_>, call: &Call) {
     let wants = wanted(draft, call, &call.args);
@@ -124,9 +125,6 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
     else {
         return true;
     };
-    if wants.approvers.is_empty() && !wants.fresh_gesture {
-        return true;
-    }
     // Where the owner's yes sufficed, nothing more was kept.
     let alone = [Consent {
         by: by.clone(),
@@ -142,7 +140,7 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
 }
 
 /// What the rules of now want of a call with these arguments; when it expires stays as it is.
-fn wanted(draft: &Draft<'_>, call: &Call, args: &serde_json::Value) -> Wants {
+fn wanted(draft: &Draft<'_>, call: &Call, args: &Value) -> Wants {
     let ruling = ruling(draft, call, args).filter(|it| it.effect == PolicyEffect::Ask);
     Wants {
         expires_at: call.wants.expires_at,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::consent::{check_may_decide, consent, renew_all, withdraw_consent};
+use super::consent::{check_may_decide, consent, withdraw_consent};
 use super::refusal::{already_decided, check_repeat, check_same_tool, check_shown, no_such_call};
 use super::rules::{ask_for_review, check_not_denied, withdraw_approvals};
 use super::{Draft, nothing_to_do};
@@ -151,18 +151,19 @@ impl Draft<'_> {
                 })
             }
         };
-        renew_all(self);
         // Changed arguments go through policy again.
         let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
         check_not_denied(self, call, args)?;
         let who = (&decision.by, decision.role);
-        consent(
+        let is_new = consent(
             self,
             (call, edited),
             (who, decision.digest.is_some()),
             decision.reason.as_deref(),
         )?;
-        self.advance();
+        if is_new {
+            self.advance();
+        }
         Ok(())
     }
 
@@ -225,9 +226,6 @@ impl Draft<'_> {
             } else if call.is_pending() {
                 check_may_decide(self, call, (by, role))?;
             }
-        }
-        if approved {
-            renew_all(self);
         }
         for id in &ids {
             // What was decided singly stays as it was decided.

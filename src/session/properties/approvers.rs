@@ -165,7 +165,7 @@ fn step(world: &mut World, (what, a, b): Step) -> Option<Command> {
         if world.state.control.turn.is_none() {
             world.tell(&say("go")).unwrap();
         }
-        let calls = (0..a % 3).map(|n| proposal("run", json!({ "n": (b + n) % 3 })));
+        let calls = (0..a % 3).map(|n| proposal("run", json!({ "n": b.wrapping_add(n) % 3 })));
         world.answer("text", calls.collect());
         return None;
     };

@@ -199,10 +199,7 @@ fn an_approval_can_be_taken_back_while_nothing_has_started() {
         }
     )));
     world.tell(&approve(&calls[1])).unwrap();
-    assert!(
-        world.started().is_empty(),
-        "the call that was taken back still waits"
-    );
+    assert!(world.started().is_empty(), "it still waits");
 }
 
 #[test]

@@ -116,7 +116,7 @@ async fn somebody_else_says_yes_and_sees_the_card_and_what_led_to_it_alone() {
         .post(&path, message)
         .await
         .problem(404, "session_not_found");
-    let auth = json!({ "token": house.bo.key, "session": session });
+    let auth = json!({ "token": house.bo.key, "sessionId": session });
     assert!(TestSocket::try_open(house.app.address, auth).await.is_err());
 
     let (status, answer) = house.decide(&house.bo, theirs, true).await;

@@ -64,7 +64,7 @@ export function useInbox() {
     }
   }
 
-  function changed(item: SessionItem): void {
+  function changed(item: Pick<SessionItem, 'id' | 'waiting'>): void {
     if (item.waiting > 0 || groupWith(item.id) !== undefined) void read(item.id)
   }
 
@@ -92,6 +92,8 @@ export function useInbox() {
   async function conclude(id: string): Promise<void> {
     const group = groupWith(id)
     if (group === undefined || group.isGone) return
+    // What became of it in another's session is not theirs to see.
+    if (group.owner !== undefined) return remove(id)
     try {
       const { items } = await rest.eventsAfter(id, group.seq, MOST_EVENTS)
       const calls = withEvents(group.calls, items).map((call) => (call.status === 'pending' ? { ...call, status: 'cancelled' as const } : call))

@@ -6,6 +6,10 @@ import type { CallStatus, JsonObject, Person, QueueCall, Seq, StoredEvent } from
 export interface WaitingGroup {
   sessionId: string
   title: string | null
+  /** Whose session it is, where it is another's. */
+  owner?: { id: string; name: string }
+  /** The message that led to the calls, where it is another's. */
+  prompt?: string
   since: string
   calls: QueueCall[]
   /** What the calls reflect. */
@@ -14,8 +18,8 @@ export interface WaitingGroup {
   isGone: boolean
 }
 
-export function groupOf({ sessionId, title, waitingSince, queue }: WaitingItem): WaitingGroup {
-  return { sessionId, title: title ?? null, since: waitingSince, calls: queue.calls, seq: queue.seq, isGone: false }
+export function groupOf({ sessionId, title, owner, prompt, waitingSince, queue }: WaitingItem): WaitingGroup {
+  return { sessionId, title: title ?? null, ...(owner && { owner, prompt: prompt ?? '' }), since: waitingSince, calls: queue.calls, seq: queue.seq, isGone: false }
 }
 
 /** With that session in its place: where it stood, or where it belongs by how long it has waited. */

@@ -37,7 +37,7 @@ export function startNotifying(router: Router): () => void {
     isRead = true
   }
 
-  async function readOne(item: SessionItem): Promise<void> {
+  async function readOne(item: Pick<SessionItem, 'id' | 'waiting'>): Promise<void> {
     if (item.waiting === 0) return seen.forget(item.id)
     const { items } = await rest.approvals(null, item.id)
     for (const found of items) await look(found)
@@ -46,10 +46,10 @@ export function startNotifying(router: Router): () => void {
   async function look(item: WaitingItem): Promise<void> {
     const batch = seen.take(item)
     if (batch === null || !isRead || !isFirst || (await isAnySeen())) return
-    tell(batch)
+    tell(batch, item.owner !== undefined)
   }
 
-  function tell({ sessionId, title, tool, calls, tag }: NewBatch): void {
+  function tell({ sessionId, title, tool, calls, tag }: NewBatch, isOthers: boolean): void {
     const name = visibleText(tool, { oneLine: true })
     try {
       const shown = new Notification(visibleText(title ?? t('session.untitled'), { oneLine: true }), {
@@ -60,7 +60,7 @@ export function startNotifying(router: Router): () => void {
       shown.onclick = () => {
         shown.close()
         window.focus()
-        void router.push(waiting.sessions > 1 ? '/approvals' : `/s/${sessionId}`)
+        void router.push(isOthers || waiting.sessions > 1 ? '/approvals' : `/s/${sessionId}`)
       }
     } catch {
       noteRefused()

@@ -12,7 +12,7 @@ const TOGETHER_MS = 50
 
 export interface WaitingListener {
   /** Something about a session is another; calls may wait in it, or not any more. */
-  changed(item: SessionItem): void
+  changed(item: Pick<SessionItem, 'id' | 'waiting'>): void
   /** A session is gone. */
   removed(id: string): void
   /** Connected, or news may be missing. */
@@ -58,6 +58,12 @@ export const useWaiting = defineStore('waiting', () => {
     for (const listener of listeners) listener.changed(item)
   }
 
+  /** In another's session something waits for the person, or not any more. */
+  function ask(id: string): void {
+    refreshSoon()
+    for (const listener of listeners) listener.changed({ id, waiting: 1 })
+  }
+
   function drop(id: string): void {
     known.delete(id)
     refreshSoon()
@@ -85,5 +91,5 @@ export const useWaiting = defineStore('waiting', () => {
     lastDecidedAt.value = null
   }
 
-  return { calls, sessions, lastDecidedAt, refresh, take, drop, stale, listen, reset }
+  return { calls, sessions, lastDecidedAt, refresh, take, ask, drop, stale, listen, reset }
 })

@@ -11,6 +11,8 @@ export interface ListHandlers {
   onStale: () => void
   onChanged: (item: SessionItem) => void
   onRemoved: (id: string) => void
+  /** What waits for the person in another's session is another. */
+  onAsked: (id: string) => void
   /** The sign-in has ended. */
   onSignedOut: () => void
 }
@@ -38,6 +40,7 @@ export class ListLink {
     this.socket.on('error', (_text: string, why: { code?: string }) => this.heard(why.code))
     this.socket.on('sessions:changed', (item: SessionItem) => this.handlers.onChanged(item))
     this.socket.on('sessions:removed', ({ id }: { id: string }) => this.handlers.onRemoved(id))
+    this.socket.on('approvals:changed', ({ id }: { id: string }) => this.handlers.onAsked(id))
     this.socket.on('sessions:missed', () => this.handlers.onStale())
   }
 

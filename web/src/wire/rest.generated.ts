@@ -2267,6 +2267,14 @@ export interface components {
             /** @description Whether the yes needs a fresh proof of presence; for `ask`. */
             freshGesture?: boolean | null;
             /**
+             * @description Who must say yes; for `ask`: `owner` (of the session, if missing), `somebody_else` than the owner,
+             *     `two` people, or somebody with at least that role. What wants more than the owner's yes is asked
+             *     whatever nearer rules allow.
+             */
+            approvers?: string | null;
+            /** @description Whether the yes needs a fresh proof of presence; for `ask`. */
+            freshGesture?: boolean | null;
+            /**
              * Format: int32
              * @description When it ends by itself; none = never.
              */

@@ -82,7 +82,11 @@ export type QueueCall = {
   /** A rule wants a passkey or the password with the yes. */
   freshGesture?: boolean
   mayDecide: boolean
-  approvers?: Person[]
+  /** Whose yes it needs, where the owner's alone does not do: `somebody_else`, `two`, `role:` and a role, `owner` among others. */
+  approvers?: string[]
+  /** Who said yes so far, while others still have to. */
+  consents?: Person[]
+  freshGesture?: boolean
   status: CallStatus
   /** The beginning of what a completed call gave. */
   result?: string

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 pub(super) use self::review::{ask_for_review, reviewed};
 use super::Draft;
-use super::consent::{is_still_approved, renew_wants};
+use super::consent::{is_still_approved, renew_wants, ruling};
 use crate::domain::{Actor, Code};
 use crate::session::call::{Call, CallStatus, Decider};
 use crate::session::command::{Command, Refusal};
@@ -20,15 +20,6 @@ const REPEATED: &str =
 
 /// How the journal names that no rule is about a call.
 const ASK_EVERYTHING: &str = "ask everything";
-
-/// What the rules say of a call now, with these arguments; none for a tool that does not exist.
-pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Ruling> {
-    let facts = call.facts.as_deref()?;
-    let rules = draft.inputs.rules;
-    let about = (facts, draft.inputs.now);
-    let session = (&*draft.control.rules, draft.control.totals.cost);
-    Some(rules.rule_on(session, (&call.id, args), about))
-}
 
 /// Lets rules decide what they can; the rest stays pending.
 pub(super) fn apply_policy(draft: &mut Draft<'_>) {

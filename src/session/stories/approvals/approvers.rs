@@ -169,3 +169,19 @@ fn rules_that_want_more_by_now_take_an_approval_back() {
     assert_eq!(now.wants.approvers, [Approver::Two]);
     world.check_folds();
 }
+
+#[test]
+fn a_yes_of_others_does_not_stand_for_the_owner_once_the_owner_is_asked() {
+    let mut world = World::new();
+    world.rules.policy = policy(vec![asks(Approver::Role("admin".into()))]);
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a", "b"]);
+    let id = world.queue()[0].clone();
+    world
+        .tell(&decides(&id, true, (bo(), Role::Admin)))
+        .unwrap();
+    world.rules.policy = policy(vec![asks(Approver::Owner)]);
+    world.tell(&Command::ReviewCalls).unwrap();
+    assert!(call(&world, &id).is_pending());
+    world.check_folds();
+}

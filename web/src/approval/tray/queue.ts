@@ -24,7 +24,7 @@ export function listOf(calls: QueueCall[], lingering: ReadonlyMap<string, QueueC
   return {
     calls: [...batch, ...gone, ...unknown],
     pending,
-    approvable: mine.filter((call) => !needsItsOwnLook(call)),
+    approvable: mine.filter((call) => !call.approvers && !needsItsOwnLook(call)),
     approved: batch.filter(({ status }) => status === 'approved'),
     total: batch.length + gone.length,
   }

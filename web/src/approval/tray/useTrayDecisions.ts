@@ -106,7 +106,7 @@ export function watchAnswers(calls: () => QueueCall[], { sent, states }: Pick<Tr
     (now, before = []) => {
       for (const was of before) {
         const is = now.find(({ callId }) => callId === was.callId)
-        if (sent.isMarked(was.callId) && (is === undefined || is.status !== was.status || is.digest !== was.digest)) {
+        if (sent.isMarked(was.callId) && (is === undefined || is.status !== was.status || is.digest !== was.digest || is.consents?.length !== was.consents?.length)) {
           sent.forget([was.callId])
         } else if (was.status === 'pending' && is?.status !== 'pending' && is?.decidedBy !== undefined) {
           linger(is)

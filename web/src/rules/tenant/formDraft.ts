@@ -25,6 +25,8 @@ export interface RuleDraft {
   isBinding: boolean
   /** Whether a model may approve the calls that it asks for. */
   isReviewed: boolean
+  /** Who must say yes where it asks. */
+  approvers: string
   hours: number | null
   name: string
   /** Arguments of calls that show what it is about and what not, as JSON; empty = the server finds some. */
@@ -43,7 +45,7 @@ export function emptyConditions(): ConditionDraft {
 }
 
 export function emptyDraft(): RuleDraft {
-  return { effect: 'ask', server: '', tool: '', when: emptyConditions(), except: [], isBinding: false, isReviewed: false, hours: null, name: '', matching: '', other: '' }
+  return { effect: 'ask', server: '', tool: '', when: emptyConditions(), except: [], isBinding: false, isReviewed: false, approvers: 'owner', hours: null, name: '', matching: '', other: '' }
 }
 
 export interface ReadDraft {
@@ -73,6 +75,7 @@ export function readDraft(draft: RuleDraft): ReadDraft {
     ...(except.length > 0 && { except }),
     ...(draft.effect === 'ask' && draft.isBinding && { binding: true }),
     ...(draft.effect === 'ask' && draft.isReviewed && { reviewed: true }),
+    ...(draft.effect === 'ask' && draft.approvers !== 'owner' && { approvers: draft.approvers }),
     ...(draft.hours !== null && { expiresInHours: draft.hours }),
     ...(name !== '' && { name }),
     ...(examples !== null && {

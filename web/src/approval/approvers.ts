@@ -1,0 +1,34 @@
+/** Whose yes a call wants, and whether the reader's would count. The server decides; this only says so beforehand. */
+import { computed, inject, provide, type ComputedRef, type InjectionKey } from 'vue'
+import { usePerson } from '@/stores/person'
+import type { QueueCall } from '@/wire/types'
+
+const OWNER: InjectionKey<() => string | undefined> = Symbol('owner')
+const ROLES = ['viewer', 'member', 'admin', 'owner']
+
+/** Whose session the calls below are of, where it is another's. */
+export function provideOwner(owner: () => string | undefined): void {
+  provide(OWNER, owner)
+}
+
+/** Whether the reader's yes counts for a call that waits. */
+export function useMayApprove(call: () => QueueCall): ComputedRef<boolean> {
+  const owner = inject(OWNER, () => undefined)
+  return computed(() => {
+    const { approvers = [], consents = [] } = call()
+    if (approvers.length === 0) return true
+    const me = usePerson().me?.user
+    if (me === undefined) return true
+    const isOwner = owner() === undefined
+    return !consents.some(({ id }) => id === me.id) && approvers.some((who) => fits(who, isOwner, me.role))
+  })
+}
+
+/** Only whoever may act reads a card. */
+function fits(who: string, isOwner: boolean, role: string): boolean {
+  if (who === 'owner') return isOwner
+  if (who === 'somebody_else') return !isOwner
+  if (who === 'two') return true
+  const least = ROLES.indexOf(who.replace('role:', ''))
+  return least >= 0 && ROLES.indexOf(role) >= least
+}
