@@ -93,6 +93,7 @@ impl Circumstances {
         for call in queue.filter(|call| call.is_pending()) {
             self.know(call, PolicyEffect::Ask, None);
         }
+        self.learn_approved(control, rest);
         for event in rest {
             if let Event::Decided {
                 call,
@@ -122,6 +123,32 @@ impl Circumstances {
             max_same_calls: max_same_calls(control, rest),
             stale_after_ms: stale_after_ms(control, rest, now),
         };
+    }
+
+    /// What a person approved, and nobody decides anew, had the yes of everybody whom rules wanted.
+    fn learn_approved(&mut self, control: &Control, rest: &[Event]) {
+        let queue = control.turn.iter().flat_map(|turn| &turn.queue);
+        for call in queue {
+            let is_by_person = matches!(
+                &call.status,
+                CallStatus::Approved {
+                    by: Decider::Person(_),
+                    ..
+                }
+            );
+            if !is_by_person {
+                continue;
+            }
+            let is_decided = rest
+                .iter()
+                .any(|event| matches!(event, Event::Decided { call: id, .. } if *id == call.id));
+            let effect = if is_decided {
+                PolicyEffect::Ask
+            } else {
+                PolicyEffect::Allow
+            };
+            self.know(call, effect, None);
+        }
     }
 
     /// What rules wanted of calls by then; the first of each call is what comes next.

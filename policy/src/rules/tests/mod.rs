@@ -166,20 +166,31 @@ fn deny_comes_first_and_nearer_scopes_win_between_ask_and_allow() {
 #[test]
 fn a_binding_ask_is_asked_whatever_is_allowed_nearer() {
     let mut ask = rule("ask", Ask, Tenant, Conditions::default());
-    ask.approvers = Approvers {
-        who: Approver::Two,
-        fresh_gesture: true,
-    };
     let allow = rule("allow", Allow, Session, Conditions::default());
     assert_eq!(on(&[allow.clone(), ask.clone()], &json!({})), Allow);
     ask.binding = true;
-    let arguments = json!({});
-    let decision = compile(&[allow, ask]).decide(&Call::new("s", "t", &arguments));
-    assert_eq!(
-        (decision.effect, decision.approvers),
-        (Ask, vec![Approver::Two])
-    );
-    assert!(decision.fresh_gesture);
+    assert_eq!(on(&[allow, ask], &json!({})), Ask);
+}
+
+#[test]
+fn an_ask_that_wants_more_than_the_owners_yes_is_asked_whatever_is_allowed_nearer() {
+    let allow = rule("allow", Allow, Session, Conditions::default());
+    for (who, fresh_gesture) in [
+        (Approver::Two, true),
+        (Approver::SomebodyElse, false),
+        (Approver::Role("admin".into()), false),
+        (Approver::Owner, true),
+    ] {
+        let mut ask = rule("ask", Ask, Tenant, Conditions::default());
+        ask.approvers = Approvers {
+            who: who.clone(),
+            fresh_gesture,
+        };
+        let arguments = json!({});
+        let decision = compile(&[allow.clone(), ask]).decide(&Call::new("s", "t", &arguments));
+        assert_eq!((decision.effect, decision.approvers), (Ask, vec![who]));
+        assert_eq!(decision.fresh_gesture, fresh_gesture);
+    }
 }
 
 #[test]
