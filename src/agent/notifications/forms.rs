@@ -11,7 +11,8 @@ pub struct BatchNotice {
     /// When it happened.
     pub at: Timestamp,
     pub session: SessionKey,
-    /// What the session is about; none until somebody or the first answer names it.
+    /// What the session is about; none until somebody or the first answer names it, or where titles are
+    /// not told.
     pub title: Option<String>,
     /// The names of the tools that waited, each once, at most 20.
     pub tools: Vec<String>,

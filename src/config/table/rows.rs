@@ -333,6 +333,8 @@ settings! { since "0.1":
         "Seconds before a webhook or mail that failed is tried again; the waits after that are 6, 60, 360, 1440 and 3600 times as long, then it is given up.";
     "notifications.mail_delay" ["SPL_NOTIFICATIONS_MAIL_DELAY"] Number(0.0, 86_400.0), Is("60.0"),
         "Seconds that calls have waited before their person gets a mail: whoever decides before gets none.";
+    "notifications.titles" ["SPL_NOTIFICATIONS_TITLES"] Flag, Is("false"),
+        "Whether webhooks and mail tell the title of the session: it may be the first words of a message.";
     "notifications.smtp.url" ["SPL_SMTP_URL"] Smtp, Words("none; nobody gets mail"),
         "The relay that takes mail: `smtps://user:password@host` (TLS, port 465) or `smtp://…` (STARTTLS, port 587). Plain SMTP is spoken to this machine, and with `?tls=none`.";
     "notifications.smtp.from" ["SPL_SMTP_FROM"] Text, Words("none; needed with a relay"),

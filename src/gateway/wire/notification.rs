@@ -50,32 +50,30 @@ impl NotificationForms for NotificationWire {
             1 => "1 call waits".to_owned(),
             calls => format!("{calls} calls wait"),
         };
-        let title = notice
-            .title
-            .as_deref()
-            .unwrap_or("a session without a title");
-        let short = match title.char_indices().nth(SUBJECT_CHARS) {
-            Some((end, _)) => format!("{}…", title.get(..end).unwrap_or_default()),
-            None => title.to_owned(),
-        };
         // A line break would begin another header, or another line of ours.
         let plain = |text: &str| text.replace(char::is_control, " ");
+        let title = notice.title.as_deref().map(plain);
+        let named = title.as_deref().map(|title| format!(" in \"{title}\""));
+        let short = title.map(|title| match title.char_indices().nth(SUBJECT_CHARS) {
+            Some((end, _)) => format!(": {}…", title.get(..end).unwrap_or_default()),
+            None => format!(": {title}"),
+        });
         let tools: String = notice.tools.iter().fold(String::new(), |mut lines, tool| {
             // A text takes everything that is written to it.
             let _ = writeln!(lines, "- {}", plain(tool));
             lines
         });
         let body = format!(
-            "{calls} for your decision in \"{}\", since {}:\n\n{tools}\nDecide: {}\nEverything that \
+            "{calls} for your decision{}, since {}:\n\n{tools}\nDecide: {}\nEverything that \
              waits for you: {base}/approvals\n\nYou get this because you want mail when calls wait: \
              {base}/settings\n",
-            plain(title),
+            named.unwrap_or_default(),
             notice.waiting_since.to_rfc3339(),
             self.session(&notice.session.session),
             base = self.base_url,
         );
         MailText {
-            subject: format!("{calls}: {}", plain(&short)),
+            subject: format!("{calls}{}", short.unwrap_or_default()),
             body,
         }
     }
@@ -136,6 +134,23 @@ mod tests {
                 },
             })
         );
+    }
+
+    #[test]
+    fn a_session_whose_title_is_not_told_has_none_anywhere() {
+        let untold = BatchNotice {
+            title: None,
+            ..notice("")
+        };
+        let mail = wire().mail(&untold);
+        assert_eq!(mail.subject, "2 calls wait");
+        let first = mail.body.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "2 calls wait for your decision, since 1970-01-01T00:00:00.000Z:"
+        );
+        let body: Value = serde_json::from_str(&wire().webhook(&untold)).unwrap();
+        assert_eq!(body["data"]["title"], Value::Null);
     }
 
     #[test]
