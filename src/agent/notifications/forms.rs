@@ -19,6 +19,9 @@ pub struct BatchNotice {
     /// Calls that waited.
     pub calls: u64,
     pub waiting_since: Timestamp,
+    /// When the first of the calls that wait is rejected unless somebody decides; none = they wait until
+    /// then.
+    pub expires_at: Option<Timestamp>,
     /// The name of the person who decides.
     pub person: String,
 }

@@ -192,6 +192,7 @@ impl Notifications {
             tools: due.tools.clone(),
             calls: due.calls,
             waiting_since: due.waiting_since,
+            expires_at: due.expires_at,
             person: owner.map(|owner| owner.user.name).unwrap_or_default(),
         })
     }

@@ -130,6 +130,8 @@ impl Sessions {
         registry
             .tasks
             .spawn(rules::heed_rules(Arc::downgrade(&registry)));
+        let expiring = approvals::expiry::expire_at_rest(Arc::downgrade(&registry));
+        registry.tasks.spawn(expiring);
         if registry.cluster.is_shared() {
             registry
                 .tasks

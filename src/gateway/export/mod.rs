@@ -257,6 +257,7 @@ impl Conversation {
             by,
             reason,
             edited,
+            expires_after_ms: _,
         } = event
         {
             let Some(part) = self.call(call) else { return };

@@ -36,6 +36,7 @@ impl NotificationForms for NotificationWire {
             "tools": notice.tools,
             "calls": notice.calls,
             "waitingSince": notice.waiting_since.to_rfc3339(),
+            "expiresAt": notice.expires_at.map(Timestamp::to_rfc3339),
             "url": self.session(&notice.session.session),
         });
         message(kind, notice.at, &data)
@@ -63,8 +64,13 @@ impl NotificationForms for NotificationWire {
             let _ = writeln!(lines, "- {}", plain(tool));
             lines
         });
+        let expiry = notice.expires_at.map(|at| {
+            let at = at.to_rfc3339();
+            format!("What nobody decides until {at} is rejected.\n")
+        });
+        let expiry = expiry.unwrap_or_default();
         let body = format!(
-            "{calls} for your decision{}, since {}:\n\n{tools}\nDecide: {}\nEverything that \
+            "{calls} for your decision{}, since {}:\n\n{tools}\n{expiry}Decide: {}\nEverything that \
              waits for you: {base}/approvals\n\nYou get this because you want mail when calls wait: \
              {base}/settings\n",
             named.unwrap_or_default(),
@@ -104,6 +110,7 @@ mod tests {
             tools: vec!["write_file".to_owned(), "odd\r\ntool".to_owned()],
             calls: 2,
             waiting_since: Timestamp(0),
+            expires_at: None,
             person: "ana".to_owned(),
         }
     }
@@ -130,6 +137,7 @@ mod tests {
                     "tools": ["write_file", "odd\r\ntool"],
                     "calls": 2,
                     "waitingSince": "1970-01-01T00:00:00.000Z",
+                    "expiresAt": null,
                     "url": format!("https://sepal.example/agents/s/{session}"),
                 },
             })

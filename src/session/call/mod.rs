@@ -284,6 +284,9 @@ pub struct Call {
     /// Whether a person took their yes back: from then on no rule approves it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits_person: bool,
+    /// Whether it was rejected because nobody decided it in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_expired: bool,
     /// When the model asked for it.
     pub since: Timestamp,
     pub status: CallStatus,
@@ -304,6 +307,11 @@ impl Call {
     /// Waits for a decision.
     pub fn is_pending(&self) -> bool {
         matches!(self.status, CallStatus::Pending { .. })
+    }
+
+    /// Waits for a decision, for which it is too late.
+    pub fn is_overdue(&self, now: Timestamp) -> bool {
+        self.is_pending() && self.wants.expires_at.is_some_and(|at| at <= now)
     }
 
     /// Runs.
@@ -360,6 +368,12 @@ impl Call {
 pub fn waiting_since(calls: &[Arc<Call>]) -> Option<Timestamp> {
     let pending = calls.iter().filter(|call| call.is_pending());
     pending.map(|call| call.since).min()
+}
+
+/// When the first of those calls expires that wait for a decision; none = none does.
+pub(super) fn expires_at(calls: &[Arc<Call>]) -> Option<Timestamp> {
+    let pending = calls.iter().filter(|call| call.is_pending());
+    pending.filter_map(|call| call.wants.expires_at).min()
 }
 
 /// A call as `agent:message` names it.

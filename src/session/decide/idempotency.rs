@@ -1,7 +1,7 @@
 //! Decisions that are sent again after their queue is gone: the turn went on before the answer to the
 //! first one arrived.
 
-use super::refusal::{already_decided, check_shown, no_such_call};
+use super::refusal::{already_decided, check_shown, expired, no_such_call};
 use crate::session::command::{Decision, Refusal};
 use crate::session::state::Control;
 
@@ -10,6 +10,9 @@ pub(super) fn check_repeat(control: &Control, decision: &Decision) -> Result<(),
     let Some(past) = control.past_decision(&decision.call) else {
         return Err(no_such_call(&decision.call));
     };
+    if past.has_expired {
+        return Err(expired(&decision.call));
+    }
     if decision.approved != past.is_approved || decision.take_back {
         return Err(already_decided(&decision.call));
     }

@@ -1,6 +1,7 @@
 //! Why a decision about a call is refused, wherever the call stands.
 
-use crate::domain::{CallId, Code, Digest};
+use crate::domain::{CallId, Code, Digest, Timestamp};
+use crate::session::call::Call;
 use crate::session::command::{Decision, Edit, Refusal};
 
 /// Whether the decision is about what the call would run with now, if it says what it is about.
@@ -38,4 +39,17 @@ pub(super) fn no_such_call(id: &CallId) -> Refusal {
 pub(super) fn already_decided(id: &CallId) -> Refusal {
     let message = format!("the call `{id}` was decided already, or has started");
     Refusal::of_field(Code::AlreadyDecided, "callId", message)
+}
+
+/// Whether the call can still be decided, as far as time goes.
+pub(super) fn check_not_expired(call: &Call, now: Timestamp) -> Result<(), Refusal> {
+    if call.has_expired || call.is_overdue(now) {
+        return Err(expired(&call.id));
+    }
+    Ok(())
+}
+
+pub(super) fn expired(id: &CallId) -> Refusal {
+    let message = format!("the call `{id}` has expired: nobody decided it in time");
+    Refusal::of_field(Code::CallExpired, "callId", message)
 }

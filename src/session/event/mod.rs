@@ -176,6 +176,9 @@ pub enum Event {
         reason: Option<String>,
         /// The changed arguments and their digest.
         edited: Option<EditedArgs>,
+        /// How long a call that was taken back waits again until it expires, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_after_ms: Option<u64>,
     },
     /// A call runs.
     Started {

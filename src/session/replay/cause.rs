@@ -157,6 +157,7 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
         by: Decider::Person(by),
         reason,
         edited,
+        expires_after_ms: _,
     }) = rest.first()
     else {
         return vec![Command::ReviewCalls];
@@ -205,6 +206,7 @@ fn together(rest: &[Event], alike: (Verdict, &Actor, Option<&str>)) -> Vec<CallI
                 by: Decider::Person(by),
                 reason,
                 edited: None,
+                expires_after_ms: _,
             } if (*verdict, by, reason.as_deref()) == alike && seen.insert(call.clone()) => {
                 ids.push(call.clone());
             }

@@ -188,7 +188,11 @@ impl<'a> Moving<'a> {
                 .map(Approver::to_string)
                 .collect(),
             fresh_gesture: call.wants.fresh_gesture,
-            expires_at: call.wants.expires_at.map(Timestamp::to_rfc3339),
+            expires_at: call
+                .wants
+                .expires_at
+                .filter(|_| call.is_pending())
+                .map(Timestamp::to_rfc3339),
             may_decide: true,
             status,
             result: call.result.as_deref().filter(|_| status == "completed"),

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+mod expiry;
 mod rules;
 
 use super::answer_calls;

@@ -53,6 +53,9 @@ pub struct WaitingBatch {
     pub request: ModelRequestId,
     /// The names of the tools that wait, each once, in the order of their calls.
     pub tools: Vec<String>,
+    /// When the first of them is rejected unless somebody decides; none = they wait until then.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A session as lists show it.
@@ -120,15 +123,15 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
     Statement::new(
         "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
          updated_at, version, usage_version, parent, parent_seq, root, waiting_since, decided_at, \
-         batch_turn, batch_iteration, batch_tools) \
+         batch_turn, batch_iteration, batch_tools, expires_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $10 = 0 THEN $9 ELSE 0 END, \
-         $11, $12, $13, $14, $15, $16, $17, $18) \
+         $11, $12, $13, $14, $15, $16, $17, $18, $19) \
          ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
          state = excluded.state, waiting = excluded.waiting, \
          updated_at = excluded.updated_at, version = excluded.version, \
          waiting_since = excluded.waiting_since, \
          batch_turn = excluded.batch_turn, batch_iteration = excluded.batch_iteration, \
-         batch_tools = excluded.batch_tools, \
+         batch_tools = excluded.batch_tools, expires_at = excluded.expires_at, \
          decided_at = COALESCE(excluded.decided_at, sessions.decided_at), \
          usage_version = CASE WHEN sessions.usage_version >= $10 AND \
          sessions.usage_version < excluded.version THEN excluded.version \
@@ -152,7 +155,8 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
             row.decided_at.map(|at| at.0),
             batch.map(|batch| i64::try_from(batch.request.turn.0).unwrap_or(i64::MAX)),
             batch.map(|batch| i64::from(batch.request.iteration.0)),
-            tools.as_deref()
+            tools.as_deref(),
+            batch.and_then(|batch| batch.expires_at).map(|at| at.0)
         ],
     )
 }
@@ -181,6 +185,7 @@ pub(super) struct Row {
     batch_turn: Option<i64>,
     batch_iteration: Option<i64>,
     batch_tools: Option<String>,
+    expires_at: Option<i64>,
 }
 
 impl Row {
@@ -197,6 +202,7 @@ impl Row {
             (Some(turn), Some(iteration), Some(tools)) => Some(Box::new(WaitingBatch {
                 request: request_id(turn, iteration),
                 tools: from_json("tools of a batch", &tools)?,
+                expires_at: self.expires_at.map(Timestamp),
             })),
             _ => None,
         };
