@@ -207,6 +207,12 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Whether it asks whatever nearer rules allow: it says so, or it wants more than the owner's yes,
+    /// who could else give a nearer rule instead of it.
+    pub fn holds(&self) -> bool {
+        self.binding || self.approvers != Approvers::default()
+    }
+
     /// A rule for every call, to be narrowed by its fields.
     pub fn new(id: impl Into<String>, effect: Effect, scope: Scope) -> Self {
         Self {

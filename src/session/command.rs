@@ -13,7 +13,8 @@ use super::reasoning::Reasoning;
 use super::state::PastDecision;
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, GatewayId,
-    JournalId, MicroUsd, ModelRequestId, Native, SandboxId, TokenUsage, TurnId, WorkspaceCopy,
+    JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, TokenUsage, TurnId,
+    WorkspaceCopy,
 };
 
 /// What a session is created with, at its first command.
@@ -56,6 +57,8 @@ pub enum Command {
         approved: bool,
         reason: Option<String>,
         by: Actor,
+        /// Their role, as the door knows it; `None` = only what the owner may is theirs.
+        role: Option<Role>,
     },
     /// Stop one running call.
     StopCall { call: CallId },
@@ -189,6 +192,8 @@ pub struct Decision {
     /// What the person was shown.
     pub digest: Option<Digest>,
     pub by: Actor,
+    /// Their role, as the door knows it; `None` = only what the owner may is theirs.
+    pub role: Option<Role>,
 }
 
 /// Changed arguments, looked up and validated by the shell.

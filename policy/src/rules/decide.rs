@@ -159,7 +159,7 @@ impl<'a> Court<'a> {
         let allowed_in = Scope::ALL.into_iter().find(nearest);
         let mut asking = self.fitting(Effect::Ask, unit);
         asking.retain(|(rule, _)| {
-            rule.rule.binding || allowed_in.is_none_or(|scope| rule.rule.scope <= scope)
+            rule.rule.holds() || allowed_in.is_none_or(|scope| rule.rule.scope <= scope)
         });
         let because = if let Some((rule, _)) = denying.first() {
             Because::MayBeDenied {

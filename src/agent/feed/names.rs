@@ -37,6 +37,9 @@ fn of_event(event: &Event) -> Option<&'static str> {
         Event::Created { .. }
         | Event::OwnerChanged { .. }
         | Event::Queued { .. }
+        | Event::WantsChanged { .. }
+        | Event::Consented { .. }
+        | Event::ConsentWithdrawn { .. }
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }

@@ -177,6 +177,7 @@ impl<'s> RuleAccess<'s> {
             edit: None,
             digest: digest.cloned(),
             by: caller.actor(),
+            role: Some(caller.user.role),
         };
         let request = SessionRequest::Decide {
             decision,

@@ -57,6 +57,9 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         Event::Created { .. }
         | Event::OwnerChanged { .. }
         | Event::Queued { .. }
+        | Event::WantsChanged { .. }
+        | Event::Consented { .. }
+        | Event::ConsentWithdrawn { .. }
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }

@@ -304,6 +304,9 @@ fn changes_queue(event: &Event) -> bool {
     matches!(
         event,
         Event::Queued { .. }
+            | Event::WantsChanged { .. }
+            | Event::Consented { .. }
+            | Event::ConsentWithdrawn { .. }
             | Event::ApprovalAsked { .. }
             | Event::Decided { .. }
             | Event::Started { .. }

@@ -42,6 +42,9 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             Event::Created { .. }
             | Event::OwnerChanged { .. }
             | Event::Queued { .. }
+            | Event::WantsChanged { .. }
+            | Event::Consented { .. }
+            | Event::ConsentWithdrawn { .. }
             | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }

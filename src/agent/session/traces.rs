@@ -33,6 +33,9 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             Event::Created { .. }
             | Event::OwnerChanged { .. }
             | Event::Queued { .. }
+            | Event::WantsChanged { .. }
+            | Event::Consented { .. }
+            | Event::ConsentWithdrawn { .. }
             | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }

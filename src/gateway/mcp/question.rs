@@ -275,6 +275,7 @@ impl Watch<'_> {
             edit: None,
             digest: call.facts.as_ref().map(|facts| facts.digest.clone()),
             by: caller.actor(),
+            role: Some(caller.user.role),
         };
         let decide = SessionRequest::Decide {
             decision,

@@ -64,6 +64,9 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         Event::Created { .. }
         | Event::OwnerChanged { .. }
         | Event::Queued { .. }
+        | Event::WantsChanged { .. }
+        | Event::Consented { .. }
+        | Event::ConsentWithdrawn { .. }
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }

@@ -12,7 +12,7 @@ use crate::domain::{
     ToolAnnotations, ToolRef, USE_TOOL,
 };
 
-pub use wants::Wants;
+pub use wants::{Consent, Wants};
 
 /// Characters of a result that a queue tells: it is told again with every change of one of its calls.
 const MAX_RESULT_CHARS: usize = 500;
@@ -279,6 +279,9 @@ pub struct Call {
     /// What must be there before it may start.
     #[serde(default, skip_serializing_if = "Wants::is_plain")]
     pub wants: Wants,
+    /// Who said yes so far, each person once; none where the owner's yes suffices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consents: Vec<Consent>,
     /// Whether this session uses the tool for the first time.
     pub is_first_use: bool,
     /// Whether a person took their yes back: from then on no rule approves it.

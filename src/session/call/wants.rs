@@ -3,7 +3,7 @@
 use sepal_policy::Approver;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::Timestamp;
+use crate::domain::{Actor, Role, Timestamp, UserId};
 
 /// What must be there before a call that is asked for may start. Plain = the yes of the owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,5 +52,130 @@ impl Wants {
     /// Whether the yes of the owner suffices, whenever it comes.
     pub fn is_plain(&self) -> bool {
         self.approvers.is_empty() && !self.fresh_gesture && self.expires_at.is_none()
+    }
+
+    /// What of them these people's yes leaves open, in a session of that owner.
+    pub fn open<'w>(
+        &'w self,
+        owner: Option<&'w UserId>,
+        consents: &'w [Consent],
+    ) -> impl Iterator<Item = &'w Approver> {
+        let approvers = match self.approvers.as_slice() {
+            [] => &[Approver::Owner],
+            approvers => approvers,
+        };
+        approvers.iter().filter(move |approver| {
+            let fitting = consents
+                .iter()
+                .filter(|consent| fits(approver, (&consent.by.id, consent.role), owner));
+            fitting.count() < needed(approver)
+        })
+    }
+
+    /// Whether the yes of somebody would count for any of them, in a session of that owner.
+    pub fn may_approve(&self, who: (&UserId, Option<Role>), owner: Option<&UserId>) -> bool {
+        match self.approvers.as_slice() {
+            [] => fits(&Approver::Owner, who, owner),
+            approvers => approvers.iter().any(|approver| fits(approver, who, owner)),
+        }
+    }
+
+    /// The lowest role with which somebody who does not own the session may decide; `None` = nobody may.
+    pub fn lowest_role(&self) -> Option<Role> {
+        let roles = self.approvers.iter().filter_map(|approver| match approver {
+            Approver::Owner => None,
+            Approver::SomebodyElse | Approver::Two => Some(Role::Member),
+            Approver::Role(name) => Some(Role::parse(name)?.max(Role::Member)),
+        });
+        roles.min()
+    }
+}
+
+/// How many people have to say yes.
+fn needed(approver: &Approver) -> usize {
+    match approver {
+        Approver::Owner | Approver::Role(_) | Approver::SomebodyElse => 1,
+        Approver::Two => 2,
+    }
+}
+
+/// Whether the yes of somebody counts. Of a role that nobody knows there is nobody.
+fn fits(approver: &Approver, (who, role): (&UserId, Option<Role>), owner: Option<&UserId>) -> bool {
+    let is_owner = owner == Some(who);
+    let may_act = is_owner || role.is_some_and(Role::may_act);
+    match approver {
+        Approver::Owner => is_owner,
+        Approver::SomebodyElse => may_act && !is_owner,
+        Approver::Two => may_act,
+        Approver::Role(name) => {
+            may_act && role.is_some_and(|role| Role::parse(name).is_some_and(|least| role >= least))
+        }
+    }
+}
+
+/// A yes to a call that wants more than its owner's. It is about the arguments as they are: changed
+/// ones lose it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consent {
+    pub by: Actor,
+    /// Their role at that time, as far as it was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    pub at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use sepal_policy::Approver;
+
+    use super::{Consent, Wants};
+    use crate::domain::{Actor, Role, Timestamp, UserId};
+
+    fn consent(bits: u128, role: Role) -> Consent {
+        Consent {
+            by: Actor {
+                id: UserId::from_bits(bits),
+                name: "p".into(),
+            },
+            role: Some(role),
+            at: Timestamp(0),
+        }
+    }
+
+    #[test]
+    fn a_yes_counts_for_whom_the_rules_ask() {
+        let owner = UserId::from_bits(1);
+        let (own, other, third) = (
+            consent(1, Role::Member),
+            consent(2, Role::Member),
+            consent(3, Role::Owner),
+        );
+        let viewer = consent(4, Role::Viewer);
+        let role = |name: &str| Approver::Role(name.into());
+        for (approvers, yes, is_met) in [
+            (vec![], vec![&own], true),
+            (vec![], vec![&other], false),
+            (vec![Approver::SomebodyElse], vec![&own], false),
+            (vec![Approver::SomebodyElse], vec![&viewer], false),
+            (vec![Approver::SomebodyElse], vec![&other], true),
+            (vec![Approver::Two], vec![&own], false),
+            (vec![Approver::Two], vec![&own, &viewer], false),
+            (vec![Approver::Two], vec![&other, &third], true),
+            (vec![role("admin")], vec![&own, &other], false),
+            (vec![role("admin")], vec![&third], true),
+            (vec![role("viewer")], vec![&viewer], false),
+            (vec![role("nobody")], vec![&third], false),
+            (vec![Approver::Owner, role("admin")], vec![&third], false),
+            (
+                vec![Approver::Owner, role("admin")],
+                vec![&own, &third],
+                true,
+            ),
+        ] {
+            let wants = Wants::new(&approvers, false);
+            let yes: Vec<Consent> = yes.into_iter().cloned().collect();
+            let is_open = wants.open(Some(&owner), &yes).next().is_some();
+            assert_eq!(!is_open, is_met, "{approvers:?} {yes:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Commands to events: the rules of the approval queue, of turns, and of recovery.
 
+mod consent;
 mod fork;
-mod idempotency;
 mod import;
 mod queue;
 mod recovery;
@@ -128,7 +128,11 @@ impl<'a> Draft<'a> {
                 approved,
                 reason,
                 by,
-            } => self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), by)?,
+                role,
+            } => {
+                let who = (by, *role);
+                self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), who)?;
+            }
             Command::StopCall { call } => self.stop_call(call)?,
             Command::ResolveUnknown { call, happened, by } => {
                 recovery::resolve_unknown(self, call, *happened, by)?;

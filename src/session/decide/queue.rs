@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::idempotency::check_repeat;
+use super::consent::{check_may_decide, consent, withdraw_consent};
 use super::refusal::{
-    already_decided, check_not_expired, check_same_tool, check_shown, no_such_call,
+    already_decided, check_not_expired, check_repeat, check_same_tool, check_shown, no_such_call,
 };
 use super::rules::{check_not_denied, expire_calls, withdraw_approvals};
 use super::{Draft, nothing_to_do};
-use crate::domain::{Actor, CallId, Code};
+use crate::domain::{Actor, CallId, Code, Role};
 use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event};
@@ -159,17 +159,25 @@ impl Draft<'_> {
         // Changed arguments go through policy again.
         let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
         check_not_denied(self, call, args)?;
-        let by = Decider::Person(decision.by.clone());
-        self.approve(&call.id, edited, by, decision.reason.as_deref());
+        let who = (&decision.by, decision.role);
+        consent(
+            self,
+            (call, edited),
+            (who, decision.digest.is_some()),
+            decision.reason.as_deref(),
+        )?;
         self.advance();
         Ok(())
     }
 
     fn reject_call(&mut self, call: &Call, decision: &Decision) -> Result<(), Refusal> {
+        check_may_decide(self, call, (&decision.by, decision.role))?;
         let by = Decider::Person(decision.by.clone());
+        if decision.take_back && call.is_pending() {
+            withdraw_consent(self, call, &decision.by);
+            return Ok(());
+        }
         match &call.status {
-            // A repeat: it waits again.
-            CallStatus::Pending { .. } if decision.take_back => return Ok(()),
             CallStatus::Pending { .. } => {
                 self.reject(&call.id, decision.reason.as_deref(), by);
             }
@@ -195,7 +203,7 @@ impl Draft<'_> {
         call_ids: Option<&[CallId]>,
         approved: bool,
         reason: Option<&str>,
-        by: &Actor,
+        (by, role): (&Actor, Option<Role>),
     ) -> Result<(), Refusal> {
         let ids = match call_ids {
             Some(ids) => ids.to_vec(),
@@ -211,20 +219,17 @@ impl Draft<'_> {
                 pending.map(|call| call.id.clone()).collect()
             }
         };
-        self.check_together(&ids, approved)?;
-        let by = Decider::Person(by.clone());
+        self.check_together(&ids, approved, (by, role))?;
         for id in &ids {
             // What was decided singly stays as it was decided, and for some it may be too late.
-            let may_decide = |call: &Arc<Call>| {
+            let call = self.find(id).ok().filter(|call| {
                 call.is_pending() && !(approved && call.is_overdue(self.inputs.now))
-            };
-            if !self.find(id).is_ok_and(may_decide) {
-                continue;
-            }
+            });
+            let Some(call) = call.cloned() else { continue };
             if approved {
-                self.approve(id, None, by.clone(), reason);
+                consent(self, (&call, None), ((by, role), false), reason)?;
             } else {
-                self.reject(id, reason, by.clone());
+                self.reject(id, reason, Decider::Person(by.clone()));
             }
         }
         if !self.events.is_empty() {
@@ -235,7 +240,12 @@ impl Draft<'_> {
 
     /// Calls that are decided together must be known, and allowed where they shall run. It is too late
     /// only if it is for all of them.
-    fn check_together(&self, ids: &[CallId], approved: bool) -> Result<(), Refusal> {
+    fn check_together(
+        &self,
+        ids: &[CallId],
+        approved: bool,
+        who: (&Actor, Option<Role>),
+    ) -> Result<(), Refusal> {
         let mut too_late = Ok(());
         let mut is_too_late = approved && !ids.is_empty();
         for id in ids {
@@ -245,6 +255,9 @@ impl Draft<'_> {
             }
             let call = self.find(id)?;
             if !approved {
+                if call.is_pending() {
+                    check_may_decide(self, call, who)?;
+                }
                 continue;
             }
             if let Err(refusal) = check_not_expired(call, self.inputs.now) {

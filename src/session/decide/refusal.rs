@@ -1,8 +1,10 @@
-//! Why a decision about a call is refused, wherever the call stands.
+//! Why a decision about a call is refused, wherever the call stands: also one that is sent again after
+//! its queue is gone, because the turn went on before the answer to the first one arrived.
 
 use crate::domain::{CallId, Code, Digest, Timestamp};
 use crate::session::call::Call;
 use crate::session::command::{Decision, Edit, Refusal};
+use crate::session::state::Control;
 
 /// Whether the decision is about what the call would run with now, if it says what it is about.
 pub(super) fn check_shown(would_run: Option<&Digest>, decision: &Decision) -> Result<(), Refusal> {
@@ -52,4 +54,26 @@ pub(super) fn check_not_expired(call: &Call, now: Timestamp) -> Result<(), Refus
 pub(super) fn expired(id: &CallId) -> Refusal {
     let message = format!("the call `{id}` has expired: nobody decided it in time");
     Refusal::of_field(Code::CallExpired, "callId", message)
+}
+
+/// Whether a call of an earlier queue was decided in this way; the first decision counts.
+pub(super) fn check_repeat(control: &Control, decision: &Decision) -> Result<(), Refusal> {
+    let Some(past) = control.past_decision(&decision.call) else {
+        return Err(no_such_call(&decision.call));
+    };
+    if past.has_expired {
+        return Err(expired(&decision.call));
+    }
+    if decision.approved != past.is_approved || decision.take_back {
+        return Err(already_decided(&decision.call));
+    }
+    if !past.is_approved {
+        return Ok(());
+    }
+    match &decision.edit {
+        Some(edit) if edit.equal != past.equal => Err(already_decided(&decision.call)),
+        // It names what it changed.
+        Some(_) if past.is_edited => Ok(()),
+        _ => check_shown(Some(&past.digest), decision),
+    }
 }

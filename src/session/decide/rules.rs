@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Draft;
+use super::consent::{is_still_approved, renew_wants};
 use crate::domain::{Actor, Code};
 use crate::session::call::{Call, CallStatus, Decider};
 use crate::session::command::{Command, Refusal};
@@ -83,7 +84,7 @@ fn unanswered(limit: Duration) -> String {
 
 /// Decides what waits, or has been approved and not started, by the rules of now, as far as they
 /// say less than those before: what is denied is refused, whoever approved it, and what only a rule
-/// had allowed is asked.
+/// had allowed, or fewer people than they want, is asked.
 pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
     let open = draft.queue().iter();
     let open = open.filter(|call| call.is_pending() || call.is_approved());
@@ -101,7 +102,13 @@ pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
         );
         match ruling.effect {
             PolicyEffect::Deny => deny(draft, &call, &ruling),
-            PolicyEffect::Ask if is_by_rule => draft.take_back(&call.id, by_rule(&ruling)),
+            PolicyEffect::Ask if is_by_rule || !is_still_approved(draft, &call) => {
+                renew_wants(draft, &call);
+                draft.take_back(&call.id, by_rule(&ruling));
+            }
+            PolicyEffect::Allow | PolicyEffect::Ask if call.is_pending() => {
+                renew_wants(draft, &call);
+            }
             PolicyEffect::Allow | PolicyEffect::Ask => {}
         }
     }

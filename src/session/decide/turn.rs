@@ -239,6 +239,7 @@ impl Draft<'_> {
                 facts,
                 why,
                 wants,
+                consents: Vec::new(),
                 is_first_use,
                 awaits_person: false,
                 has_expired: false,

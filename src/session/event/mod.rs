@@ -11,15 +11,15 @@ use serde_json::Value;
 pub use commit::{Commit, CommitError, SCHEMA};
 
 use self::compaction::{Compacted, CompactedByVendor, ContextSize};
-use super::call::{Call, Decider, Outcome, SaidCall, Verdict};
+use super::call::{Call, Decider, Outcome, SaidCall, Verdict, Wants};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
 use super::reasoning::Reasoning;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, EngineId,
-    ForkOrigin, GatewayId, Iteration, JournalId, MicroUsd, Native, SandboxId, TokenUsage, TurnId,
-    WorkspaceCopy,
+    ForkOrigin, GatewayId, Iteration, JournalId, MicroUsd, Native, Role, SandboxId, TokenUsage,
+    TurnId, WorkspaceCopy,
 };
 
 /// The `finish` of an answer that might not have its calls run (S3.29).
@@ -53,6 +53,23 @@ pub enum Event {
         /// All of them, in order.
         calls: Vec<Arc<Call>>,
     },
+    /// Hidden. Rules want something else of a waiting call than before.
+    WantsChanged { call: CallId, wants: Wants },
+    /// Hidden. A person said yes to a call that wants more than its owner's yes. It starts only once
+    /// it was decided.
+    Consented {
+        call: CallId,
+        by: Actor,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<Role>,
+        /// What would run: what the yes is about.
+        digest: Digest,
+        /// The changed arguments and their digest: whoever said yes before said it to others.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edited: Option<EditedArgs>,
+    },
+    /// Hidden. They took it back while the call waited.
+    ConsentWithdrawn { call: CallId, by: Actor },
     /// Hidden. An attempt of a model request used this and became no answer: it failed, or was stopped.
     Spent {
         turn: TurnId,
@@ -324,6 +341,9 @@ impl Event {
             Self::Created { .. }
                 | Self::OwnerChanged { .. }
                 | Self::Queued { .. }
+                | Self::WantsChanged { .. }
+                | Self::Consented { .. }
+                | Self::ConsentWithdrawn { .. }
                 | Self::Spent { .. }
                 | Self::StopRequested { .. }
                 | Self::CallStopRequested { .. }

@@ -92,6 +92,9 @@ impl Control {
             | Event::ResultsShortened { .. }
             | Event::StopRequested { .. } => turn::evolve_turn(self, event, at),
             Event::Queued { .. }
+            | Event::WantsChanged { .. }
+            | Event::Consented { .. }
+            | Event::ConsentWithdrawn { .. }
             | Event::ApprovalAsked { .. }
             | Event::Decided { .. }
             | Event::Started { .. }

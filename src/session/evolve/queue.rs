@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, Memo, RunsInKind, Timestamp, written_path};
-use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
+use crate::domain::{Actor, CallId, Memo, Role, RunsInKind, Timestamp, written_path};
+use crate::session::call::{Call, CallStatus, Consent, Decider, Outcome, Verdict};
 use crate::session::event::{EditedArgs, Event};
 use crate::session::state::{Control, PastDecision, tool_key};
 
@@ -18,6 +18,20 @@ impl Control {
     pub(super) fn evolve_queue(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::Queued { calls } => self.enqueue(calls),
+            Event::WantsChanged { call, wants } => {
+                self.change(call, |call| call.wants = wants.clone());
+            }
+            Event::Consented {
+                call,
+                by,
+                role,
+                edited,
+                ..
+            } => self.consented((call, edited.as_ref()), (by, *role), at),
+            Event::ConsentWithdrawn { call, by } => {
+                self.change(call, |call| call.consents.retain(|it| it.by.id != by.id));
+                self.attend(at);
+            }
             Event::ApprovalAsked { call, .. } => {
                 self.change(&call.id, |call| {
                     call.status = CallStatus::Pending { asked: true }
@@ -103,6 +117,33 @@ impl Control {
         }
     }
 
+    fn consented(
+        &mut self,
+        (id, edited): (&CallId, Option<&EditedArgs>),
+        (by, role): (&Actor, Option<Role>),
+        at: Timestamp,
+    ) {
+        self.change(id, |call| {
+            if let Some(edited) = edited {
+                edit(call, edited);
+            }
+            call.consents.retain(|it| it.by.id != by.id);
+            call.consents.push(Consent {
+                by: by.clone(),
+                role,
+                at,
+            });
+        });
+        self.attend(at);
+    }
+
+    /// A person looked at the turn.
+    fn attend(&mut self, at: Timestamp) {
+        if let Some(turn) = &mut self.turn {
+            turn.attended = Some(at);
+        }
+    }
+
     fn decided(&mut self, id: &CallId, verdict: Verdict, by: &Decider, at: Timestamp) {
         let mut rejected = None;
         let mut has_expired = false;
@@ -110,7 +151,12 @@ impl Control {
             Verdict::Approved => call.status = CallStatus::Approved { by: by.clone(), at },
             Verdict::TakenBack => {
                 call.status = CallStatus::Pending { asked: false };
-                call.awaits_person |= matches!(by, Decider::Person(_));
+                if let Decider::Person(by) = by {
+                    call.awaits_person = true;
+                    // Theirs alone, or, of the owner who gave none, all.
+                    let gave = call.consents.iter().any(|it| it.by.id == by.id);
+                    call.consents.retain(|it| gave && it.by.id != by.id);
+                }
             }
             Verdict::Rejected => {
                 rejected = call.facts.as_ref().map(|facts| facts.equal.clone());
@@ -190,6 +236,7 @@ fn edit(call: &mut Call, edited: &EditedArgs) {
     let is_same_file = written_path(&call.args) == written_path(&edited.args);
     let before = std::mem::replace(&mut call.args, edited.args.clone());
     call.original_args.get_or_insert(before);
+    call.consents.clear();
     if let Some(facts) = call.facts.as_mut().map(Arc::make_mut) {
         facts.card = Memo::default();
         facts.digest = edited.digest.clone();

@@ -135,6 +135,7 @@ fn edited(world: &World, call: &CallId, seed: u8) -> Command {
         }),
         digest: (seed % 5 == 0).then(|| Digest::from_wire("stale")),
         by: World::person(),
+        role: None,
     })
 }
 
@@ -189,6 +190,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             approved: b % 2 == 0,
             reason: None,
             by: World::person(),
+            role: None,
         },
         15 => Command::Stop {
             turn: (b % 3 == 0).then_some(request.turn),

@@ -86,6 +86,7 @@ fn decision(call: &CallId, approved: bool, reason: Option<&str>) -> Command {
         edit: None,
         digest: None,
         by: World::person(),
+        role: None,
     })
 }
 

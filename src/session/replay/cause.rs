@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::answer::{request, requested, titled};
-use crate::domain::{Actor, CallId, TurnId};
+use crate::domain::{Actor, CallId, Role, TurnId};
 use crate::session::call::{Call, Decider, Verdict};
 use crate::session::command::{Command, Decision, Edit};
 use crate::session::event::{EditedArgs, Event};
@@ -29,7 +29,9 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
             Command::Retry,
         ],
         Event::Thinking { .. } => vec![Command::Retry],
-        Event::Decided { .. } => decided(control, rest),
+        Event::Decided { .. } | Event::Consented { .. } => decided(control, rest),
+        Event::WantsChanged { .. } => wanted(control, rest),
+        Event::ConsentWithdrawn { call, by } => vec![taken_back(call, by)],
         Event::Ended {
             call,
             outcome,
@@ -149,39 +151,105 @@ fn stopped(turn: TurnId, limit_ms: Option<u64>) -> Command {
     }
 }
 
-/// What people decide one by one looks the same as what they decide together, until somebody is asked.
-fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
-    let Some(Event::Decided {
-        call,
-        verdict,
-        by: Decider::Person(by),
-        reason,
-        edited,
-        expires_after_ms: _,
-    }) = rest.first()
-    else {
-        return vec![Command::ReviewCalls];
-    };
-    let shown = control.turn.as_ref().and_then(|turn| turn.call(call));
-    let edit = edited.as_ref().map(|edited| edit(edited, shown));
-    let one = Command::Decide(Decision {
+/// Rules want something else of calls: they were looked at again, or somebody decided one of them.
+fn wanted(control: &Control, rest: &[Event]) -> Vec<Command> {
+    let is_decision =
+        |event: &Event| matches!(event, Event::Consented { .. } | Event::Decided { .. });
+    let next = rest.iter().position(is_decision);
+    let rest = next.and_then(|next| rest.get(next..)).unwrap_or_default();
+    let mut commands = vec![Command::ReviewCalls];
+    if !rest.is_empty() {
+        commands.extend(decided(control, rest));
+    }
+    commands
+}
+
+fn taken_back(call: &CallId, by: &Actor) -> Command {
+    Command::Decide(Decision {
         call: call.clone(),
-        approved: *verdict == Verdict::Approved,
-        take_back: *verdict == Verdict::TakenBack,
-        reason: reason.clone(),
-        edit,
+        approved: false,
+        take_back: true,
+        reason: None,
+        edit: None,
         digest: None,
         by: by.clone(),
+        role: ANY_ROLE,
+    })
+}
+
+/// What people decide one by one looks the same as what they decide together, until somebody is asked.
+fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
+    let Some((call, verdict, (by, role), edited)) = rest.first().and_then(decision) else {
+        return vec![Command::ReviewCalls];
+    };
+    let reason = reason_for(rest, call);
+    let shown = control.turn.as_ref().and_then(|turn| turn.call(call));
+    let edit = edited.map(|edited| edit(edited, shown));
+    let one = Command::Decide(Decision {
+        call: call.clone(),
+        approved: verdict == Verdict::Approved,
+        take_back: verdict == Verdict::TakenBack,
+        reason: reason.clone(),
+        edit,
+        // That of the moment, whatever it is: it was what the card showed.
+        digest: shown.and_then(Call::digest).cloned(),
+        by: by.clone(),
+        role,
     });
     let mut commands = vec![one];
-    let ids = together(rest, (*verdict, by, reason.as_deref()));
+    let ids = together(rest, (verdict, by, reason.as_deref()));
     commands.extend((2..=ids.len()).rev().map(|count| Command::DecideAll {
         call_ids: ids.get(..count).map(<[CallId]>::to_vec),
-        approved: *verdict == Verdict::Approved,
+        approved: verdict == Verdict::Approved,
         reason: reason.clone(),
         by: by.clone(),
+        role,
     }));
     commands
+}
+
+/// The role of whoever decided, where it is not kept: it sufficed.
+const ANY_ROLE: Option<Role> = Some(Role::Owner);
+
+/// What a person decided of which call, and who they are.
+fn decision(
+    event: &Event,
+) -> Option<(
+    &CallId,
+    Verdict,
+    (&Actor, Option<Role>),
+    Option<&EditedArgs>,
+)> {
+    match event {
+        Event::Decided {
+            call,
+            verdict,
+            by: Decider::Person(by),
+            edited,
+            ..
+        } => Some((call, *verdict, (by, ANY_ROLE), edited.as_ref())),
+        Event::Consented {
+            call,
+            by,
+            role,
+            edited,
+            ..
+        } => Some((call, Verdict::Approved, (by, *role), edited.as_ref())),
+        _ => None,
+    }
+}
+
+/// The words that came with a decision: they stand with the one that it completes.
+fn reason_for(rest: &[Event], id: &CallId) -> Option<String> {
+    let is_its = |event: &&Event| match event {
+        Event::Decided { call, .. } | Event::Consented { call, .. } => call == id,
+        _ => false,
+    };
+    let mut its = rest.iter().take(2).filter(is_its);
+    its.find_map(|event| match event {
+        Event::Decided { reason, .. } => reason.clone(),
+        _ => None,
+    })
 }
 
 fn edit(edited: &EditedArgs, shown: Option<&Call>) -> Edit {
@@ -210,7 +278,16 @@ fn together(rest: &[Event], alike: (Verdict, &Actor, Option<&str>)) -> Vec<CallI
             } if (*verdict, by, reason.as_deref()) == alike && seen.insert(call.clone()) => {
                 ids.push(call.clone());
             }
-            Event::Ended { call, .. } if seen.contains(call) => {}
+            Event::Consented {
+                call,
+                by,
+                edited: None,
+                ..
+            } if (Verdict::Approved, by) == (alike.0, alike.1) && seen.insert(call.clone()) => {
+                ids.push(call.clone());
+            }
+            Event::Ended { call, .. } | Event::Decided { call, .. } if seen.contains(call) => {}
+            Event::WantsChanged { .. } => {}
             _ => break,
         }
     }

@@ -5,7 +5,7 @@
     reason = "most events say nothing of them"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{CallId, Code, EngineId, GatewayId, Timestamp};
 use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
@@ -116,12 +116,27 @@ impl Circumstances {
                 }
             }
         }
+        self.learn_wants(rest);
         self.limits = Limits {
             max_iterations: max_iterations(control, rest),
             max_same_calls: max_same_calls(control, rest),
             stale_after_ms: stale_after_ms(control, rest, now),
             expiry_ms: rest.iter().find_map(expiry_ms),
         };
+    }
+
+    /// What rules wanted of calls by then; the first of each call is what comes next.
+    fn learn_wants(&mut self, rest: &[Event]) {
+        let mut seen = BTreeSet::new();
+        for event in rest {
+            if let Event::WantsChanged { call, wants } = event
+                && seen.insert(call)
+                && let Some(ruling) = self.rulings.get_mut(call)
+            {
+                ruling.approvers.clone_from(&wants.approvers);
+                ruling.fresh_gesture = wants.fresh_gesture;
+            }
+        }
     }
 
     fn know(&mut self, call: &Call, effect: PolicyEffect, rule: Option<RuleName>) {

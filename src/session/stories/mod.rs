@@ -216,6 +216,7 @@ fn approve_all_decides_the_named_calls_only_and_needs_their_names() {
         approved: true,
         reason: None,
         by: World::person(),
+        role: None,
     };
     assert_eq!(world.tell(&all(None)).unwrap_err().field, Some("callIds"));
     world.tell(&all(Some(calls[..2].to_vec()))).unwrap();

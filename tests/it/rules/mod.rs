@@ -2,6 +2,7 @@
 
 mod access;
 mod commands;
+mod expiry;
 mod killed;
 mod lasting;
 mod simulated;

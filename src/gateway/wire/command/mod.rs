@@ -253,6 +253,7 @@ fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         edit: None,
         digest: body.digest.map(Digest::from_wire),
         by: caller.actor(),
+        role: Some(caller.user.role),
     };
     Ok(Parsed::Tell(Box::new(SessionRequest::Decide {
         decision,
@@ -281,6 +282,7 @@ fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         approved: body.approved,
         reason: body.reason,
         by: caller.actor(),
+        role: Some(caller.user.role),
     }))
 }
 

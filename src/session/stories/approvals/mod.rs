@@ -23,6 +23,7 @@ fn a_tool_that_was_denied_meanwhile_does_not_run_by_any_approval() {
         approved: true,
         reason: None,
         by: World::person(),
+        role: None,
     };
     for command in [approve(&calls[0]), all] {
         let refusal = world.tell(&command).unwrap_err();
@@ -145,6 +146,7 @@ fn changed_arguments_never_bind_to_another_tool_than_the_one_shown() {
                 take_back: false,
                 reason: None,
                 by: World::person(),
+                role: None,
             });
             let refusal = world.tell(&decision).unwrap_err();
             assert_eq!(refusal.code, Code::ChangedSinceShown);
@@ -205,6 +207,7 @@ fn approve_edited(world: &World, call: &CallId, args: serde_json::Value) -> Comm
         }),
         digest: Some(Digest::from_wire(world.digest_of(call))),
         by: World::person(),
+        role: None,
     })
 }
 
@@ -233,6 +236,7 @@ fn a_decision_sent_again_is_a_repeat_after_its_queue_is_gone() {
         approved,
         reason: None,
         by: World::person(),
+        role: None,
     };
     world.tell(&edited).unwrap();
     world.tell(&approve(&calls[1])).unwrap();

@@ -53,6 +53,7 @@ fn take_back(call: &CallId) -> Command {
         edit: None,
         digest: None,
         by: World::person(),
+        role: None,
     })
 }
 

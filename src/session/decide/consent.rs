@@ -1,0 +1,172 @@
+//! Whose yes lets a call run, and who may decide about it at all.
+
+use super::Draft;
+use super::rules::ruling;
+use crate::domain::{Actor, Code, Role, UserId};
+use crate::session::call::{Call, CallStatus, Consent, Decider, Wants};
+use crate::session::command::Refusal;
+use crate::session::event::{EditedArgs, Event};
+use crate::session::policy::{Approver, PolicyEffect};
+
+/// Who says something, and their role as far as it is known.
+type Who<'a> = (&'a Actor, Option<Role>);
+
+/// Takes the yes of a person to a waiting call, perhaps with changed arguments: it is approved once
+/// everybody has said yes whom the rules of now want.
+pub(super) fn consent(
+    draft: &mut Draft<'_>,
+    (call, edited): (&Call, Option<EditedArgs>),
+    (who, has_shown): (Who<'_>, bool),
+    reason: Option<&str>,
+) -> Result<(), Refusal> {
+    let (by, role) = who;
+    let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
+    let wants = wanted(draft, call, args);
+    let owner = owner(draft);
+    if !wants.may_approve((&by.id, role), owner.as_ref()) {
+        return Err(not_theirs(&call.name, &wants));
+    }
+    if wants.fresh_gesture {
+        let text = format!("`{}` needs a fresh proof of presence", call.name);
+        return Err(Refusal::new(Code::NotAllowed, text));
+    }
+    let is_of_others = call.consents.iter().any(|it| it.by.id != by.id);
+    if is_of_others && call.original_args.is_some() && edited.is_none() && !has_shown {
+        return Err(Refusal::of_field(
+            Code::ChangedSinceShown,
+            "digest",
+            "somebody changed the arguments; a yes names the `digest` of the card",
+        ));
+    }
+    want(draft, call, &wants);
+    let person = Decider::Person(by.clone());
+    if wants.approvers.is_empty() {
+        draft.approve(&call.id, edited, person, reason);
+        return Ok(());
+    }
+    let has_said_so = call.consents.iter().any(|it| it.by.id == by.id);
+    if !has_said_so || edited.is_some() {
+        let digest = edited.as_ref().map(|edited| &edited.digest);
+        let Some(digest) = digest.or(call.digest()).cloned() else {
+            return Ok(());
+        };
+        draft.push(Event::Consented {
+            call: call.id.clone(),
+            by: by.clone(),
+            role,
+            digest,
+            edited,
+        });
+    }
+    let queue = draft.queue().iter();
+    let consents = queue.filter(|it| it.id == call.id).map(|it| &it.consents);
+    let is_met = consents
+        .last()
+        .is_some_and(|consents| wants.open(owner.as_ref(), consents).next().is_none());
+    if is_met {
+        draft.approve(&call.id, None, person, reason);
+    }
+    Ok(())
+}
+
+/// A person no longer says yes to a call that waits for others; a repeat changes nothing.
+pub(super) fn withdraw_consent(draft: &mut Draft<'_>, call: &Call, by: &Actor) {
+    if call.consents.iter().any(|it| it.by.id == by.id) {
+        draft.push(Event::ConsentWithdrawn {
+            call: call.id.clone(),
+            by: by.clone(),
+        });
+    }
+}
+
+/// Whether somebody may refuse a call, or take its approval back: whose session it is, and everybody
+/// whose yes would count.
+pub(super) fn check_may_decide(
+    draft: &Draft<'_>,
+    call: &Call,
+    (by, role): Who<'_>,
+) -> Result<(), Refusal> {
+    let owner = owner(draft);
+    let is_owner = owner.as_ref() == Some(&by.id);
+    if is_owner || call.wants.may_approve((&by.id, role), owner.as_ref()) {
+        return Ok(());
+    }
+    Err(not_theirs(&call.name, &call.wants))
+}
+
+/// Tells what the rules of now want of a call that waits, if that is something else than its card says.
+pub(super) fn renew_wants(draft: &mut Draft<'_>, call: &Call) {
+    let wants = wanted(draft, call, &call.args);
+    want(draft, call, &wants);
+}
+
+/// Whether an approved call has the yes of everybody whom the rules of now want.
+pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
+    let wants = wanted(draft, call, &call.args);
+    let CallStatus::Approved {
+        by: Decider::Person(by),
+        at,
+    } = &call.status
+    else {
+        return true;
+    };
+    if wants.approvers.is_empty() && !wants.fresh_gesture {
+        return true;
+    }
+    if wants.fresh_gesture && !call.wants.fresh_gesture {
+        return false;
+    }
+    // Where the owner's yes sufficed, nothing more was kept.
+    let alone = [Consent {
+        by: by.clone(),
+        role: None,
+        at: *at,
+    }];
+    let consents = match call.consents.as_slice() {
+        [] => &alone,
+        consents => consents,
+    };
+    wants.open(owner(draft).as_ref(), consents).next().is_none()
+}
+
+/// What the rules of now want of a call with these arguments; when it expires stays as it is.
+fn wanted(draft: &Draft<'_>, call: &Call, args: &serde_json::Value) -> Wants {
+    let ruling = ruling(draft, call, args).filter(|it| it.effect == PolicyEffect::Ask);
+    Wants {
+        expires_at: call.wants.expires_at,
+        expires_after_ms: call.wants.expires_after_ms,
+        ..ruling.map(|ruling| ruling.wants()).unwrap_or_default()
+    }
+}
+
+fn want(draft: &mut Draft<'_>, call: &Call, wants: &Wants) {
+    if *wants != call.wants {
+        draft.push(Event::WantsChanged {
+            call: call.id.clone(),
+            wants: wants.clone(),
+        });
+    }
+}
+
+fn owner(draft: &Draft<'_>) -> Option<UserId> {
+    draft.control.owner.as_ref().map(|owner| owner.id.clone())
+}
+
+fn not_theirs(name: &str, wants: &Wants) -> Refusal {
+    let who: Vec<String> = wants.approvers.iter().map(told).collect();
+    let who = match who.as_slice() {
+        [] => told(&Approver::Owner),
+        _ => who.join(", and "),
+    };
+    let text = format!("your yes does not let `{name}` run: it needs {who}");
+    Refusal::new(Code::NotAllowed, text)
+}
+
+fn told(approver: &Approver) -> String {
+    match approver {
+        Approver::Owner => "the owner of the session".to_owned(),
+        Approver::Role(role) => format!("somebody with the role `{role}`"),
+        Approver::SomebodyElse => "somebody else than the owner of the session".to_owned(),
+        Approver::Two => "two people".to_owned(),
+    }
+}
