@@ -41,6 +41,7 @@ fn check_facts(message: &Message, session: &str) {
     names.sort();
     let known = [
         "calls",
+        "expiresAt",
         "person",
         "sessionId",
         "title",

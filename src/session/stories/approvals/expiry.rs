@@ -5,7 +5,7 @@ use crate::domain::{CallId, Code, Entry};
 use crate::session::call::{CallStatus, Decider};
 use crate::session::properties::world::{World, approve, policy, reject, say};
 use crate::session::stories::answer_calls;
-use crate::session::{Command, PolicyEffect};
+use crate::session::{Approver, Command, PolicyEffect};
 
 const MINUTE: i64 = 60_000;
 
@@ -25,6 +25,7 @@ fn approve_all(calls: &[CallId]) -> Command {
         approved: true,
         reason: None,
         by: World::person(),
+        role: None,
     }
 }
 
@@ -139,5 +140,29 @@ fn a_crash_changes_nothing_about_when_a_call_expires() {
     world.now += 60 * MINUTE;
     world.crash();
     assert!(world.queue().is_empty(), "the take-over rejects it");
+    world.check_folds();
+}
+
+#[test]
+fn a_first_yes_that_waits_for_a_second_expires_with_its_call() {
+    let mut world = World::new();
+    world.rules.approval_expiry_ms = Some(30 * 60_000);
+    let mut two = rule_for_a(PolicyEffect::Ask);
+    two.approvers.who = Approver::Two;
+    world.rules.policy = policy(vec![two]);
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    let calls = world.queue();
+    world.now += 20 * MINUTE;
+    world.tell(&approve(&calls[0])).unwrap();
+    assert_eq!(
+        status(&world, &calls[0]),
+        CallStatus::Pending { asked: true }
+    );
+    world.now += 11 * MINUTE;
+    world.tell(&Command::ReviewCalls).unwrap();
+    assert!(world.queue().is_empty() && world.started().is_empty());
+    let refusal = world.tell(&approve(&calls[0])).unwrap_err();
+    assert_eq!(refusal.code, Code::CallExpired);
     world.check_folds();
 }
