@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, expires_at, waiting_since};
+use super::call::{Call, waiting_since};
 use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
 use super::policy::SessionRules;
@@ -349,8 +349,9 @@ impl Control {
 
     /// When the first of the calls that wait for a person expires; `None` = none does.
     pub fn expires_at(&self) -> Option<Timestamp> {
-        let turn = self.turn.as_ref();
-        turn.and_then(|turn| expires_at(&turn.queue))
+        let queue = self.turn.iter().flat_map(|turn| &turn.queue);
+        let pending = queue.filter(|call| call.is_pending());
+        pending.filter_map(|call| call.wants.expires_at).min()
     }
 
     /// What answers the running model request; without one, what answers the next.

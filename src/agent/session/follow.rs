@@ -142,6 +142,12 @@ impl LiveSession {
         Instant::now().checked_add(Duration::from_millis(at.since_ms(now())))
     }
 
+    /// When something is to be done that nobody asks for.
+    pub(super) fn due_at(&self) -> Option<Instant> {
+        // A turn that waits for a person is not overdue.
+        self.expires_at().or_else(|| self.overdue_at())
+    }
+
     /// Rejects the calls that nobody decided in time, and goes on.
     pub(super) async fn expire(&mut self) {
         self.outcome(Command::ReviewCalls, None).await;

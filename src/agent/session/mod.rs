@@ -138,12 +138,6 @@ impl LiveSession {
         Instant::now().checked_add(limit.saturating_sub(alone))
     }
 
-    /// When something is to be done that nobody asks for.
-    fn due_at(&self) -> Option<Instant> {
-        // A turn that waits for a person is not overdue.
-        self.expires_at().or_else(|| self.overdue_at())
-    }
-
     /// What was to be done at a time of its own: to look what became of a commit, to reject what nobody
     /// decided in time, or to end a turn.
     async fn wake(&mut self) {

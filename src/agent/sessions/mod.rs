@@ -130,8 +130,7 @@ impl Sessions {
         registry
             .tasks
             .spawn(rules::heed_rules(Arc::downgrade(&registry)));
-        let expiring = approvals::expiry::expire_at_rest(Arc::downgrade(&registry));
-        registry.tasks.spawn(expiring);
+        approvals::expiry::start(&registry);
         if registry.cluster.is_shared() {
             registry
                 .tasks

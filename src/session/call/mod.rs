@@ -373,12 +373,6 @@ pub fn waiting_since(calls: &[Arc<Call>]) -> Option<Timestamp> {
     pending.map(|call| call.since).min()
 }
 
-/// When the first of those calls expires that wait for a decision; none = none does.
-pub(super) fn expires_at(calls: &[Arc<Call>]) -> Option<Timestamp> {
-    let pending = calls.iter().filter(|call| call.is_pending());
-    pending.filter_map(|call| call.wants.expires_at).min()
-}
-
 /// A call as `agent:message` names it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SaidCall {

@@ -77,7 +77,10 @@ async fn titles_are_told_only_where_the_operator_says_so() {
     let (_socket, _) = waiting(&app, &boss, 2).await;
     let mails = relay.wait_for(1).await;
     let subject = mails[0].header("Subject");
-    assert!(subject.starts_with("2 calls wait: mend the sail"), "{subject}");
+    assert!(
+        subject.starts_with("2 calls wait: mend the sail"),
+        "{subject}"
+    );
     let told = hook.wait_for(1).await;
     let title = told[0].json()["data"]["title"].clone();
     assert!(title.as_str().unwrap().starts_with("mend the sail"));

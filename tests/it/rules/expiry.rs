@@ -63,7 +63,11 @@ async fn a_call_that_nobody_decides_is_rejected_and_the_turn_goes_on() {
 
 #[tokio::test]
 async fn a_call_expires_in_a_session_that_is_not_in_memory() {
-    let limits = [SANDBOX, (SETTING, "2"), ("SPL_LIMIT_SESSIONS_PER_USER", "1")];
+    let limits = [
+        SANDBOX,
+        (SETTING, "2"),
+        ("SPL_LIMIT_SESSIONS_PER_USER", "1"),
+    ];
     let app = TestApp::start_with(&limits).await;
     let ana = app.person("acme").await;
     let mut socket = TestSocket::open(app.address, &ana, None).await;

@@ -17,8 +17,14 @@ const EVERY: Duration = Duration::from_secs(10);
 /// Between two looks: what was woken takes a moment, and what cannot be read stays overdue.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Begins to look.
+pub(in crate::agent::sessions) fn start(registry: &Arc<SessionRegistry>) {
+    let looking = expire_at_rest(Arc::downgrade(registry));
+    registry.tasks.spawn(looking);
+}
+
 /// Wakes sessions in which calls expire, until the registry stops.
-pub(in crate::agent::sessions) async fn expire_at_rest(registry: Weak<SessionRegistry>) {
+async fn expire_at_rest(registry: Weak<SessionRegistry>) {
     let mut wait = Duration::ZERO;
     while let Some(inner) = registry.upgrade() {
         let stop = inner.stop.clone();
