@@ -39,6 +39,10 @@ pub(super) fn open(
         rules: Arc::new(Rules {
             max_iterations: settings.chat.max_llm_iterations.get(),
             max_same_calls: settings.chat.max_same_calls.map(NonZeroU32::get),
+            approval_expiry_ms: settings
+                .chat
+                .approval_expiry
+                .map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
             // They were checked when they were read.
             policy: Policy::InForce(sepal_policy::Rules::compile_safely(settings.rules.clone())),
             has_reviewer: settings.reviewer.model.is_some(),

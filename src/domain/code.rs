@@ -77,6 +77,9 @@ codes! {
     AlreadyDecided = "already_decided", Validation,
         "The call was decided otherwise, or has started.",
         "Nothing; the queue shows the decision.";
+    CallExpired = "call_expired", Validation,
+        "Nobody decided the call in time, so it was rejected; the model has read that.",
+        "Ask the model to try again; an operator can raise `agent.chat.approval_expiry_s` (SPL_CHAT_APPROVAL_EXPIRY).";
     ChangedSinceShown = "changed_since_shown", Validation,
         "What would run, or the definition that was decided about, is no longer what was shown.",
         "Read it as it is now (the new card, or the `tool` of the answer) and decide again.";

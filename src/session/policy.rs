@@ -28,6 +28,8 @@ pub struct Rules {
     pub max_same_calls: Option<u32>,
     /// Approvals older than this are asked again when another process takes over.
     pub approval_stale_after_ms: u64,
+    /// How long a call waits for a decision before it is rejected; `None` = until there is one.
+    pub approval_expiry_ms: Option<u64>,
     /// Messages that may wait for the running turn.
     pub max_waiting_messages: usize,
     /// Calls that one answer may ask for; more are answered with an error.
@@ -45,6 +47,7 @@ impl Default for Rules {
             max_iterations: 25,
             max_same_calls: Some(5),
             approval_stale_after_ms: 15 * 60 * 1000,
+            approval_expiry_ms: None,
             max_waiting_messages: 20,
             max_calls_per_answer: 64,
             has_titles_made: false,

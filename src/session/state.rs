@@ -61,8 +61,8 @@ pub struct Turn {
     /// Whether a request of it was too long for its provider, so that the limit of the history is lower now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_limit_lowered: bool,
-    /// When a person last said something that it took, or decided one of its calls, or another runner
-    /// took it over; without it, when it started.
+    /// When a person last said something that it took, or decided one of its calls or let it expire, or
+    /// another runner took it over; without it, when it started.
     #[serde(default)]
     pub attended: Option<Timestamp>,
     /// How much the model may think in it, as its newest message says; none = what the session says.
@@ -168,6 +168,9 @@ pub struct PastDecision {
     pub equal: Digest,
     /// Whether there were changes.
     pub is_edited: bool,
+    /// Whether nobody decided it in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_expired: bool,
 }
 
 /// How the last turn ended.
@@ -346,6 +349,13 @@ impl Control {
     pub fn waiting_since(&self) -> Option<Timestamp> {
         let turn = self.turn.as_ref();
         turn.and_then(|turn| waiting_since(&turn.queue))
+    }
+
+    /// When the first of the calls that wait for a person expires; `None` = none does.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        let queue = self.turn.iter().flat_map(|turn| &turn.queue);
+        let pending = queue.filter(|call| call.is_pending());
+        pending.filter_map(|call| call.wants.expires_at).min()
     }
 
     /// What answers the running model request; without one, what answers the next.

@@ -330,6 +330,7 @@ fn waiting_batch(control: &Control) -> Option<WaitingBatch> {
     (!tools.is_empty()).then(|| WaitingBatch {
         request: turn.request(),
         tools,
+        expires_at: control.expires_at(),
     })
 }
 

@@ -11,13 +11,17 @@ pub struct BatchNotice {
     /// When it happened.
     pub at: Timestamp,
     pub session: SessionKey,
-    /// What the session is about; none until somebody or the first answer names it.
+    /// What the session is about; none until somebody or the first answer names it, or where titles are
+    /// not told.
     pub title: Option<String>,
     /// The names of the tools that waited, each once, at most 20.
     pub tools: Vec<String>,
     /// Calls that waited.
     pub calls: u64,
     pub waiting_since: Timestamp,
+    /// When the first of the calls that wait is rejected unless somebody decides; none = they wait until
+    /// then.
+    pub expires_at: Option<Timestamp>,
     /// The name of the person whose session it is.
     pub person: String,
     /// Whether somebody else is told, who may decide in it and sees nothing else of it.

@@ -53,6 +53,8 @@ pub struct NotificationSettings {
     pub mail_after: Duration,
     /// The wait before the first repetition.
     pub first_retry: Duration,
+    /// Whether the titles of sessions leave the house: they may be the first words of a message.
+    pub tells_titles: bool,
     /// Whether other gateways tell too.
     pub is_shared: bool,
 }

@@ -176,6 +176,11 @@ impl Notifications {
         })
     }
 
+    fn title(&self, due: &DueNotification) -> Option<String> {
+        let is_told = self.0.settings.tells_titles && !due.title.is_empty();
+        is_told.then(|| due.title.clone())
+    }
+
     async fn notice(&self, due: &DueNotification) -> Result<BatchNotice, Error> {
         let (key, users) = (&due.key, self.0.parts.records.users());
         let owner = users.find(&key.session.tenant, &due.owner).await?;
@@ -183,10 +188,11 @@ impl Notifications {
             event: key.event,
             at: due.at,
             session: key.session.clone(),
-            title: Some(due.title.clone()).filter(|title| !title.is_empty()),
+            title: self.title(due),
             tools: due.tools.clone(),
             calls: due.calls,
             waiting_since: due.waiting_since,
+            expires_at: due.expires_at,
             person: owner.map(|owner| owner.user.name).unwrap_or_default(),
             is_for_others: matches!(&key.target, NotificationTarget::Mail(to) if *to != due.owner),
         })

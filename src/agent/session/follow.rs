@@ -13,6 +13,7 @@ use crate::agent::effects::first_attempt;
 use crate::agent::feed::What;
 use crate::agent::feed::running_answer::Merged;
 use crate::session::{Command, Effect, Turn, effects};
+use crate::store::clock::now;
 
 /// How long the whole of a running answer may be on its way.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -130,6 +131,27 @@ impl LiveSession {
             return;
         }
         self.reviewed = Some(rules);
+    }
+
+    /// When the next of the calls that wait expires; `None` where another gateway runs the session.
+    pub(super) fn expires_at(&self) -> Option<Instant> {
+        let control = &self.replica.state.control;
+        let at = control
+            .expires_at()
+            .filter(|_| self.replica.is_run_here())?;
+        Instant::now().checked_add(Duration::from_millis(at.since_ms(now())))
+    }
+
+    /// When something is to be done that nobody asks for.
+    pub(super) fn due_at(&self) -> Option<Instant> {
+        // A turn that waits for a person is not overdue.
+        self.expires_at().or_else(|| self.overdue_at())
+    }
+
+    /// Rejects the calls that nobody decided in time, and goes on.
+    pub(super) async fn expire(&mut self) {
+        self.outcome(Command::ReviewCalls, None).await;
+        self.look().await;
     }
 
     async fn take_over(&mut self) {

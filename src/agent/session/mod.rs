@@ -73,7 +73,7 @@ impl LiveSession {
         while self.replica.lost.is_none() {
             self.tell_presence();
             let idle_at = idle_since + self.idle_after();
-            let wake_at = self.replica.unsettled.or_else(|| self.overdue_at());
+            let wake_at = self.replica.unsettled.or_else(|| self.due_at());
             let mut next = self.set_aside.take();
             if next.is_none() {
                 next = tokio::select! {
@@ -138,10 +138,14 @@ impl LiveSession {
         Instant::now().checked_add(limit.saturating_sub(alone))
     }
 
-    /// What was to be done at a time of its own: to look what became of a commit, or to end a turn.
+    /// What was to be done at a time of its own: to look what became of a commit, to reject what nobody
+    /// decided in time, or to end a turn.
     async fn wake(&mut self) {
         if self.replica.unsettled.is_some() {
             return self.settle().await;
+        }
+        if self.expires_at().is_some() {
+            return self.expire().await;
         }
         let turn = self.replica.state.control.turn.as_ref();
         let turn = turn.map(|turn| turn.id);

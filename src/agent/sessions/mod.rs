@@ -130,6 +130,7 @@ impl Sessions {
         registry
             .tasks
             .spawn(rules::heed_rules(Arc::downgrade(&registry)));
+        approvals::expiry::start(&registry);
         if registry.cluster.is_shared() {
             registry
                 .tasks

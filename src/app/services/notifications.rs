@@ -32,6 +32,7 @@ pub(in crate::app) fn start(
     let how = NotificationSettings {
         mail_after: settings.notifications.mail_delay,
         first_retry: settings.notifications.first_retry,
+        tells_titles: settings.notifications.titles,
         is_shared: store.cluster_bus().is_shared(),
     };
     let notifications = Notifications::new(parts, how);

@@ -64,6 +64,9 @@ pub struct Chat {
     /// How long a turn may go on without a person; `None` = as long as it takes.
     #[serde(rename = "turn_timeout_s", deserialize_with = "read::zero_is_never")]
     pub turn_limit: Option<Duration>,
+    /// How long a call waits for a decision before it is rejected; `None` = until there is one.
+    #[serde(rename = "approval_expiry_s", deserialize_with = "read::zero_is_never")]
+    pub approval_expiry: Option<Duration>,
     /// What one turn may cost, in US dollars; 0 = no limit.
     pub request_budget: f64,
     /// What one session may cost, in US dollars; 0 = no limit.

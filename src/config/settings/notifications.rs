@@ -17,6 +17,8 @@ pub struct Notifications {
     /// How long calls have waited before their person gets a mail.
     #[serde(deserialize_with = "read::seconds")]
     pub mail_delay: Duration,
+    /// Whether the titles of sessions are told.
+    pub titles: bool,
     pub smtp: Smtp,
 }
 

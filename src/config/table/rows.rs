@@ -213,6 +213,8 @@ settings! { since "0.1":
         "How often in a row one turn may make the very same calls while they give the same; once more, and they are not run, which the model reads. 0 = no limit.";
     "agent.chat.turn_timeout_s" ["SPL_CHAT_TURN_TIMEOUT" "CHAT_TURN_TIMEOUT"] Whole(0, 604_800), Is("3600"),
         "Seconds that a turn may go on without a person, at every door: since the message that began it, or since a person's last message or decision in it; while it waits for a decision, no time runs. An MCP client or `sepal agent --call` waits as long for an answer, approvals included. 0 = no limit.";
+    "agent.chat.approval_expiry_s" ["SPL_CHAT_APPROVAL_EXPIRY" "CHAT_APPROVAL_EXPIRY"] Whole(0, 31_536_000), Is("0"),
+        "Seconds that a call waits for a decision before it is rejected, which the model reads; 0 = it waits until somebody decides.";
     "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-middle, delete-old"),
         "What leaves the context where earlier turns do not fit, the first way that suffices: `delete-old` the oldest turns, `delete-middle` what stands between the first turn and the newest, `partial-summary` the oldest turns, for which a summary stands that a model wrote, `none` nothing (a request that does not fit the model's window fails, and `max_tokens` and `max_messages` do not count). Short results come before all of them. `sepal agent` begins with `delete-old`.";
     "agent.chat.summary_budget_tokens" ["SPL_CHAT_SUMMARY_BUDGET_TOKENS" "CHAT_SUMMARY_BUDGET_TOKENS"] Whole(0, U32), Is("100000"),
@@ -337,6 +339,8 @@ settings! { since "0.1":
         "Seconds before a webhook or mail that failed is tried again; the waits after that are 6, 60, 360, 1440 and 3600 times as long, then it is given up.";
     "notifications.mail_delay" ["SPL_NOTIFICATIONS_MAIL_DELAY"] Number(0.0, 86_400.0), Is("60.0"),
         "Seconds that calls have waited before their person gets a mail: whoever decides before gets none.";
+    "notifications.titles" ["SPL_NOTIFICATIONS_TITLES"] Flag, Is("false"),
+        "Whether webhooks and mail tell the title of the session: it may be the first words of a message.";
     "notifications.smtp.url" ["SPL_SMTP_URL"] Smtp, Words("none; nobody gets mail"),
         "The relay that takes mail: `smtps://user:password@host` (TLS, port 465) or `smtp://…` (STARTTLS, port 587). Plain SMTP is spoken to this machine, and with `?tls=none`.";
     "notifications.smtp.from" ["SPL_SMTP_FROM"] Text, Words("none; needed with a relay"),

@@ -115,6 +115,7 @@ fn every_situation_has_its_status() {
         (Code::SessionNotFound, 404),
         (Code::NoSuchCall, 404),
         (Code::AlreadyDecided, 409),
+        (Code::CallExpired, 409),
         (Code::ChangedSinceShown, 409),
         (Code::NothingToDo, 409),
         (Code::NotAllowed, 403),

@@ -258,6 +258,7 @@ impl Conversation {
             reason,
             edited,
             gesture,
+            expires_after_ms: _,
         } = event
         {
             let Some(part) = self.call(call) else { return };

@@ -36,6 +36,7 @@ impl NotificationForms for NotificationWire {
             "tools": notice.tools,
             "calls": notice.calls,
             "waitingSince": notice.waiting_since.to_rfc3339(),
+            "expiresAt": notice.expires_at.map(Timestamp::to_rfc3339),
             "url": self.session(&notice.session.session),
         });
         message(kind, notice.at, &data)
@@ -50,21 +51,19 @@ impl NotificationForms for NotificationWire {
             1 => "1 call waits".to_owned(),
             calls => format!("{calls} calls wait"),
         };
-        let others = format!("a session of {}", notice.person);
-        let title = notice.title.as_deref();
-        let title = title.filter(|_| !notice.is_for_others);
-        let nameless = if notice.is_for_others {
-            &others
-        } else {
-            "a session without a title"
-        };
-        let title = title.unwrap_or(nameless);
-        let short = match title.char_indices().nth(SUBJECT_CHARS) {
-            Some((end, _)) => format!("{}…", title.get(..end).unwrap_or_default()),
-            None => title.to_owned(),
-        };
         // A line break would begin another header, or another line of ours.
         let plain = |text: &str| text.replace(char::is_control, " ");
+        let title = notice.title.as_deref().map(plain);
+        let title = title.filter(|_| !notice.is_for_others);
+        let named = if notice.is_for_others {
+            Some(format!(" in a session of {}", plain(&notice.person)))
+        } else {
+            title.as_deref().map(|title| format!(" in \"{title}\""))
+        };
+        let short = title.map(|title| match title.char_indices().nth(SUBJECT_CHARS) {
+            Some((end, _)) => format!(": {}…", title.get(..end).unwrap_or_default()),
+            None => format!(": {title}"),
+        });
         let tools: String = notice.tools.iter().fold(String::new(), |mut lines, tool| {
             // A text takes everything that is written to it.
             let _ = writeln!(lines, "- {}", plain(tool));
@@ -74,17 +73,22 @@ impl NotificationForms for NotificationWire {
             _ if notice.is_for_others => String::new(),
             session => format!("Decide: {session}\n"),
         };
+        let expiry = notice.expires_at.map(|at| {
+            let at = at.to_rfc3339();
+            format!("What nobody decides until {at} is rejected.\n")
+        });
+        let expiry = expiry.unwrap_or_default();
         let body = format!(
-            "{calls} for your decision in \"{}\", since {}:\n\n{tools}\n{}Everything that \
+            "{calls} for your decision{}, since {}:\n\n{tools}\n{expiry}{}Everything that \
              waits for you: {base}/approvals\n\nYou get this because you want mail when calls wait: \
              {base}/settings\n",
-            plain(title),
+            named.unwrap_or_default(),
             notice.waiting_since.to_rfc3339(),
             decide,
             base = self.base_url,
         );
         MailText {
-            subject: format!("{calls}: {}", plain(&short)),
+            subject: format!("{calls}{}", short.unwrap_or_default()),
             body,
         }
     }
@@ -115,6 +119,7 @@ mod tests {
             tools: vec!["write_file".to_owned(), "odd\r\ntool".to_owned()],
             calls: 2,
             waiting_since: Timestamp(0),
+            expires_at: None,
             person: "ana".to_owned(),
             is_for_others: false,
         }
@@ -142,10 +147,28 @@ mod tests {
                     "tools": ["write_file", "odd\r\ntool"],
                     "calls": 2,
                     "waitingSince": "1970-01-01T00:00:00.000Z",
+                    "expiresAt": null,
                     "url": format!("https://sepal.example/agents/s/{session}"),
                 },
             })
         );
+    }
+
+    #[test]
+    fn a_session_whose_title_is_not_told_has_none_anywhere() {
+        let untold = BatchNotice {
+            title: None,
+            ..notice("")
+        };
+        let mail = wire().mail(&untold);
+        assert_eq!(mail.subject, "2 calls wait");
+        let first = mail.body.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "2 calls wait for your decision, since 1970-01-01T00:00:00.000Z:"
+        );
+        let body: Value = serde_json::from_str(&wire().webhook(&untold)).unwrap();
+        assert_eq!(body["data"]["title"], Value::Null);
     }
 
     #[test]

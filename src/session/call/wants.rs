@@ -17,6 +17,9 @@ pub struct Wants {
     /// When the call is rejected because nobody decided it; `None` = never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// How long it could be decided until then, in milliseconds: what the rejection says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_after_ms: Option<u64>,
 }
 
 impl Wants {
@@ -31,7 +34,19 @@ impl Wants {
             },
             fresh_gesture,
             expires_at: None,
+            expires_after_ms: None,
         }
+    }
+
+    /// It may be decided from `now` on, for so long.
+    #[must_use]
+    pub fn expiring(mut self, now: Timestamp, after_ms: Option<u64>) -> Self {
+        self.expires_after_ms = after_ms;
+        self.expires_at = after_ms.map(|ms| {
+            let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+            Timestamp(now.0.saturating_add(ms))
+        });
+        self
     }
 
     /// Whether the yes of the owner suffices, whenever it comes.

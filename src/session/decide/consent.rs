@@ -144,6 +144,7 @@ fn wanted(draft: &Draft<'_>, call: &Call, args: &Value) -> Wants {
     let ruling = ruling(draft, call, args).filter(|it| it.effect == PolicyEffect::Ask);
     Wants {
         expires_at: call.wants.expires_at,
+        expires_after_ms: call.wants.expires_after_ms,
         ..ruling.map(|ruling| ruling.wants()).unwrap_or_default()
     }
 }

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::consent::{check_may_decide, consent, withdraw_consent};
-use super::refusal::{already_decided, check_repeat, check_same_tool, check_shown, no_such_call};
-use super::rules::{ask_for_review, check_not_denied, withdraw_approvals};
+use super::refusal::{
+    already_decided, check_not_expired, check_repeat, check_same_tool, check_shown, no_such_call,
+};
+use super::rules::{ask_for_review, check_not_denied, expire_calls, withdraw_approvals};
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code, GestureMeans, Role};
 use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
@@ -15,6 +17,7 @@ impl Draft<'_> {
     /// The next step of a batch: ask for the next call, start the approved ones, or go on to the
     /// model once every call has a result.
     pub(super) fn advance(&mut self) {
+        expire_calls(self);
         withdraw_approvals(self);
         let Some(turn) = &self.control.turn else {
             return;
@@ -106,6 +109,9 @@ impl Draft<'_> {
         let Ok(call) = self.find(&decision.call).cloned() else {
             return check_repeat(&self.control, decision);
         };
+        if decision.approved || call.has_expired {
+            check_not_expired(&call, self.inputs.now)?;
+        }
         if decision.approved {
             self.approve_call(&call, decision)
         } else {
@@ -216,21 +222,13 @@ impl Draft<'_> {
                 pending.map(|call| call.id.clone()).collect()
             }
         };
+        self.check_together(&ids, approved, (by, role))?;
         for id in &ids {
-            if self.control.past_decision(id).is_some() {
-                continue;
-            }
-            let call = self.find(id)?;
-            if approved && call.is_pending() {
-                check_not_denied(self, call, &call.args)?;
-            } else if call.is_pending() {
-                check_may_decide(self, call, (by, role))?;
-            }
-        }
-        for id in &ids {
-            // What was decided singly stays as it was decided.
-            let call = self.find(id).ok().filter(|call| call.is_pending()).cloned();
-            let Some(call) = call else { continue };
+            // What was decided singly stays as it was decided, and for some it may be too late.
+            let call = self.find(id).ok().filter(|call| {
+                call.is_pending() && !(approved && call.is_overdue(self.inputs.now))
+            });
+            let Some(call) = call.cloned() else { continue };
             if approved {
                 consent(self, (&call, None), ((by, role), false), reason)?;
             } else {
@@ -241,6 +239,40 @@ impl Draft<'_> {
             self.advance();
         }
         Ok(())
+    }
+
+    /// Calls that are decided together must be known, and allowed where they shall run. It is too late
+    /// only if it is for all of them.
+    fn check_together(
+        &self,
+        ids: &[CallId],
+        approved: bool,
+        who: (&Actor, Option<Role>),
+    ) -> Result<(), Refusal> {
+        let mut too_late = Ok(());
+        let mut is_too_late = approved && !ids.is_empty();
+        for id in ids {
+            if let Some(past) = self.control.past_decision(id) {
+                is_too_late &= past.has_expired;
+                continue;
+            }
+            let call = self.find(id)?;
+            if !approved {
+                if call.is_pending() {
+                    check_may_decide(self, call, who)?;
+                }
+                continue;
+            }
+            if let Err(refusal) = check_not_expired(call, self.inputs.now) {
+                too_late = Err(refusal);
+                continue;
+            }
+            is_too_late = false;
+            if call.is_pending() {
+                check_not_denied(self, call, &call.args)?;
+            }
+        }
+        if is_too_late { too_late } else { Ok(()) }
     }
 
     pub(super) fn approve(
@@ -258,9 +290,11 @@ impl Draft<'_> {
             reason: reason.map(ToOwned::to_owned),
             edited,
             gesture,
+            expires_after_ms: None,
         });
     }
 
+    /// The call waits again, for as long as a call that is asked for now.
     pub(super) fn take_back(&mut self, id: &CallId, by: Decider) {
         self.push(Event::Decided {
             call: id.clone(),
@@ -269,6 +303,7 @@ impl Draft<'_> {
             reason: None,
             edited: None,
             gesture: None,
+            expires_after_ms: self.inputs.rules.approval_expiry_ms,
         });
     }
 
@@ -282,6 +317,7 @@ impl Draft<'_> {
             reason: reason.clone(),
             edited: None,
             gesture: None,
+            expires_after_ms: None,
         });
         self.end_call(id, Outcome::Rejected { reason }, 0);
     }

@@ -1,7 +1,8 @@
 //! Why a decision about a call is refused, wherever the call stands: also one that is sent again after
 //! its queue is gone, because the turn went on before the answer to the first one arrived.
 
-use crate::domain::{CallId, Code, Digest};
+use crate::domain::{CallId, Code, Digest, Timestamp};
+use crate::session::call::Call;
 use crate::session::command::{Decision, Edit, Refusal};
 use crate::session::state::Control;
 
@@ -42,11 +43,27 @@ pub(super) fn already_decided(id: &CallId) -> Refusal {
     Refusal::of_field(Code::AlreadyDecided, "callId", message)
 }
 
+/// Whether the call can still be decided, as far as time goes.
+pub(super) fn check_not_expired(call: &Call, now: Timestamp) -> Result<(), Refusal> {
+    if call.has_expired || call.is_overdue(now) {
+        return Err(expired(&call.id));
+    }
+    Ok(())
+}
+
+pub(super) fn expired(id: &CallId) -> Refusal {
+    let message = format!("the call `{id}` has expired: nobody decided it in time");
+    Refusal::of_field(Code::CallExpired, "callId", message)
+}
+
 /// Whether a call of an earlier queue was decided in this way; the first decision counts.
 pub(super) fn check_repeat(control: &Control, decision: &Decision) -> Result<(), Refusal> {
     let Some(past) = control.past_decision(&decision.call) else {
         return Err(no_such_call(&decision.call));
     };
+    if past.has_expired {
+        return Err(expired(&decision.call));
+    }
     if decision.approved != past.is_approved || decision.take_back {
         return Err(already_decided(&decision.call));
     }

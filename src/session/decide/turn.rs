@@ -244,6 +244,7 @@ impl Draft<'_> {
                 awaits_person: false,
                 gesture: None,
                 review: None,
+                has_expired: false,
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },
                 result: None,
@@ -266,7 +267,8 @@ impl Draft<'_> {
         let rules = self.inputs.rules;
         let session = (&*self.control.rules, self.control.totals.cost);
         let ruling = rules.rule_on(session, (id, args), (facts, self.inputs.now));
-        let wants = ruling.wants();
+        let expires_after_ms = rules.approval_expiry_ms;
+        let wants = ruling.wants().expiring(self.inputs.now, expires_after_ms);
         if self.control.unknown_equals.contains(&facts.equal) {
             return ("An equal call has an unknown outcome".to_owned(), wants);
         }

@@ -204,6 +204,9 @@ pub enum Event {
         /// The fresh gesture that came with the yes, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gesture: Option<GestureMeans>,
+        /// How long a call that was taken back waits again until it expires, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_after_ms: Option<u64>,
     },
     /// A call runs.
     Started {

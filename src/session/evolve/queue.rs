@@ -45,6 +45,7 @@ impl Control {
                 by,
                 edited,
                 gesture,
+                expires_after_ms,
                 ..
             } => {
                 if let Some(edited) = edited {
@@ -52,6 +53,12 @@ impl Control {
                 }
                 self.change(call, |call| call.gesture = *gesture);
                 self.decided(call, *verdict, by, at);
+                if *verdict == Verdict::TakenBack {
+                    self.change(call, |call| {
+                        let wants = std::mem::take(&mut call.wants);
+                        call.wants = wants.expiring(at, *expires_after_ms);
+                    });
+                }
             }
             Event::Started { call, .. } => self.started(call, at),
             Event::CallStopRequested { call } => self.change(call, |call| {
@@ -91,12 +98,15 @@ impl Control {
     pub(super) fn keep_decisions(&mut self) {
         for call in self.turn.iter().flat_map(|turn| &turn.queue) {
             let CallStatus::Ended {
-                by: Some(Decider::Person(_)),
+                by: Some(by),
                 status,
             } = &call.status
             else {
                 continue;
             };
+            if !call.has_expired && !matches!(by, Decider::Person(_)) {
+                continue;
+            }
             let Some(facts) = &call.facts else { continue };
             if self.past.len() == PAST_DECISIONS {
                 self.past.pop_front();
@@ -108,6 +118,7 @@ impl Control {
                 digest: facts.digest.clone(),
                 equal: facts.equal.clone(),
                 is_edited: call.original_args.is_some(),
+                has_expired: call.has_expired,
             }));
         }
     }
@@ -142,6 +153,7 @@ impl Control {
 
     fn decided(&mut self, id: &CallId, verdict: Verdict, by: &Decider, at: Timestamp) {
         let mut rejected = None;
+        let mut has_expired = false;
         self.change(id, |call| match verdict {
             Verdict::Approved => call.status = CallStatus::Approved { by: by.clone(), at },
             Verdict::TakenBack => {
@@ -155,6 +167,8 @@ impl Control {
             }
             Verdict::Rejected => {
                 rejected = call.facts.as_ref().map(|facts| facts.equal.clone());
+                has_expired = *by == Decider::System && call.is_overdue(at);
+                call.has_expired = has_expired;
                 let by = Some(by.clone());
                 call.status = CallStatus::Ended {
                     status: "rejected".into(),
@@ -171,7 +185,8 @@ impl Control {
             self.decided_at = Some(at);
         }
         if let Some(turn) = &mut self.turn {
-            if is_by_person {
+            // While it waited, the turn's time did not run.
+            if is_by_person || has_expired {
                 turn.attended = Some(at);
             }
             turn.rejected.extend(rejected);

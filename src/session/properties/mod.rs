@@ -38,6 +38,9 @@ fn config() -> Config {
     }
 }
 
+/// How long calls wait where they expire.
+const EXPIRY_MS: u64 = 5 * 60 * 1000;
+
 const TOOLS: [&str; 4] = ["read_a", "write_a", "run", "deny_a"];
 
 fn some_call(world: &World, pick: u8) -> CallId {
@@ -319,6 +322,7 @@ fn rules(world: &mut World, seed: u8) {
     world.rules.max_iterations = u32::from(seed % 5) + 1;
     world.rules.max_waiting_messages = 3;
     world.rules.has_titles_made = seed % 3 > 0;
+    world.rules.approval_expiry_ms = (seed % 4 > 1).then_some(EXPIRY_MS);
 }
 
 proptest! {
@@ -338,7 +342,8 @@ proptest! {
         for step in steps {
             match step.0 {
                 230..=240 => world.crash(),
-                241..=246 => world.take_snapshot(),
+                241..=244 => world.take_snapshot(),
+                245..=246 => world.now += i64::from(step.1 % 4) * 100_000,
                 247..=248 => world.now += 20 * 60 * 1000,
                 249 => world.has_engine = true,
                 250 => rules(&mut world, step.1),

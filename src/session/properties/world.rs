@@ -315,8 +315,9 @@ impl World {
                 by,
                 ..
             } => self.check_approval(call, by, after),
-            Event::Decided { call, .. } => {
+            Event::Decided { call, by, .. } => {
                 self.approved.remove(call);
+                self.check_expiry(call, by, after);
             }
             Event::Ended { call, outcome, .. } => self.take_note(call, outcome, after),
             Event::Started { call, digest, .. } => {
@@ -389,6 +390,24 @@ impl World {
         );
     }
 
+    /// No call expires early, and nobody else than the clock lets one expire.
+    fn check_expiry(&self, id: &CallId, by: &Decider, after: &SessionState) {
+        let turn = after.control.turn.as_ref().unwrap();
+        let call = turn.call(id).unwrap();
+        if call.has_expired {
+            assert_eq!(*by, Decider::System);
+            let at = call.wants.expires_at.unwrap();
+            assert!(at.0 <= self.now, "`{id}` expired early");
+            assert!(!self.runs.contains_key(id), "an expired call has run");
+        } else if call.is_pending() {
+            let at = call.wants.expires_at;
+            assert!(
+                at.is_none_or(|at| at.0 > self.now),
+                "what waits again has time for it"
+            );
+        }
+    }
+
     fn check_approval(&mut self, id: &CallId, by: &Decider, after: &SessionState) {
         let turn = after.control.turn.as_ref().unwrap();
         let call = turn.call(id).unwrap();
@@ -401,6 +420,10 @@ impl World {
         if matches!(by, Decider::Reviewer { .. }) {
             self.check_reviewed(call, after);
         }
+        assert!(
+            call.wants.expires_at.is_none_or(|at| at.0 > self.now),
+            "an expired call is approved"
+        );
         let (digest, _) = digests(&facts.tool.tool, &call.args);
         assert_eq!(digest, facts.digest, "the digest binds what would run");
         self.approved.insert(id.clone(), digest);

@@ -30,6 +30,7 @@ struct Limits {
     max_iterations: Option<u32>,
     max_same_calls: Option<u32>,
     stale_after_ms: Option<u64>,
+    expiry_ms: Option<u64>,
 }
 
 /// Inputs that own what they are made of.
@@ -122,6 +123,7 @@ impl Circumstances {
             max_iterations: max_iterations(control, rest),
             max_same_calls: max_same_calls(control, rest),
             stale_after_ms: stale_after_ms(control, rest, now),
+            expiry_ms: rest.iter().find_map(expiry_ms),
         };
     }
 
@@ -205,6 +207,7 @@ impl Circumstances {
                 max_iterations: limits.max_iterations.unwrap_or(u32::MAX),
                 max_same_calls: limits.max_same_calls,
                 approval_stale_after_ms: limits.stale_after_ms.unwrap_or(u64::MAX),
+                approval_expiry_ms: limits.expiry_ms,
                 max_waiting_messages: usize::MAX,
                 max_calls_per_answer: max_calls(rest),
                 has_reviewer: rest.iter().any(is_asked_for_review),
@@ -278,6 +281,17 @@ fn stale_after_ms(control: &Control, rest: &[Event], now: Timestamp) -> Option<u
 
 fn is_asked_for_review(event: &Event) -> bool {
     matches!(event, Event::ReviewAsked { .. })
+}
+
+/// How long calls wait for a decision, where some began to.
+fn expiry_ms(event: &Event) -> Option<u64> {
+    match event {
+        Event::Queued { calls } => calls.iter().find_map(|call| call.wants.expires_after_ms),
+        Event::Decided {
+            expires_after_ms, ..
+        } => *expires_after_ms,
+        _ => None,
+    }
 }
 
 fn is_asked_for_title(event: &Event) -> bool {

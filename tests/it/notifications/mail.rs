@@ -1,7 +1,9 @@
 //! Mail: to whoever wants it, when calls have waited for a while, and once for each batch.
 
+use sepal::domain::Role;
 use serde_json::{Value, json};
 
+use super::receiver::Receiver;
 use super::{ENV, HUSH, reject, waiting};
 use crate::rest::Client;
 use crate::support::{Relayed, TestApp};
@@ -45,17 +47,43 @@ async fn a_person_who_wants_it_gets_one_mail_without_arguments() {
         assert_eq!(mail.to, ["ana@sepal.example"]);
         assert_eq!(mail.header("From"), "Sepal <sepal@house.example>");
         assert_eq!(mail.header("To"), "ana@sepal.example");
-        assert!(
-            mail.header("Subject")
-                .starts_with("2 calls wait: mend the sail")
-        );
+        assert_eq!(mail.header("Subject"), "2 calls wait");
         assert_eq!(mail.header("Message-ID"), mails[0].header("Message-ID"));
         // Long lines come folded.
         let text = mail.text.replace("=\r\n", "");
         assert!(text.contains(&format!("/s/{session}")), "{text}");
         assert!(text.contains("- list_files\r\n"), "{text}");
-        assert!(!text.contains(HUSH), "{text}");
+        assert!(!text.contains(HUSH) && !text.contains("mend"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn titles_are_told_only_where_the_operator_says_so() {
+    let (relay, hook) = (Relayed::start().await, Receiver::start().await);
+    let url = relay.url();
+    let mut env = ENV.to_vec();
+    env.extend([
+        ("SPL_SMTP_URL", url.as_str()),
+        ("SPL_SMTP_FROM", "Sepal <sepal@house.example>"),
+        ("SPL_NOTIFICATIONS_MAIL_DELAY", "0"),
+        ("SPL_NOTIFICATIONS_TITLES", "true"),
+    ]);
+    let app = TestApp::start_with(&env).await;
+    let boss = app.person_with("acme", Role::Admin).await;
+    let client = Client::with_key(&app, &boss.key);
+    let body = json!({ "url": hook.url("/hook") });
+    client.post("/api/webhooks", body).await.ok(201);
+    turn_on(&client, "ana@sepal.example").await;
+    let (_socket, _) = waiting(&app, &boss, 2).await;
+    let mails = relay.wait_for(1).await;
+    let subject = mails[0].header("Subject");
+    assert!(
+        subject.starts_with("2 calls wait: mend the sail"),
+        "{subject}"
+    );
+    let told = hook.wait_for(1).await;
+    let title = told[0].json()["data"]["title"].clone();
+    assert!(title.as_str().unwrap().starts_with("mend the sail"));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod access;
 mod approvers;
 mod commands;
+mod expiry;
 mod killed;
 mod lasting;
 mod reviewer;

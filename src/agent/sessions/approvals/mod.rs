@@ -1,5 +1,7 @@
 //! What waits for somebody's decision, over all sessions.
 
+pub(super) mod expiry;
+
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};

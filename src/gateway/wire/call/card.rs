@@ -201,7 +201,11 @@ impl<'a> Moving<'a> {
                 .collect(),
             consents: call.consents.iter().map(|consent| &consent.by).collect(),
             fresh_gesture: call.wants.fresh_gesture,
-            expires_at: call.wants.expires_at.map(Timestamp::to_rfc3339),
+            expires_at: call
+                .wants
+                .expires_at
+                .filter(|_| call.is_pending())
+                .map(Timestamp::to_rfc3339),
             review: call.review.as_ref().map(ReviewShown::of),
             may_decide: true,
             status,

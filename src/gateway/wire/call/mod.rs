@@ -107,6 +107,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
             reason,
             edited,
             gesture,
+            expires_after_ms: _,
         } => {
             let rule = match by {
                 Decider::Rule { name, id } => Some((name.as_str(), id.as_deref())),

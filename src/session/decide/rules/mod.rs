@@ -1,8 +1,9 @@
-//! What rules decide of calls, and rules that are given in the session.
+//! What rules and the clock decide of calls, and rules that are given in the session.
 
 mod review;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -23,6 +24,7 @@ const ASK_EVERYTHING: &str = "ask everything";
 
 /// Lets rules decide what they can; the rest stays pending.
 pub(super) fn apply_policy(draft: &mut Draft<'_>) {
+    expire_calls(draft);
     let pending = draft.queue().iter().filter(|call| call.is_pending());
     let pending: Vec<Arc<Call>> = pending.cloned().collect();
     for call in pending {
@@ -47,6 +49,31 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
             PolicyEffect::Ask => {}
         }
     }
+}
+
+/// Rejects what nobody decided in time.
+pub(super) fn expire_calls(draft: &mut Draft<'_>) {
+    let now = draft.inputs.now;
+    let overdue = draft.queue().iter().filter(|call| call.is_overdue(now));
+    let overdue: Vec<Arc<Call>> = overdue.cloned().collect();
+    for call in overdue {
+        let limit = call.wants.expires_after_ms.map(Duration::from_millis);
+        let reason = unanswered(limit.unwrap_or_default());
+        draft.reject(&call.id, Some(&reason), Decider::System);
+    }
+}
+
+/// Why a call was rejected that nobody decided for so long: people and the model read it.
+fn unanswered(limit: Duration) -> String {
+    let seconds = limit.as_secs().max(1);
+    let (count, unit) = match seconds {
+        _ if seconds % 86_400 == 0 => (seconds / 86_400, "day"),
+        _ if seconds % 3_600 == 0 => (seconds / 3_600, "hour"),
+        _ if seconds % 60 == 0 => (seconds / 60, "minute"),
+        _ => (seconds, "second"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("nobody answered within {count} {unit}{plural}, so the call has expired")
 }
 
 /// Decides what waits, or has been approved and not started, by the rules of now, as far as they

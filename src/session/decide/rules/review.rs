@@ -33,7 +33,8 @@ fn is_open(draft: &Draft<'_>, call: &Call) -> bool {
     // What a person has to look at whatever rules allow.
     let is_for_people = call.awaits_person
         || facts.drift.is_some()
-        || draft.control.unknown_equals.contains(&facts.equal);
+        || draft.control.unknown_equals.contains(&facts.equal)
+        || call.is_overdue(draft.inputs.now);
     let ruling = || super::ruling(draft, call, &call.args);
     call.is_pending() && is_owners && !is_for_people && ruling().is_some_and(|it| it.is_reviewed())
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 mod approvers;
+mod expiry;
 mod gestures;
 mod review;
 mod rules;

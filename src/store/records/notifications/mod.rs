@@ -86,6 +86,8 @@ pub struct DueNotification {
     /// Calls that waited when it was noticed.
     pub calls: u64,
     pub waiting_since: Timestamp,
+    /// When the first of them is rejected unless somebody decides; none = they wait until then.
+    pub expires_at: Option<Timestamp>,
     /// When what it tells happened.
     pub at: Timestamp,
     /// The attempt that was claimed, from 1: only its holder may say how it went.
@@ -109,7 +111,7 @@ pub struct Notifications<'s> {
 /// A batch that waits and is not in the outbox.
 const NEW_FOR_WEBHOOKS: &str = "SELECT s.tenant, w.id AS target, FALSE AS is_mail, s.id AS session, s.owner, s.title, \
      s.batch_turn AS turn, s.batch_iteration AS iteration, s.batch_tools AS tools, \
-     s.waiting AS calls, s.waiting_since \
+     s.waiting AS calls, s.waiting_since, s.expires_at \
      FROM webhooks w JOIN sessions s ON s.tenant = w.tenant AND s.waiting > 0 \
      WHERE w.disabled_at IS NULL AND s.batch_turn IS NOT NULL AND s.delete_at IS NULL \
      AND s.waiting_since >= w.created_at AND NOT EXISTS (SELECT 1 FROM notifications n \
@@ -118,7 +120,7 @@ const NEW_FOR_WEBHOOKS: &str = "SELECT s.tenant, w.id AS target, FALSE AS is_mai
      LIMIT $1";
 const NEW_FOR_MAIL: &str = "SELECT s.tenant, u.id AS target, TRUE AS is_mail, s.id AS session, s.owner, s.title, \
      s.batch_turn AS turn, s.batch_iteration AS iteration, s.batch_tools AS tools, \
-     s.waiting AS calls, s.waiting_since \
+     s.waiting AS calls, s.waiting_since, s.expires_at \
      FROM users u JOIN sessions s ON s.tenant = u.tenant AND s.owner = u.id AND s.waiting > 0 \
      WHERE u.mail_since IS NOT NULL AND u.email IS NOT NULL AND NOT u.is_disabled \
      AND s.batch_turn IS NOT NULL AND s.delete_at IS NULL \
@@ -141,12 +143,12 @@ const NEW_FOR_OTHERS: &str = "SELECT s.tenant, u.id AS target, TRUE AS is_mail, 
      AND n.session = s.id AND n.turn = s.batch_turn AND n.iteration = s.batch_iteration) \
      LIMIT $1";
 const INSERT: &str = "INSERT INTO notifications (tenant, target, event, session, turn, iteration, is_mail, owner, \
-     title, tools, calls, waiting_since, at, due_at) \
-     VALUES ($1, $2, 'waiting', $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12) \
+     title, tools, calls, waiting_since, at, due_at, expires_at) \
+     VALUES ($1, $2, 'waiting', $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13) \
      ON CONFLICT (tenant, target, event, session, turn, iteration) DO NOTHING";
 /// Batches of the outbox that the list no longer shows as waiting.
 const NO_LONGER: &str = "SELECT n.tenant, n.target, n.is_mail, n.session, n.owner, n.title, n.turn, n.iteration, \
-     n.tools, n.calls, n.waiting_since FROM notifications n \
+     n.tools, n.calls, n.waiting_since, n.expires_at FROM notifications n \
      WHERE n.event = 'waiting' AND n.decided_at IS NULL AND NOT EXISTS (SELECT 1 FROM sessions s \
      WHERE s.tenant = n.tenant AND s.id = n.session AND s.waiting > 0 \
      AND s.batch_turn = n.turn AND s.batch_iteration = n.iteration AND s.delete_at IS NULL) \

@@ -20,6 +20,7 @@ pub(super) struct BatchRow {
     tools: String,
     calls: i64,
     waiting_since: i64,
+    expires_at: Option<i64>,
 }
 
 impl BatchRow {
@@ -37,7 +38,8 @@ impl BatchRow {
             self.tools.as_str(),
             self.calls,
             self.waiting_since,
-            self.waiting_since.saturating_add(delay)
+            self.waiting_since.saturating_add(delay),
+            Arg::Int(self.expires_at)
         ]
     }
 
@@ -85,6 +87,7 @@ pub(super) struct Row {
     tools: String,
     calls: i64,
     waiting_since: i64,
+    expires_at: Option<i64>,
     at: i64,
     pub(super) attempts: i64,
 }
@@ -127,6 +130,7 @@ impl Row {
             tools: from_json("tools of a batch", &self.tools)?,
             calls: u64::try_from(self.calls).unwrap_or(0),
             waiting_since: Timestamp(self.waiting_since),
+            expires_at: self.expires_at.map(Timestamp),
             at: Timestamp(self.at),
             attempt: u32::try_from(self.attempts.saturating_add(1)).unwrap_or(u32::MAX),
         })

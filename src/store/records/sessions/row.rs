@@ -53,6 +53,9 @@ pub struct WaitingBatch {
     pub request: ModelRequestId,
     /// The names of the tools that wait, each once, in the order of their calls.
     pub tools: Vec<String>,
+    /// When the first of them is rejected unless somebody decides; none = they wait until then.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// Calls that wait for the yes of others than the session's owner: how many a person may decide who has
@@ -151,16 +154,17 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
     Statement::new(
         "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
          updated_at, version, usage_version, parent, parent_seq, root, waiting_since, decided_at, \
-         batch_turn, batch_iteration, batch_tools, asks_members, asks_admins, asks_owners) \
+         batch_turn, batch_iteration, batch_tools, asks_members, asks_admins, asks_owners, \
+         expires_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $10 = 0 THEN $9 ELSE 0 END, \
-         $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) \
+         $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) \
          ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
          state = excluded.state, waiting = excluded.waiting, \
          updated_at = excluded.updated_at, version = excluded.version, \
          waiting_since = excluded.waiting_since, asks_members = excluded.asks_members, \
          asks_admins = excluded.asks_admins, asks_owners = excluded.asks_owners, \
          batch_turn = excluded.batch_turn, batch_iteration = excluded.batch_iteration, \
-         batch_tools = excluded.batch_tools, \
+         batch_tools = excluded.batch_tools, expires_at = excluded.expires_at, \
          decided_at = COALESCE(excluded.decided_at, sessions.decided_at), \
          usage_version = CASE WHEN sessions.usage_version >= $10 AND \
          sessions.usage_version < excluded.version THEN excluded.version \
@@ -187,7 +191,8 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
             tools.as_deref(),
             count(row.asks.members),
             count(row.asks.admins),
-            count(row.asks.owners)
+            count(row.asks.owners),
+            batch.and_then(|batch| batch.expires_at).map(|at| at.0)
         ],
     )
 }
@@ -223,6 +228,7 @@ pub(super) struct Row {
     asks_members: i64,
     asks_admins: i64,
     asks_owners: i64,
+    expires_at: Option<i64>,
 }
 
 impl Row {
@@ -239,6 +245,7 @@ impl Row {
             (Some(turn), Some(iteration), Some(tools)) => Some(Box::new(WaitingBatch {
                 request: request_id(turn, iteration),
                 tools: from_json("tools of a batch", &tools)?,
+                expires_at: self.expires_at.map(Timestamp),
             })),
             _ => None,
         };

@@ -2,9 +2,10 @@
 
 use super::row::Row;
 use super::{MAX_ROWS, SessionRow, Sessions};
-use crate::domain::{Role, SessionId, TenantId, Timestamp, UserId};
+use crate::domain::{Role, SessionId, SessionKey, TenantId, Timestamp, UserId};
 use crate::store::Error;
 use crate::store::db::args;
+use crate::store::records::{session_id, tenant_id};
 
 /// The sessions in which somebody may decide calls: their own, and those of their tenant in which calls
 /// wait for a yes of their role. Only the place that knows who may decide what makes one.
@@ -119,6 +120,33 @@ impl Sessions<'_> {
             id: last.key.session.clone(),
         });
         Ok(WaitingSessionsPage { rows, next })
+    }
+
+    /// Sessions in which calls have waited for too long by then, those that are longest overdue first.
+    pub async fn overdue(&self, now: Timestamp) -> Result<Vec<SessionKey>, Error> {
+        let rows: Vec<(String, String)> = self
+            .db
+            .fetch_all(
+                "SELECT tenant, id FROM sessions WHERE expires_at <= $1 AND delete_at IS NULL \
+                 ORDER BY expires_at LIMIT $2",
+                args![now.0, i64::try_from(MAX_ROWS).unwrap_or(i64::MAX)],
+            )
+            .await?;
+        let keys = rows.into_iter().map(|(tenant, session)| {
+            Ok(SessionKey {
+                tenant: tenant_id(tenant)?,
+                session: session_id(session)?,
+            })
+        });
+        keys.collect()
+    }
+
+    /// When the next call of any session expires that waits; none = none does.
+    pub async fn next_expiry(&self) -> Result<Option<Timestamp>, Error> {
+        let sql = "SELECT MIN(expires_at) FROM sessions \
+                   WHERE expires_at IS NOT NULL AND delete_at IS NULL";
+        let row: Option<(Option<i64>,)> = self.db.fetch_optional(sql, args![]).await?;
+        Ok(row.and_then(|(at,)| at).map(Timestamp))
     }
 
     /// How much waits, and when something was last decided.

@@ -46,6 +46,7 @@ fn waits(session: u128, (version, turn): (u64, u64), since: i64) -> SessionRow {
         waiting_since: (turn > 0).then_some(at(since)),
         batch: (turn > 0).then(|| {
             Box::new(WaitingBatch {
+                expires_at: None,
                 request,
                 tools: vec!["write_file".to_owned()],
             })

@@ -71,6 +71,20 @@ describe('the card', () => {
     for (const name of ['Approve once', 'Reject', 'Edit']) expect(has(`${name}: Write CHANGELOG.md`)).toBe(true)
   })
 
+  it('says how long it can be decided, and once that this ends soon', async () => {
+    const expiresAt = new Date(NOW + 30 * 60_000).toISOString()
+    show([queueCall('CHANGELOG', { since: new Date(NOW).toISOString(), expiresAt })])
+    const told = () => wrapper.get('.tray-row-line [role="status"]').text()
+    expect(wrapper.get('.tray-expiry').text()).toBe('Expires in 30 min')
+    expect(told()).toBe('')
+    await wrapper.setProps({ now: NOW + 27 * 60_000 })
+    expect(wrapper.get('.tray-expiry').text()).toBe('Expires soon, in 3 min')
+    const once = told()
+    expect(once).toContain('Expires soon')
+    await wrapper.setProps({ now: NOW + 28 * 60_000 })
+    expect(told()).toBe(once)
+  })
+
   it('shows hidden characters and folds long values with the exact count', () => {
     show([queueCall('a', { name: 'execute_command', args: { command: `echo ${'x'.repeat(5_000)}\u202E` } })])
     expect(wrapper.text()).toContain('Contains hidden characters')
