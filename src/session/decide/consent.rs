@@ -126,16 +126,16 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
         return false;
     }
     // Where the owner's yes sufficed, nothing more was kept.
-    let alone = [Consent {
-        by: by.clone(),
-        role: None,
-        at: *at,
-    }];
-    let consents = match call.consents.as_slice() {
-        [] => &alone,
-        consents => consents,
-    };
-    wants.open(owner(draft).as_ref(), consents).next().is_none()
+    let mut consents = call.consents.clone();
+    if consents.iter().all(|it| it.by.id != by.id) {
+        consents.push(Consent {
+            by: by.clone(),
+            role: None,
+            at: *at,
+        });
+    }
+    let owner = owner(draft);
+    wants.open(owner.as_ref(), &consents).next().is_none()
 }
 
 /// What the rules of now want of a call with these arguments; when it expires stays as it is.
