@@ -126,17 +126,17 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
         return true;
     };
     // Where the owner's yes sufficed, nothing more was kept.
-    let alone = [Consent {
-        by: by.clone(),
-        role: None,
-        at: *at,
-        gesture: call.gesture,
-    }];
-    let consents = match call.consents.as_slice() {
-        [] => &alone,
-        consents => consents,
-    };
-    wants.open(owner(draft).as_ref(), consents).next().is_none()
+    let mut consents = call.consents.clone();
+    if consents.iter().all(|it| it.by.id != by.id) {
+        consents.push(Consent {
+            by: by.clone(),
+            role: None,
+            at: *at,
+            gesture: call.gesture,
+        });
+    }
+    let owner = owner(draft);
+    wants.open(owner.as_ref(), &consents).next().is_none()
 }
 
 /// What the rules of now want of a call with these arguments; when it expires stays as it is.
