@@ -7,6 +7,10 @@ use crate::store::records::SessionRow;
 
 /// A row of a list of sessions that is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all of them are rows, and each is passed on at once"
+)]
 pub enum ListUpdate {
     /// It is another, or new.
     Changed(SessionRow),

@@ -66,7 +66,7 @@ impl QueueView {
             .rev()
             .find_map(|entry| match &***entry {
                 Entry::User { text, .. } => Some(text.clone()),
-                _ => None,
+                Entry::Assistant { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => None,
             });
         Self {
             queue: QueueState {

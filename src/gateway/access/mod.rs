@@ -168,15 +168,14 @@ impl AccessRules {
             let host = url.host_str().map(str::to_ascii_lowercase);
             host.as_deref() == Some(name.as_str())
         });
-        let origins = match public {
-            Some(public) => vec![public.origin().ascii_serialization()],
-            None => {
-                let port = port.map_or(String::new(), |port| format!(":{port}"));
-                vec![
-                    format!("http://{name}{port}"),
-                    format!("https://{name}{port}"),
-                ]
-            }
+        let origins = if let Some(public) = public {
+            vec![public.origin().ascii_serialization()]
+        } else {
+            let port = port.map_or(String::new(), |port| format!(":{port}"));
+            vec![
+                format!("http://{name}{port}"),
+                format!("https://{name}{port}"),
+            ]
         };
         is_name.then_some(RelyingParty { id: name, origins })
     }

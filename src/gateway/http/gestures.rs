@@ -112,8 +112,8 @@ async fn challenge_gesture(
     Body(body): Body<ChallengeGestureRequest>,
 ) -> Result<Json<ChallengeGestureResponse>, ApiError> {
     let calls = calls(body.calls)?;
-    let party = state.access.relying_party(&parts);
-    let gestures = state.tenancy.gestures(&caller, party.as_ref());
+    let relying = state.access.relying_party(&parts);
+    let gestures = state.tenancy.gestures(&caller, relying.as_ref());
     let ways = gestures.challenge(&calls).await?;
     Ok(Json(ChallengeGestureResponse {
         public_key: ways.passkey,
@@ -133,8 +133,8 @@ async fn make_gesture(
     parts: Parts,
     Body(body): Body<MakeGestureRequest>,
 ) -> Result<(StatusCode, Json<MakeGestureResponse>), ApiError> {
-    let party = state.access.relying_party(&parts);
-    let gestures = state.tenancy.gestures(&caller, party.as_ref());
+    let relying = state.access.relying_party(&parts);
+    let gestures = state.tenancy.gestures(&caller, relying.as_ref());
     let proofs = match (body.credential, body.password) {
         (Some(credential), None) => gestures.by_passkey(&credential).await?,
         (None, Some(password)) => {

@@ -115,16 +115,16 @@ async fn list_passkeys(
     entered: Entered,
     parts: Parts,
 ) -> Result<Json<PasskeyList>, ApiError> {
-    let party = state.access.relying_party(&parts);
+    let relying = state.access.relying_party(&parts);
     let passkeys = state
         .tenancy
-        .passkeys(&entered.authenticated, party.as_ref());
+        .passkeys(&entered.authenticated, relying.as_ref());
     let (rows, has_password) = passkeys.list().await?;
-    let item = |row| PasskeyItem::of(row, party.as_ref());
+    let item = |row| PasskeyItem::of(row, relying.as_ref());
     Ok(Json(PasskeyList {
         items: rows.into_iter().map(item).collect(),
         has_password,
-        relying_party: party.as_ref().map(|party| party.id.clone()),
+        relying_party: relying.as_ref().map(|party| party.id.clone()),
     }))
 }
 
@@ -138,10 +138,10 @@ async fn challenge_passkey(
     parts: Parts,
     Body(body): Body<ChangePasskeysRequest>,
 ) -> Result<Json<ChallengePasskeyResponse>, ApiError> {
-    let party = state.access.relying_party(&parts);
+    let relying = state.access.relying_party(&parts);
     let passkeys = state
         .tenancy
-        .passkeys(&entered.authenticated, party.as_ref());
+        .passkeys(&entered.authenticated, relying.as_ref());
     let public_key = passkeys.challenge(body.gesture.as_deref()).await?;
     Ok(Json(ChallengePasskeyResponse { public_key }))
 }
@@ -159,12 +159,12 @@ async fn add_passkey(
 ) -> Result<(StatusCode, Json<PasskeyItem>), ApiError> {
     let name = required("name", body.name)?;
     let credential = required("credential", body.credential)?;
-    let party = state.access.relying_party(&parts);
+    let relying = state.access.relying_party(&parts);
     let passkeys = state
         .tenancy
-        .passkeys(&entered.authenticated, party.as_ref());
+        .passkeys(&entered.authenticated, relying.as_ref());
     let row = passkeys.add(&name, &credential).await?;
-    let item = PasskeyItem::of(row, party.as_ref());
+    let item = PasskeyItem::of(row, relying.as_ref());
     Ok((StatusCode::CREATED, Json(item)))
 }
 

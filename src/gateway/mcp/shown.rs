@@ -54,17 +54,17 @@ fn about(facts: &ToolFacts) -> String {
 fn wanted(wants: &Wants) -> String {
     let mut text = String::new();
     for approver in &wants.approvers {
-        text.push_str(&match approver {
-            Approver::Owner => "The owner of the session must say yes.\n".to_owned(),
+        match approver {
+            Approver::Owner => text.push_str("The owner of the session"),
             Approver::Role(role) => {
-                let role = visible_line(role);
-                format!("Somebody with the role `{role}` must say yes.\n")
+                text.extend(["Somebody with the role `", &visible_line(role), "`"]);
             }
             Approver::SomebodyElse => {
-                "Somebody else than the owner of the session must say yes.\n".to_owned()
+                text.push_str("Somebody else than the owner of the session");
             }
-            Approver::Two => "Two people must say yes.\n".to_owned(),
-        });
+            Approver::Two => text.push_str("Two people"),
+        }
+        text.push_str(" must say yes.\n");
     }
     if wants.fresh_gesture {
         text.push_str("The yes needs a fresh proof of presence.\n");

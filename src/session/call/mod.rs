@@ -155,6 +155,10 @@ pub enum CallStatus {
 
 /// A call in the queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own in journals"
+)]
 pub struct Call {
     pub id: CallId,
     pub provider_id: String,

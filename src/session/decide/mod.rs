@@ -125,22 +125,8 @@ impl<'a> Draft<'a> {
                 client_message_id.as_deref(),
                 *effort,
             )?,
-            Command::Decide(decision) => self.decide_call(decision)?,
-            Command::DecideAll {
-                call_ids,
-                approved,
-                reason,
-                by,
-                role,
-            } => {
-                let who = (by, *role);
-                self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), who)?;
-            }
-            Command::WithGesture { gesture, decision } => {
-                self.gesture = Some(gesture.clone());
-                let followed = self.follow(decision);
-                self.gesture = None;
-                followed?;
+            Command::Decide(_) | Command::DecideAll { .. } | Command::WithGesture { .. } => {
+                self.decided_by_person(command)?;
             }
             Command::StopCall { call } => self.stop_call(call)?,
             Command::ResolveUnknown { call, happened, by } => {
@@ -176,6 +162,29 @@ impl<'a> Draft<'a> {
             Command::WorkspaceCopied { outcome } => fork::workspace_copied(self, *outcome),
             Command::ReviewCalls => rules::review_calls(self),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
+        }
+        Ok(())
+    }
+
+    /// What a person decided of one call or several, perhaps with a fresh gesture.
+    fn decided_by_person(&mut self, command: &Command) -> Result<(), Refusal> {
+        if let Command::Decide(decision) = command {
+            self.decide_call(decision)?;
+        } else if let Command::DecideAll {
+            call_ids,
+            approved,
+            reason,
+            by,
+            role,
+        } = command
+        {
+            let who = (by, *role);
+            self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), who)?;
+        } else if let Command::WithGesture { gesture, decision } = command {
+            self.gesture = Some(gesture.clone());
+            let decided = self.decided_by_person(decision);
+            self.gesture = None;
+            decided?;
         }
         Ok(())
     }

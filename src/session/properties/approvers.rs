@@ -69,32 +69,25 @@ impl Ledger {
                     said.push((who.id.clone(), role, digest));
                 }
             };
-        match command {
-            Command::Decide(it) if it.approved => {
+        if let Command::Decide(it) = command {
+            if it.approved {
                 let edited = it.edit.as_ref().map(|edit| edit.digest.clone());
-                say(
-                    &it.call,
-                    edited.or_else(|| digest(&it.call)),
-                    (&it.by, it.role),
-                );
+                let digest = edited.or_else(|| digest(&it.call));
+                say(&it.call, digest, (&it.by, it.role));
+            } else if let Some(said) = self.0.get_mut(&it.call) {
+                said.retain(|(id, ..)| *id != it.by.id);
             }
-            Command::DecideAll {
-                call_ids: Some(ids),
-                approved: true,
-                by,
-                role,
-                ..
-            } => {
-                for id in ids {
-                    say(id, digest(id), (by, *role));
-                }
+        } else if let Command::DecideAll {
+            call_ids: Some(ids),
+            approved: true,
+            by,
+            role,
+            ..
+        } = command
+        {
+            for id in ids {
+                say(id, digest(id), (by, *role));
             }
-            Command::Decide(it) => {
-                if let Some(said) = self.0.get_mut(&it.call) {
-                    said.retain(|(id, ..)| *id != it.by.id);
-                }
-            }
-            _ => {}
         }
     }
 

@@ -212,17 +212,19 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             }),
             spent: some_spent(b),
         },
-        17 => Command::ModelFailed {
-            request,
-            failure: Failure {
-                code: Code::ProviderUnavailable,
-                text: "away".into(),
-                is_retryable: true,
-                spent: some_spent(b),
-            },
-        },
+        17 => away(request, b),
         _ => Command::StopCall { call },
     }
+}
+
+fn away(request: ModelRequestId, b: u8) -> Command {
+    let failure = Failure {
+        code: Code::ProviderUnavailable,
+        text: "away".into(),
+        is_retryable: true,
+        spent: some_spent(b),
+    };
+    Command::ModelFailed { request, failure }
 }
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {

@@ -272,15 +272,11 @@ fn gesture_of(event: &Event) -> Option<(&CallId, Option<&EditedArgs>, GestureMea
 /// The role of whoever decided, where it is not kept: it sufficed.
 const ANY_ROLE: Option<Role> = Some(Role::Owner);
 
+/// Somebody, and their role as far as it is known.
+type Who<'a> = (&'a Actor, Option<Role>);
+
 /// What a person decided of which call, and who they are.
-fn decision(
-    event: &Event,
-) -> Option<(
-    &CallId,
-    Verdict,
-    (&Actor, Option<Role>),
-    Option<&EditedArgs>,
-)> {
+fn decision(event: &Event) -> Option<(&CallId, Verdict, Who<'_>, Option<&EditedArgs>)> {
     match event {
         Event::Decided {
             call,

@@ -120,7 +120,8 @@ impl Gestures<'_> {
         let usable = self.usable().await?;
         let passkey = match self.party.filter(|_| !usable.is_empty()) {
             Some(party) => {
-                let asked = ceremony::ask_assertion(party, &usable).map_err(broken)?;
+                let asked =
+                    ceremony::ask_assertion(party, &usable).map_err(|error| broken(&error))?;
                 let stage = GestureStage::Challenge(asked.ceremony);
                 let hash = SecretHash::of(&asked.challenge);
                 self.keep(&hash, &stage, calls).await?;
@@ -261,6 +262,6 @@ const NOT_ACCEPTED: &str =
     "the passkey's answer was not accepted; try again, or take another passkey or your password";
 
 /// What our own side of a ceremony cannot do.
-fn broken(error: ceremony::Wrong) -> GestureError {
+fn broken(error: &ceremony::Wrong) -> GestureError {
     GestureError::new("credential", error.to_string())
 }

@@ -38,7 +38,7 @@ impl Passkeys<'_> {
         self.check_may_change(proof).await?;
         let rows = self.rows().await?;
         let asked = ceremony::ask_registration(party, self.gestures.caller, &rows);
-        let asked = asked.map_err(broken)?;
+        let asked = asked.map_err(|error| broken(&error))?;
         let stage = GestureStage::Registration(asked.ceremony);
         let hash = SecretHash::of(&asked.challenge);
         self.gestures.keep(&hash, &stage, &[]).await?;

@@ -47,7 +47,7 @@ async fn an_answer_for_another_page_name_or_person_does_not_count() {
     }
     passkey.origin = origin;
     refused(&ana, (&mut passkey, &calls), |it| {
-        it.rp_id = "evil.example".into()
+        it.rp_id = "evil.example".into();
     })
     .await;
     passkey.rp_id = "localhost".into();

@@ -47,7 +47,8 @@ impl Browser {
         let cookie = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
         browser.cookie = cookie.split(';').next().unwrap().to_owned();
         let me: Value = answer.json().await.unwrap();
-        browser.csrf = me["csrfToken"].as_str().unwrap().to_owned();
+        let csrf = me["csrfToken"].as_str().unwrap();
+        csrf.clone_into(&mut browser.csrf);
         browser
     }
 

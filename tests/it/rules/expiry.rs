@@ -32,6 +32,7 @@ async fn decisions(client: &Client, session: &str) -> usize {
     names.filter(|name| name.contains("tool:decided")).count()
 }
 
+/// Asserts O2.
 #[tokio::test]
 async fn a_call_that_nobody_decides_is_rejected_and_the_turn_goes_on() {
     let app = TestApp::start_with(&[SANDBOX, (SETTING, "1")]).await;
@@ -61,6 +62,7 @@ async fn a_call_that_nobody_decides_is_rejected_and_the_turn_goes_on() {
         .problem(404, "session_not_found");
 }
 
+/// Asserts O1.
 #[tokio::test]
 async fn a_call_expires_in_a_session_that_is_not_in_memory() {
     let limits = [
@@ -84,6 +86,7 @@ async fn a_call_expires_in_a_session_that_is_not_in_memory() {
     assert_eq!(decisions(&client, &session).await, 1);
 }
 
+/// Asserts O1.
 #[tokio::test]
 async fn of_two_gateways_one_rejects_it_once() {
     let pair = Pair::start_with(&[SANDBOX, (SETTING, "1")]).await;
@@ -98,6 +101,7 @@ async fn of_two_gateways_one_rejects_it_once() {
     assert_eq!(decisions(&client, &a.session()).await, 1);
 }
 
+/// Asserts O1.
 #[tokio::test]
 async fn a_call_expires_after_a_kill() {
     expires_after_a_kill(None).await;

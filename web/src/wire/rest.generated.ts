@@ -2256,24 +2256,16 @@ export interface components {
             except?: components["schemas"]["ConditionsBody"][] | null;
             /** @description Whether it also asks what nearer rules allow; for `ask`. */
             binding?: boolean | null;
+            /**
+             * @description Who must say yes; for `ask`: `owner` (of the session, if missing), `somebody_else` than the owner,
+             *     `two` people, or somebody with at least that role. What wants more than the owner's yes is asked
+             *     whatever nearer rules allow.
+             */
+            approvers?: string | null;
+            /** @description Whether the yes needs a fresh proof of presence; for `ask`. */
+            freshGesture?: boolean | null;
             /** @description Whether a model may say yes, in the place of the person, to what it asks; for `ask` and `tenant`. */
             reviewed?: boolean | null;
-            /**
-             * @description Who must say yes; for `ask`: `owner` (of the session, if missing), `somebody_else` than the owner,
-             *     `two` people, or somebody with at least that role. What wants more than the owner's yes is asked
-             *     whatever nearer rules allow.
-             */
-            approvers?: string | null;
-            /** @description Whether the yes needs a fresh proof of presence; for `ask`. */
-            freshGesture?: boolean | null;
-            /**
-             * @description Who must say yes; for `ask`: `owner` (of the session, if missing), `somebody_else` than the owner,
-             *     `two` people, or somebody with at least that role. What wants more than the owner's yes is asked
-             *     whatever nearer rules allow.
-             */
-            approvers?: string | null;
-            /** @description Whether the yes needs a fresh proof of presence; for `ask`. */
-            freshGesture?: boolean | null;
             /**
              * Format: int32
              * @description When it ends by itself; none = never.
@@ -2661,8 +2653,6 @@ export interface components {
             except: components["schemas"]["ConditionsBody"][];
             /** @description Whether it also asks what nearer rules allow. */
             binding: boolean;
-            /** @description Whether a model may say yes, in the place of the person, to what it asks. */
-            reviewed: boolean;
             /**
              * @description Who must say yes where it asks, if not the owner of the session: `somebody_else`, `two`, or
              *     `role:` and a role.
@@ -2670,6 +2660,8 @@ export interface components {
             approvers?: string | null;
             /** @description Whether the yes needs a fresh proof of presence. */
             freshGesture?: boolean;
+            /** @description Whether a model may say yes, in the place of the person, to what it asks. */
+            reviewed: boolean;
             examples?: components["schemas"]["ExamplesBody"] | null;
             /** @description Who gave it. */
             createdBy?: string | null;

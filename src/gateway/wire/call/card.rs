@@ -100,6 +100,7 @@ fn go_on(object: &mut Vec<u8>) {
 /// has no field: a client asks for it once.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field on the wire")]
 struct Moving<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Value::is_null")]

@@ -67,9 +67,9 @@ pub(super) fn expire_calls(draft: &mut Draft<'_>) {
 fn unanswered(limit: Duration) -> String {
     let seconds = limit.as_secs().max(1);
     let (count, unit) = match seconds {
-        _ if seconds % 86_400 == 0 => (seconds / 86_400, "day"),
-        _ if seconds % 3_600 == 0 => (seconds / 3_600, "hour"),
-        _ if seconds % 60 == 0 => (seconds / 60, "minute"),
+        _ if seconds.is_multiple_of(86_400) => (seconds / 86_400, "day"),
+        _ if seconds.is_multiple_of(3_600) => (seconds / 3_600, "hour"),
+        _ if seconds.is_multiple_of(60) => (seconds / 60, "minute"),
         _ => (seconds, "second"),
     };
     let plural = if count == 1 { "" } else { "s" };

@@ -38,14 +38,12 @@ fn what_nobody_decides_is_rejected_and_the_model_reads_why() {
     world.now += MINUTE;
     world.tell(&Command::ReviewCalls).unwrap();
     assert!(world.queue().is_empty(), "the model is asked again");
-    let results = world
-        .state
-        .entries
-        .iter()
-        .filter_map(|entry| match &***entry {
-            Entry::ToolResult { text, .. } => Some(text.clone()),
-            _ => None,
-        });
+    let results = world.state.entries.iter().filter_map(|entry| {
+        if let Entry::ToolResult { text, .. } = &***entry {
+            return Some(text.clone());
+        }
+        None
+    });
     let results: Vec<String> = results.collect();
     assert_eq!(results.len(), 2);
     for text in results {
