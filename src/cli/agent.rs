@@ -159,7 +159,7 @@ impl Door for Terminal {
             News::Thinking(_)
             | News::Waiting(_)
             | News::LeftToPage(..)
-            | News::WantsGesture(_)
+            | News::ForPage(..)
             | News::Ended(..) => {}
         }
     }

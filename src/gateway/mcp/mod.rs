@@ -5,6 +5,7 @@
 mod approval;
 mod http;
 mod logged;
+mod missing;
 mod notices;
 mod question;
 mod server;
@@ -14,6 +15,7 @@ mod visible;
 
 pub use approval::{Heard, Verdict};
 pub use http::routes;
+pub use missing::Missing;
 pub use question::{Door, Ending, News, Question};
 pub use shown::shown;
 pub use stdio::serve_stdio;

@@ -96,10 +96,10 @@ impl Notices {
                 let data = json!({ "tool": call.name, "call": call.id });
                 self.log(Severity::Warning, &text, data).await;
             }
-            News::WantsGesture(call) => {
+            News::ForPage(call, missing) => {
                 let text = format!(
-                    "a rule wants your passkey or your password with the yes to `{}`: decide it in \
-                     the page, at `/approvals`",
+                    "{} to `{}`: it is decided in the page, at `/approvals`",
+                    missing.words(),
                     call.name
                 );
                 self.progress(&text).await;

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::approval::{Heard, Verdict};
+use super::missing::Missing;
 use crate::agent::{Joined, Page, SessionRequest, Sessions, ShownEvent, What, damaged};
 use crate::config::ApprovalWay;
 use crate::domain::{CallId, Caller, Code, Iteration, SessionKey};
@@ -34,8 +35,8 @@ pub enum News<'a> {
     /// A call is left to the page, because its characters (the first number) are more than can be shown
     /// at the door.
     LeftToPage(&'a Call, usize, usize),
-    /// A call is left to the page, because its yes needs a fresh gesture, which only the page takes.
-    WantsGesture(&'a Call),
+    /// A call is left to the page, because nobody at the door can say the yes that it needs.
+    ForPage(&'a Call, Missing),
     /// A call runs: its tool and arguments.
     Running(&'a str, &'a Value),
     /// A call has its result: its tool and whether it went well.
@@ -268,8 +269,14 @@ impl Watch<'_> {
 impl Question<'_> {
     /// Goes through the ways; `None` = a person in the page decides.
     async fn verdict(&self, door: &dyn Door, call: &Call) -> Option<Verdict> {
-        if call.wants.fresh_gesture {
-            return without_gesture(self.has_page, door, call).await;
+        if let Some(missing) = Missing::of(self.caller, call) {
+            if !self.has_page {
+                return Some(missing.refused());
+            }
+            if missing.is_for_page() {
+                door.tell(News::ForPage(call, missing)).await;
+                return None;
+            }
         }
         let mut too_long = None;
         for way in self.ways {
@@ -309,21 +316,6 @@ impl Question<'_> {
             reason: Some(reason),
         })
     }
-}
-
-/// What becomes of a call whose yes needs a fresh gesture: no client of MCP can give one, whatever it is
-/// allowed to say.
-async fn without_gesture(has_page: bool, door: &dyn Door, call: &Call) -> Option<Verdict> {
-    if has_page {
-        door.tell(News::WantsGesture(call)).await;
-        return None;
-    }
-    let reason = "a rule wants a passkey or the password of a person with the yes to this call, which \
-                  only the page of a running Sepal takes (`sepal serve`, at `/approvals`)";
-    Some(Verdict {
-        approved: false,
-        reason: Some(reason.to_owned()),
-    })
 }
 
 fn late(limit: Option<Duration>) -> Ending {
