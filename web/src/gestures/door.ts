@@ -1,6 +1,6 @@
 /** The requests about fresh gestures and passkeys. */
+import { t } from '@/locales'
 import { request, RequestError } from '@/wire/request'
-import { words } from './words'
 
 /** A call as the person was shown it. */
 export interface ShownCall {
@@ -40,5 +40,5 @@ export const door = {
 }
 
 export function reasonOf(error: unknown): string {
-  return error instanceof RequestError && error.status !== 0 ? error.message : words.noAnswer
+  return error instanceof RequestError && error.status !== 0 ? error.message : t('gestures.noAnswer')
 }

@@ -23,6 +23,6 @@ describe('icu messages', () => {
       if (typeof node === 'string') compile(node, 'en')
       else Object.values(node as object).forEach(walk)
     }
-    walk(en)
+    walk([en, import.meta.glob('../**/texts.en.json', { eager: true, import: 'default' })])
   })
 })

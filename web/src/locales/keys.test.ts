@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import formTexts from '@/rules/tenant/texts.en.json'
 import en from './en.json'
+
+/** Texts that are loaded with what says them. */
+const laterTexts = Object.values(import.meta.glob<object>('../**/texts.en.json', { eager: true, import: 'default' }))
 
 /** Keys that the code puts together from a state, as `failure.${code}`. */
 const COMPUTED =
@@ -26,14 +28,14 @@ const code = sources()
 const used = new Set([...code.matchAll(/(?:\$t|\bt|\bte)\(\s*'([\w.-]+)'/g)].map((match) => match[1] ?? ''))
 
 it('has a text for every key that is used', () => {
-  const known = new Set([...leaves(en), ...leaves(formTexts)])
+  const known = new Set([en, ...laterTexts].flatMap((texts) => leaves(texts)))
   expect([...used].filter((key) => !known.has(key))).toEqual([])
 })
 
 it('has no text of ours that nothing says', () => {
   const said = (key: string) => code.includes(`'${key}'`) || COMPUTED.test(key)
-  const ours = Object.keys(en).filter((area) => !FOREIGN_AREAS.has(area))
-  expect([...leaves(en), ...leaves(formTexts)].filter((key) => ours.includes(key.split('.')[0] ?? '') && !said(key))).toEqual([])
+  const ours = [en, ...laterTexts].flatMap(Object.keys).filter((area) => !FOREIGN_AREAS.has(area))
+  expect([en, ...laterTexts].flatMap((texts) => leaves(texts)).filter((key) => ours.includes(key.split('.')[0] ?? '') && !said(key))).toEqual([])
 })
 
 /** Their keys are made of states in src/approval and src/glyph. */

@@ -86,7 +86,6 @@ export type QueueCall = {
   approvers?: string[]
   /** Who said yes so far, while others still have to. */
   consents?: Person[]
-  freshGesture?: boolean
   status: CallStatus
   /** The beginning of what a completed call gave. */
   result?: string

@@ -1,4 +1,4 @@
-import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
+import { flushPromises, mount, type DOMWrapper, type VueWrapper } from '@vue/test-utils'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { refused, spyOnDoor } from '@/rules/testing'
 import { TYPING_MS } from '@/rules/usePreview'
@@ -43,6 +43,44 @@ describe('readDraft', () => {
     expect(of('exactly')).toEqual({ exactly: { a: 1 } })
     expect(of('schema')).toEqual({ schema: { a: 1 } })
   })
+
+  it.each([
+    ['', {}],
+    [' 2.50 ', { costAboveUsd: 2.5 }],
+    ['0', { costAboveUsd: 0 }],
+    ['0.000001', { costAboveUsd: 0.000001 }],
+    ['1000000', { costAboveUsd: 1_000_000 }],
+    ['1000000.01', null],
+    ['0.0000001', null],
+    ['2,50', null],
+    ['-1', null],
+    ['$2', null],
+    ['1e3', null],
+    ['.', null],
+  ])('reads what the session has cost: %j', (costAbove, when) => {
+    const read = readDraft({ ...emptyDraft(), when: { ...emptyConditions(), costAbove } })
+    expect(read.rule?.when ?? null).toEqual(when)
+    expect(read.problems).toEqual(when === null ? [{ where: 'when.costAbove', code: 'cost' }] : [])
+  })
+
+  it('takes a cost as the only condition of an exception', () => {
+    const costs = (costAbove: string) => readDraft({ ...emptyDraft(), except: [{ ...emptyConditions(), costAbove }] })
+    expect(costs('5').rule?.except).toEqual([{ costAboveUsd: 5 }])
+    expect(costs('x').problems).toEqual([{ where: 'except.0.costAbove', code: 'cost' }])
+  })
+
+  it.each([
+    ['somebody_else', false, true],
+    ['two', false, true],
+    ['role:admin', false, true],
+    ['owner', true, true],
+    ['owner', false, false],
+  ])('lets no model stand in for %s, with a fresh gesture: %j', (approvers, isFresh, isWrong) => {
+    const draft = { ...emptyDraft(), isReviewed: true, approvers, isFresh }
+    expect(readDraft(draft).problems).toEqual(isWrong ? [{ where: 'reviewed', code: 'reviewed' }] : [])
+    expect(readDraft({ ...draft, isReviewed: false }).rule).toMatchObject({ ...(approvers !== 'owner' && { approvers }), ...(isFresh && { freshGesture: true }) })
+    expect(readDraft({ ...draft, effect: 'deny' }).rule).toEqual({ effect: 'deny', scope: 'tenant', server: '*', tool: '*', when: {} })
+  })
 })
 
 describe('RuleForm', () => {
@@ -66,6 +104,9 @@ describe('RuleForm', () => {
     const found = form.findAll('label').find((one) => one.text() === label)
     return form.get(`[id="${found?.attributes('for')}"]`)
   }
+  /** What is said of a field beside its name. */
+  const described = (of: DOMWrapper<Element> | undefined) =>
+    of?.attributes('aria-describedby')?.split(' ').map((one) => form.get(`[id="${one}"]`).text()) ?? []
   const press = async (words: string) => {
     await form.findAll('button').find((button) => button.text() === words)?.trigger('click')
     await flushPromises()
@@ -104,12 +145,41 @@ describe('RuleForm', () => {
   it('warns before a model may approve calls', async () => {
     const tick = () => form.findAll('label.tick').find((label) => label.text() === 'Let a model approve these calls')
     await tick()?.get('input').setValue(true)
-    const warning = form.get(`[id="${tick()?.get('input').attributes('aria-describedby')}"]`)
-    expect(warning.text()).toMatch(/^Such a call may run without anybody having seen it\./)
+    expect(described(tick()?.get('input'))[0]).toMatch(/^Such a call may run without anybody having seen it\./)
     await settle()
     expect(doors.preview).toHaveBeenLastCalledWith({ effect: 'ask', scope: 'tenant', server: '*', tool: '*', when: {}, reviewed: true })
     await form.get('input[value=deny]').setValue(true)
     expect(tick()).toBeUndefined()
+  })
+
+  it('says why a model cannot approve what needs a passkey, and saves no such rule', async () => {
+    const box = (words: string) => form.findAll('label.tick').find((label) => label.text() === words)?.get('input')
+    await box('Each yes needs a passkey or a password')?.setValue(true)
+    await settle()
+    const plain = { effect: 'ask', scope: 'tenant', server: '*', tool: '*', when: {} }
+    expect(doors.preview).toHaveBeenLastCalledWith({ ...plain, freshGesture: true })
+    const reviewed = box('Let a model approve these calls')
+    await reviewed?.setValue(true)
+    await settle()
+    expect(reviewed?.attributes('aria-invalid')).toBe('true')
+    expect(described(reviewed).at(-1)).toMatch(/^A model can stand in only for whose session it is/)
+    await form.trigger('submit')
+    expect(doors.give).not.toHaveBeenCalled()
+    await box('Each yes needs a passkey or a password')?.setValue(false)
+    await settle()
+    expect(reviewed?.attributes('aria-invalid')).toBe('false')
+    expect(doors.preview).toHaveBeenLastCalledWith({ ...plain, reviewed: true })
+  })
+
+  it('names a cost that is none at its field', async () => {
+    const cost = field('The session has cost more than')
+    await cost.setValue('2,50')
+    expect(cost.attributes('aria-invalid')).toBe('true')
+    expect(described(cost)).toEqual(['US dollars', 'Write an amount from 0 to 1000000 with a point and without a sign, as 2.50.'])
+    await cost.setValue('2.50')
+    await settle()
+    expect(cost.attributes('aria-invalid')).toBe('false')
+    expect(doors.preview).toHaveBeenLastCalledWith({ effect: 'ask', scope: 'tenant', server: '*', tool: '*', when: { costAboveUsd: 2.5 } })
   })
 
   it('reads JSON while it is typed, and saves nothing that is none', async () => {

@@ -14,6 +14,8 @@ export interface ConditionDraft {
   hosts: { argument: string; host: string }[]
   fits: Fits
   json: string
+  /** US dollars that the session has to have cost more than, as typed; empty = whatever it has cost. */
+  costAbove: string
 }
 
 export interface RuleDraft {
@@ -27,6 +29,8 @@ export interface RuleDraft {
   isReviewed: boolean
   /** Who must say yes where it asks. */
   approvers: string
+  /** Whether each yes needs a passkey or a password, given for it. */
+  isFresh: boolean
   hours: number | null
   name: string
   /** Arguments of calls that show what it is about and what not, as JSON; empty = the server finds some. */
@@ -34,18 +38,18 @@ export interface RuleDraft {
   other: string
 }
 
-/** `where`: the field, as `when.json`, `except.0.commands.1`, `matching`. */
+/** `where`: the field, as `when.json`, `except.0.commands.1`, `reviewed`, `matching`. */
 export interface DraftProblem {
   where: string
-  code: 'json' | 'object' | 'inexact' | 'quote' | 'argument' | 'host' | 'empty' | 'examples'
+  code: 'json' | 'object' | 'inexact' | 'quote' | 'argument' | 'host' | 'empty' | 'examples' | 'cost' | 'reviewed'
 }
 
 export function emptyConditions(): ConditionDraft {
-  return { commands: [], paths: [], hosts: [], fits: 'any', json: '' }
+  return { commands: [], paths: [], hosts: [], fits: 'any', json: '', costAbove: '' }
 }
 
 export function emptyDraft(): RuleDraft {
-  return { effect: 'ask', server: '', tool: '', when: emptyConditions(), except: [], isBinding: false, isReviewed: false, approvers: 'owner', hours: null, name: '', matching: '', other: '' }
+  return { effect: 'ask', server: '', tool: '', when: emptyConditions(), except: [], isBinding: false, isReviewed: false, approvers: 'owner', isFresh: false, hours: null, name: '', matching: '', other: '' }
 }
 
 export interface ReadDraft {
@@ -65,6 +69,8 @@ export function readDraft(draft: RuleDraft): ReadDraft {
     return conditions
   })
   const [server, tool, name] = [draft.server.trim() || '*', draft.tool.trim() || '*', draft.name.trim()]
+  // A model stands in for the owner's plain yes alone.
+  if (draft.effect === 'ask' && draft.isReviewed && (draft.approvers !== 'owner' || draft.isFresh)) report('reviewed', 'reviewed')
   const examples = readExamples(draft, report)
   const rule: NewRule = {
     effect: draft.effect,
@@ -76,6 +82,7 @@ export function readDraft(draft: RuleDraft): ReadDraft {
     ...(draft.effect === 'ask' && draft.isBinding && { binding: true }),
     ...(draft.effect === 'ask' && draft.isReviewed && { reviewed: true }),
     ...(draft.effect === 'ask' && draft.approvers !== 'owner' && { approvers: draft.approvers }),
+    ...(draft.effect === 'ask' && draft.isFresh && { freshGesture: true }),
     ...(draft.hours !== null && { expiresInHours: draft.hours }),
     ...(name !== '' && { name }),
     ...(examples !== null && {
@@ -102,13 +109,28 @@ export function readConditions(draft: ConditionDraft, report: Report): RuleCondi
     if ((argument.trim() === '') !== (host.trim() === '')) report(`hosts.${at}`, argument.trim() === '' ? 'argument' : 'host')
     return argument.trim() === '' || host.trim() === '' ? [] : [{ argument: argument.trim(), host: host.trim() }]
   })
+  const costAboveUsd = readCost(draft.costAbove, report)
   const json = draft.fits === 'any' ? null : readObject(draft.json, 'json', report)
   return {
     ...(commands.length > 0 && { command: commands }),
     ...(paths.length > 0 && { paths }),
     ...(hosts.length > 0 && { hosts }),
+    ...(costAboveUsd !== null && { costAboveUsd }),
     ...(json !== null && (draft.fits === 'exactly' ? { exactly: json } : { schema: json })),
   }
+}
+
+/** The server counts in millionths of a dollar, and to a million. */
+const MOST_USD = 1_000_000
+const USD = /^\d{1,7}(\.\d{1,6})?$/
+
+/** What would be kept is what was typed: nothing is rounded, and a comma is not guessed at. */
+function readCost(text: string, report: Report): number | null {
+  if (text.trim() === '') return null
+  const usd = USD.test(text.trim()) ? Number(text) : Infinity
+  if (usd <= MOST_USD) return usd
+  report('costAbove', 'cost')
+  return null
 }
 
 /** Both or none. */
