@@ -2,6 +2,7 @@
 
 mod doors;
 mod mail;
+mod mail_tls;
 pub(crate) mod receiver;
 mod webhooks;
 

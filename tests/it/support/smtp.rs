@@ -4,9 +4,12 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, split,
+};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::DEADLINE;
@@ -43,43 +46,81 @@ struct Taken {
 /// The stand-in.
 pub(crate) struct Relayed {
     address: SocketAddr,
+    has_tls: bool,
     taken: Arc<Mutex<Taken>>,
     /// Mails that came, refused ones too.
     count: watch::Sender<usize>,
+    /// Clients that went away over its certificate.
+    distrust: watch::Sender<usize>,
     _server: AbortOnDropHandle<()>,
 }
 
 impl Relayed {
     pub(crate) async fn start() -> Self {
+        Self::behind(None).await
+    }
+
+    /// With TLS from the start, if there is something to speak it with. Whoever does not get that far says
+    /// nothing here.
+    pub(crate) async fn behind(tls: Option<TlsAcceptor>) -> Self {
+        let has_tls = tls.is_some();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let taken = Arc::<Mutex<Taken>>::default();
         let count = watch::Sender::new(0);
         let state = (Arc::clone(&taken), count.clone());
+        let distrust = watch::Sender::new(0);
+        let hung_up = distrust.clone();
         let tasks = TaskTracker::new();
         let each = tasks.clone();
         let server = tasks.spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                each.spawn(serve(stream, state.clone()));
+                let (tls, state, hung_up) = (tls.clone(), state.clone(), hung_up.clone());
+                each.spawn(async move {
+                    match tls {
+                        None => serve(stream, state).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, state).await;
+                            } else {
+                                hung_up.send_modify(|count| *count += 1);
+                            }
+                        }
+                    }
+                });
             }
         });
         Self {
             address,
+            has_tls,
             taken,
             count,
+            distrust,
             _server: AbortOnDropHandle::new(server),
         }
     }
 
     /// What `notifications.smtp.url` says that leads here.
     pub(crate) fn url(&self) -> String {
+        if self.has_tls {
+            return format!("smtps://ana:h%40sh@localhost:{}", self.address.port());
+        }
         format!("smtp://ana:h%40sh@{}", self.address)
     }
 
     /// The next mails are answered with these.
     pub(crate) fn will_answer(&self, codes: &[u16]) {
         self.taken.lock().unwrap().answers.extend(codes);
+    }
+
+    /// Waits until a client goes away over its certificate; what it gave before that.
+    pub(crate) async fn distrusted(&self) -> usize {
+        let mut counted = self.distrust.subscribe();
+        let waiting = counted.wait_for(|counted| *counted > 0);
+        let waited = tokio::time::timeout(DEADLINE, waiting).await;
+        assert!(waited.is_ok(), "everybody trusts it");
+        *self.count.borrow()
     }
 
     /// All that came, once there are so many.
@@ -94,10 +135,16 @@ impl Relayed {
 }
 
 /// One conversation (RFC 5321); whatever comes out of order ends it.
-async fn serve(stream: TcpStream, (taken, count): (Arc<Mutex<Taken>>, watch::Sender<usize>)) {
-    let (read, mut write) = stream.into_split();
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite,
+    (taken, count): (Arc<Mutex<Taken>>, watch::Sender<usize>),
+) {
+    let (read, mut write) = split(stream);
     let mut lines = BufReader::new(read);
-    let mut say = async |text: &str| write.write_all(format!("{text}\r\n").as_bytes()).await;
+    let mut say = async |text: &str| {
+        write.write_all(format!("{text}\r\n").as_bytes()).await?;
+        write.flush().await
+    };
     say("220 relay.example ESMTP").await.unwrap();
     let mut mail: Option<TakenMail> = None;
     let (mut is_greeted, mut is_known) = (false, false);
