@@ -68,7 +68,7 @@ async function findsInInbox(app, context, page, id) {
   const shown = await waiting.innerText()
   assert.match(shown, /run: echo it ran/)
   assert.doesNotMatch(shown, /hello from before/)
-  assert.equal(await waiting.getByRole('link').count(), 0, 'no way leads into the session')
+  assert.equal(await waiting.getByRole('heading', { level: 2 }).getByRole('link').count(), 0, 'no way leads into the session')
   for (const path of [`/api/sessions/${id}`, `/api/sessions/${id}/events`]) {
     assert.equal((await context.request.get(`${app.url}${path}`)).status(), 404, path)
   }
