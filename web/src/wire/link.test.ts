@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { SessionLink, type LinkHandlers } from './link'
 import { newest, no, settled, sockets, systemReady } from './testing'
-import type { Ack } from './types'
+import type { Ack } from './link'
 
 vi.mock('socket.io-client', async () => (await import('./testing')).fakeIo())
 

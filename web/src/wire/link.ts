@@ -5,7 +5,18 @@
  */
 import { io, type Socket } from 'socket.io-client'
 import { basePath } from './base'
-import type { Ack, CommandError, JsonObject, Seq, SystemReady } from './types'
+import type { ErrorCategory, JsonObject, Seq, SystemReady } from './types'
+
+export interface CommandError {
+  code: string
+  category: ErrorCategory
+  message: string
+  field?: string
+  retryable: boolean
+  requestId?: string
+}
+
+export type Ack = ({ ok: true; seq?: Seq } & JsonObject) | { ok: false; error: CommandError }
 
 export type LinkState = 'connecting' | 'open' | 'lost' | 'refused'
 

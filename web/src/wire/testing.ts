@@ -1,6 +1,7 @@
 /** A server's end of the socket for the tests beside: what the page asks is answered by hand. */
 import { vi } from 'vitest'
-import type { Ack, CommandError, JsonObject, QueueCall, StoredEvent, SystemReady } from './types'
+import type { Ack, CommandError } from './link'
+import type { JsonObject, QueueCall, StoredEvent, SystemReady } from './types'
 
 export interface Sent {
   command: string

@@ -290,27 +290,3 @@ export interface SystemReady {
 }
 
 export type ErrorCategory = 'validation' | 'transient' | 'external' | 'internal'
-
-export interface CommandError {
-  code: string
-  category: ErrorCategory
-  message: string
-  field?: string
-  retryable: boolean
-  requestId?: string
-}
-
-export type Ack = ({ ok: true; seq?: Seq } & JsonObject) | { ok: false; error: CommandError }
-
-export interface AgentError {
-  text: string
-  code: string
-  category: ErrorCategory
-  retryable: boolean
-  callId?: string
-  name?: string
-  requestId?: string
-  turn?: number
-  seq?: Seq
-  at?: string
-}

@@ -1,11 +1,11 @@
 /** What a person should look at in this call, and whether it needs a look of its own. */
 import { t } from '@/locales'
 import { dateTime } from '@/locales/format'
+import { hasUnsafeInteger } from '@/wire/json'
 import type { QueueCall } from '@/wire/types'
 import { changesOneFile } from './describe'
 import { fileText } from './fileFacts'
 import { changesExisting } from './overwrites'
-import { hasUnsafeInteger } from './unsafeIntegers'
 
 export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'
 

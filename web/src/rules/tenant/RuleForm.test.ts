@@ -105,7 +105,7 @@ describe('RuleForm', () => {
     return form.get(`[id="${found?.attributes('for')}"]`)
   }
   /** What is said of a field beside its name. */
-  const described = (of: DOMWrapper<Element> | undefined) =>
+  const described = (of: Pick<DOMWrapper<Element>, 'attributes'> | undefined) =>
     of?.attributes('aria-describedby')?.split(' ').map((one) => form.get(`[id="${one}"]`).text()) ?? []
   const press = async (words: string) => {
     await form.findAll('button').find((button) => button.text() === words)?.trigger('click')

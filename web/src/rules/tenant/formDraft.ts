@@ -1,7 +1,6 @@
 /** A rule as its form holds it, and as it is sent; pure. */
-import { hasUnsafeInteger } from '@/approval/call/unsafeIntegers'
 import type { NewRule, RuleConditions, RuleEffect } from '@/rules/types'
-import { asObject } from '@/wire/json'
+import { asObject, hasUnsafeInteger } from '@/wire/json'
 import type { JsonObject } from '@/wire/types'
 import { commandWords } from './commandWords'
 

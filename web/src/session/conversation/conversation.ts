@@ -1,5 +1,19 @@
 /** A session as it is read: what was said and done, what is being said, and what waits to be read. */
-import type { AgentError, Attachment, CallView, JsonObject, Person, Seq, WaitingMessage } from '@/wire/types'
+import type { Attachment, CallView, ErrorCategory, JsonObject, Person, Seq, WaitingMessage } from '@/wire/types'
+
+/** What went wrong in a turn, as the agent tells it. */
+export interface AgentError {
+  text: string
+  code: string
+  category: ErrorCategory
+  retryable: boolean
+  callId?: string
+  name?: string
+  requestId?: string
+  turn?: number
+  seq?: Seq
+  at?: string
+}
 
 interface Placed {
   /** Stable over the whole life of the entry, also from streaming to finished. */

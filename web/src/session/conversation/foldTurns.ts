@@ -1,7 +1,7 @@
 /** What events say of messages and turns: who said what, what was thought with it, and how the turn ended. */
 import { isObject, numberOf, stringOf } from '@/wire/json'
-import type { AgentError, Attachment, JsonObject, Person, WaitingMessage } from '@/wire/types'
-import { isSetting, type Fallback, type SaidEntry, type Spent } from './conversation'
+import type { Attachment, JsonObject, Person, WaitingMessage } from '@/wire/types'
+import { isSetting, type AgentError, type Fallback, type SaidEntry, type Spent } from './conversation'
 import type { Draft, Place, Told } from './draft'
 import { updateCall } from './foldCalls'
 import { idleTurn } from './streaming'

@@ -1,7 +1,7 @@
 /** What a person asked for and did not get, in words; the page says it in one place. */
 import { i18n } from '@/locales'
 import { count } from '@/locales/format'
-import type { CommandError } from '@/wire/types'
+import type { CommandError } from '@/wire/link'
 
 export type Action = 'decide' | 'settle' | 'stop' | 'stopCall' | 'withdraw' | 'retry' | 'rename' | 'older' | 'choose' | 'reset' | 'fork' | 'left'
 

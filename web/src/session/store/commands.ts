@@ -1,9 +1,9 @@
 /** What a person asks of the open session, and what is said when it did not happen. */
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
-import { refused } from '@/wire/link'
+import { refused, type Ack } from '@/wire/link'
 import { RequestError } from '@/wire/request'
-import type { Ack, DecideAll, Decision, JsonObject, Settlement } from '@/wire/types'
+import type { DecideAll, Decision, JsonObject, Settlement } from '@/wire/types'
 import type { Action } from './commandFailure'
 import { useDecisions } from './decisions'
 import { noteSaved, type Connection, type SessionState } from './state'

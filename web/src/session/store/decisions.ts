@@ -1,7 +1,7 @@
 /** Decisions on their way: at most one of a call waits to be sent, and it is known until it is answered. */
 import { shallowRef } from 'vue'
-import type { SessionLink } from '@/wire/link'
-import type { Ack, DecideAll, Decision, JsonObject } from '@/wire/types'
+import type { Ack, SessionLink } from '@/wire/link'
+import type { DecideAll, Decision, JsonObject } from '@/wire/types'
 
 export function useDecisions() {
   /** Calls whose decision the server has not answered. */

@@ -1,8 +1,8 @@
 /** Brings messages to the server: what is typed stays in the outbox until it is confirmed, refused or taken back. */
 import { useSessions } from '@/stores/sessions'
-import { frameBytesOf, refused } from '@/wire/link'
+import { frameBytesOf, refused, type CommandError } from '@/wire/link'
 import { RequestError } from '@/wire/request'
-import type { Attachment, CommandError } from '@/wire/types'
+import type { Attachment } from '@/wire/types'
 import { upload, type UploadWatch } from '@/wire/upload'
 import { MAX_TEXT_BYTES } from './commandFailure'
 import { keepOutbox, randomHex, recallOutbox, type Unsent } from './outbox'

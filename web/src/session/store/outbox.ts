@@ -1,6 +1,7 @@
 /** Messages that the server has not confirmed, kept by the browser per person and session. */
 import { recall, remember } from '@/browser/storage'
-import type { Attachment, CommandError } from '@/wire/types'
+import type { CommandError } from '@/wire/link'
+import type { Attachment } from '@/wire/types'
 
 export interface Unsent {
   clientMessageId: string
