@@ -73,15 +73,13 @@ fn matching(rule: &Rule, named: NamedShell<'_>) -> Option<Example> {
         let address = format!("https://{name}/");
         arguments.insert(host.argument.clone(), Value::String(address));
     }
-    let cost = when.cost_above.map(|least| least.saturating_add(1));
-    let cost = cost.or(when.cost_below.map(|most| most.saturating_sub(1)));
     Some(Example {
         server,
         tool,
         arguments: Value::Object(arguments),
         shell: shell.cloned(),
         workspace: None,
-        cost_micros: cost,
+        cost_micros: when.fitting_cost(),
     })
 }
 

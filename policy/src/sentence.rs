@@ -131,10 +131,16 @@ fn details(conditions: &Conditions) -> Vec<String> {
         parts.push("with arguments that fit the rule's schema".to_owned());
     }
     if let Some(limit) = conditions.cost_above {
-        parts.push(format!("for more than {}", dollars(limit)));
+        parts.push(format!(
+            "once the session has cost more than {}",
+            dollars(limit)
+        ));
     }
     if let Some(limit) = conditions.cost_below {
-        parts.push(format!("for less than {}", dollars(limit)));
+        parts.push(format!(
+            "while the session has cost less than {}",
+            dollars(limit)
+        ));
     }
     parts
 }
@@ -231,7 +237,7 @@ mod tests {
         rule.approvers.who = Approver::Two;
         assert_eq!(
             sentence(&rule),
-            "Until 1970-01-01 00:00 UTC, for you, ask before you run `write_file` of any server with `path` below `src` and for more than $1.50. Two people must say yes."
+            "Until 1970-01-01 00:00 UTC, for you, ask before you run `write_file` of any server with `path` below `src` and once the session has cost more than $1.50. Two people must say yes."
         );
         let mut rule = Rule::new("d", Effect::Allow, Scope::Installation);
         rule.when.exactly = Some(json!({"a": 1}));

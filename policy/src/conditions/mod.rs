@@ -28,10 +28,10 @@ pub struct Conditions {
     /// A JSON Schema for which the arguments are valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    /// The call costs more than this, in millionths of a dollar.
+    /// The call's session has cost more than this so far, in millionths of a dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_above: Option<u64>,
-    /// The call costs less than this, in millionths of a dollar.
+    /// The call's session has cost less than this so far, in millionths of a dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_below: Option<u64>,
 }
@@ -103,6 +103,12 @@ impl Conditions {
     /// Whether nothing is named, so that every call fits.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// What a session has cost in which a call may fit, where that matters.
+    pub fn fitting_cost(&self) -> Option<u64> {
+        let above = self.cost_above.map(|least| least.saturating_add(1));
+        above.or(self.cost_below.map(|most| most.saturating_sub(1)))
     }
 
     /// How surely everything but command and schema holds.

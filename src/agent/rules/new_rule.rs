@@ -146,7 +146,7 @@ impl NewRule {
         if let Some(call) = call {
             of_call(&mut rule, call, now)?;
         } else {
-            let given = self.examples.clone();
+            let given = self.examples.clone().map(|given| self.dear_enough(given));
             let examples = given.or_else(|| derive_examples(&rule, named_shell()));
             rule.examples = Some(examples.ok_or_else(no_examples)?);
         }
@@ -156,6 +156,18 @@ impl NewRule {
         }
         check(&rule)?;
         Ok(rule)
+    }
+}
+
+impl NewRule {
+    /// Examples that people typed are of a session that has cost what the rule is about.
+    fn dear_enough(&self, mut given: Examples) -> Examples {
+        let cost = self.when.fitting_cost();
+        given.matching.cost_micros = cost;
+        if let Some(other) = &mut given.other {
+            other.cost_micros = cost;
+        }
+        given
     }
 }
 

@@ -148,3 +148,29 @@ async fn a_rule_that_means_nothing_is_refused_by_the_name_of_its_field() {
     }
     assert_eq!(api.get("/api/rules").await["rules"], json!([]));
 }
+
+/// A rule about arguments and about what its session has cost brings examples of such a session.
+#[tokio::test]
+async fn a_rule_with_a_schema_and_a_cost_is_made_with_typed_examples() {
+    let app = TestApp::start().await;
+    let admin = app.person_with("acme", Role::Admin).await;
+    let api = Api::new(&app, &admin);
+    let example =
+        |town: &str| json!({ "server": "weather", "tool": "look", "arguments": { "town": town } });
+    for effect in ["deny", "allow", "ask"] {
+        let body = json!({
+            "effect": effect, "scope": "tenant", "server": "weather", "tool": "look",
+            "when": {
+                "schema": { "properties": { "town": { "const": "Oslo" } } }, "costAboveUsd": 2.5,
+            },
+            "examples": { "matching": example("Oslo"), "other": example("Rome") },
+        });
+        let (status, answer) = api.ask(Method::POST, "/api/rules", &body).await;
+        assert_eq!(status, 201, "{effect}: {answer}");
+        let sentence = answer["rule"]["sentence"].as_str().unwrap();
+        assert!(
+            sentence.contains("once the session has cost more than $2.50"),
+            "{sentence}"
+        );
+    }
+}
