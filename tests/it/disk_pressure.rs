@@ -49,6 +49,17 @@ impl Disk {
         self.folder.path().join("data").display().to_string()
     }
 
+    /// The engine's disk is held to the same floor, so it has to have more room than that.
+    fn is_fuller_than_the_engines(&self) {
+        let engine = free_bytes(&std::env::temp_dir()).unwrap() / MB;
+        let floor: u64 = self.floor.parse().unwrap();
+        assert!(
+            engine > floor + ROOM,
+            "the engine's disk has {engine} MB left, and {DISK} {} MB: make room there",
+            floor + ROOM
+        );
+    }
+
     fn fill(&self) {
         let ballast = usize::try_from(BALLAST * MB).unwrap();
         std::fs::write(self.folder.path().join("ballast"), vec![1; ballast]).unwrap();
@@ -188,6 +199,7 @@ async fn bubblewrap_stands_still_while_the_disk_is_full() {
 
 async fn containers_stand_still_while_the_disk_is_full(door: Door) {
     let disk = Disk::new().await;
+    disk.is_fuller_than_the_engines();
     let door = door.open(&docker::address()).await;
     let app = TestApp::start_with(&[
         ("SPL_SANDBOX", "docker"),
