@@ -70,13 +70,7 @@ impl StreamableHttpClient for Exchange {
         let request = self.0.post(&*uri).json(&message);
         let request = with_headers(request, session_id.as_deref(), custom_headers);
         let response = request.send().await.map_err(Failure::Client)?;
-        let asked = match message {
-            ClientJsonRpcMessage::Request(request) => Some(request.id),
-            JsonRpcMessage::Response(_)
-            | JsonRpcMessage::Notification(_)
-            | JsonRpcMessage::Error(_) => None,
-        };
-        read(response, asked, session_id.is_some()).await
+        read(response, asked(&message), session_id.is_some()).await
     }
 
     async fn delete_session(
@@ -122,7 +116,7 @@ impl StreamableHttpClient for Exchange {
     }
 }
 
-pub(super) fn with_headers(
+fn with_headers(
     request: RequestBuilder,
     session: Option<&str>,
     headers: Headers,
@@ -134,6 +128,16 @@ pub(super) fn with_headers(
         None => request,
     };
     request.headers(headers.into_iter().collect())
+}
+
+/// The request that a message is; none for what is not answered.
+pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        JsonRpcMessage::Request(request) => Some(request.id.clone()),
+        JsonRpcMessage::Response(_)
+        | JsonRpcMessage::Notification(_)
+        | JsonRpcMessage::Error(_) => None,
+    }
 }
 
 /// The answer to what was posted.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use futures::StreamExt as _;
 use reqwest::header::ACCEPT;
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::model::ServerJsonRpcMessage;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use url::Url;
 
 use super::events::events;
-use super::exchange::{Error, Failure, Headers, is, kind, read_refusal, refused};
+use super::exchange::{Error, Failure, Headers, asked, is, kind, read_refusal, refused};
 use crate::mcp::wire::message;
 
 /// The event that says where to post.
@@ -151,15 +151,6 @@ impl Transport<RoleClient> for Legacy {
     async fn close(&mut self) -> Result<(), Error> {
         self.events = None;
         Ok(())
-    }
-}
-
-fn asked(message: &ClientJsonRpcMessage) -> Option<RequestId> {
-    match message {
-        JsonRpcMessage::Request(request) => Some(request.id.clone()),
-        JsonRpcMessage::Response(_)
-        | JsonRpcMessage::Notification(_)
-        | JsonRpcMessage::Error(_) => None,
     }
 }
 
