@@ -87,7 +87,8 @@ it('finds a circle where there is one', () => {
 
 it('has no folder with more files than one can know, but those that say why', () => {
   const counts = new Map<string, number>()
-  for (const file of sources) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
+  // Each `texts.ts` is the same four lines.
+  for (const file of sources.filter((file) => !file.endsWith('/texts.ts'))) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
   const large = [...counts].filter(([, count]) => count > MOST_FILES).map(([folder]) => folder)
   expect(large.sort()).toEqual(Object.keys(LARGE_FOLDERS).sort())
 })

@@ -1,6 +1,7 @@
 /** The requests about fresh gestures and passkeys. */
 import { t } from '@/locales'
 import { request, RequestError } from '@/wire/request'
+import './texts'
 
 /** A call as the person was shown it. */
 export interface ShownCall {

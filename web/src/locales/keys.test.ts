@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import en from './en.json'
 
@@ -16,15 +16,16 @@ function leaves(node: object, path = ''): string[] {
   )
 }
 
-function sources(): string {
+function files(): { file: string; text: string }[] {
   const root = join(import.meta.dirname, '..')
   return readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter((file) => /\.(vue|ts)$/.test(file) && !file.includes('.test.'))
-    .map((file) => readFileSync(join(root, file), 'utf8'))
-    .join('\n')
+    .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }))
 }
 
-const code = sources()
+const code = files()
+  .map(({ text }) => text)
+  .join('\n')
 const used = new Set([...code.matchAll(/(?:\$t|\bt|\bte)\(\s*'([\w.-]+)'/g)].map((match) => match[1] ?? ''))
 
 it('has a text for every key that is used', () => {
@@ -36,6 +37,20 @@ it('has no text of ours that nothing says', () => {
   const said = (key: string) => code.includes(`'${key}'`) || COMPUTED.test(key)
   const ours = [en, ...laterTexts].flatMap(Object.keys).filter((area) => !FOREIGN_AREAS.has(area))
   expect([en, ...laterTexts].flatMap((texts) => leaves(texts)).filter((key) => ours.includes(key.split('.')[0] ?? '') && !said(key))).toEqual([])
+})
+
+it('has the texts of a file loaded with it', () => {
+  const first = new Set(leaves(en))
+  const later = Object.entries(import.meta.glob<object>('../**/texts.en.json', { eager: true, import: 'default' }))
+  const missing = files().flatMap(({ file, text }) =>
+    later.flatMap(([path, texts]) => {
+      const folder = path.replace('../', '').replace('/texts.en.json', '')
+      const said = leaves(texts).find((key) => text.includes(`'${key}'`) && !first.has(key))
+      const imported = text.includes(`'@/${folder}/texts'`) || (dirname(file) === folder && text.includes("'./texts'"))
+      return said === undefined || imported ? [] : [`${file} says ${said} without the texts of ${folder}`]
+    }),
+  )
+  expect(missing).toEqual([])
 })
 
 /** Their keys are made of states in src/approval and src/glyph. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import en from '@/locales/en.json'
+import en from './texts.en.json'
 import { blankOf, freeId, presetOfKey, PRESETS } from './presets'
 import { pricesText, readPrices } from './prices'
 

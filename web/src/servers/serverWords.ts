@@ -8,6 +8,7 @@ import type { Conflict } from '@/servers/entry/mergeConflicts'
 import type { Draft } from '@/servers/entry/secrets'
 import { RequestError } from '@/wire/request'
 import type { ServerConfig, ServerItem } from '@/wire/restTypes'
+import './texts'
 
 /** Where it runs, what it offers and what that costs. */
 export function facts(item: ServerItem): string {
