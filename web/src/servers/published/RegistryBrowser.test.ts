@@ -69,13 +69,13 @@ it('hands on the entry that the answers make, and says at their fields what is w
   expect(page.text()).toContain('Stands in plain text in the entry.')
   expect(page.get('input[name="env.KEY"]').attributes('type')).toBe('password')
 
-  const go = () => page.findAll('button').find((button) => button.text() === 'Go on')!
-  await go().trigger('click')
+  const go = () => page.findAll('button').find((button) => button.text() === 'Go on')?.trigger('click')
+  await go()
   await flushPromises()
   expect(page.text()).toContain('the server needs this value')
   await page.get('input[name="env.KEY"]').setValue('k')
   await page.get('select').setValue('b')
-  await go().trigger('click')
+  await go()
   await flushPromises()
   expect(entry).toHaveBeenLastCalledWith('io.github.me/weather', '1.0.2', 'package-1', { 'env.KEY': 'k', 'env.MODE': 'b' })
   expect(page.emitted('choose')).toEqual([[made]])
