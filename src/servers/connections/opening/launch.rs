@@ -19,6 +19,7 @@ pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
         },
         environment: BTreeMap::new(),
         workspace: Access::ReadWrite,
+        egress: None,
         bounds: place.bounds,
     }
 }
@@ -41,6 +42,7 @@ pub(crate) fn own(
             McpWorkspace::Ro => Access::ReadOnly,
             McpWorkspace::Rw => Access::ReadWrite,
         },
+        egress: None,
         bounds: bounds(entry.source, config, most),
     }
 }
