@@ -21,6 +21,7 @@ pub mod request_parts;
 pub mod result_block;
 pub mod sandbox;
 pub mod search;
+pub mod server_offer;
 pub mod share;
 pub mod time;
 pub mod tool;
@@ -53,6 +54,7 @@ pub use request_parts::{RequestParts, RequestPurpose};
 pub use result_block::{Audience, BlockContent, ResourceLink, ResultBlock};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
+pub use server_offer::{PromptArgument, PromptOffer, ResourceTemplate, ServerOffer};
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
 pub use time::Timestamp;
 pub use tool::{

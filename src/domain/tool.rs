@@ -117,7 +117,8 @@ impl Tool {
     }
 
     /// What it is known by.
-    fn known(&self) -> Self {
+    #[must_use]
+    pub fn known(&self) -> Self {
         Self {
             output_schema: None,
             ..self.clone()

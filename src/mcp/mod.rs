@@ -8,6 +8,7 @@ mod error;
 #[cfg(test)]
 mod fuzz;
 mod mask;
+mod offers;
 mod place_attachment;
 mod remote;
 mod sending;
@@ -19,6 +20,7 @@ mod workspace_files;
 pub use connection::{Connection, ToolCall, ToolProgress};
 pub use error::Error;
 pub use mask::{Cleaner, MASK};
+pub use offers::{Completing, GivenPrompt, Offers, PromptMessage, Reference};
 pub use remote::Remote;
 pub use standstill::Standstill;
 pub use tools::bundled::bundled_tools;

@@ -13,6 +13,7 @@ mod error;
 mod health;
 mod monitor;
 mod news;
+pub(crate) mod offers;
 mod registry;
 mod session_connection;
 
@@ -33,6 +34,7 @@ pub use health::health_history::HealthStep;
 pub use health::{Health, Status};
 pub use monitor::start;
 pub use news::{News, NewsKind};
+pub use offers::ListedOffer;
 pub use registry::{Servers, ServersParts};
 
 pub(crate) use catalogue::deferred::asked_for;

@@ -2,10 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use rmcp::model::{Resource, ResourceContents};
+use rmcp::model::{ContentBlock, Resource, ResourceContents};
 
 use crate::domain::ResourceLink;
 use crate::mcp::mask::Cleaner;
+
+/// What stands for content that nobody here knows.
+pub(super) const UNKNOWN: &str = "[content of a kind that this release does not know]";
 
 /// Bytes of an address.
 pub(in crate::mcp) const MAX_URI: usize = 4 * 1024;
@@ -41,22 +44,44 @@ pub struct AnswerFile {
     pub bytes: Vec<u8>,
 }
 
+/// A block of a result or of a prompt.
+pub(in crate::mcp) fn piece(block: &ContentBlock, cleaner: &Cleaner) -> AnswerContent {
+    let file = |data: &str, mime_type: &str, is_image: bool| {
+        let mime_type = short(mime_type, cleaner);
+        match decoded(data) {
+            Some(bytes) => AnswerContent::File(AnswerFile {
+                uri: None,
+                mime_type: Some(mime_type),
+                is_image,
+                bytes,
+            }),
+            None => AnswerContent::Text(format!("[{mime_type}: its base64 is broken]")),
+        }
+    };
+    match block {
+        ContentBlock::Text(text) => AnswerContent::Text(cleaner.clean(&text.text)),
+        ContentBlock::Image(image) => file(&image.data, &image.mime_type, true),
+        ContentBlock::Audio(audio) => file(&audio.data, &audio.mime_type, false),
+        ContentBlock::Resource(embedded) => of_resource(&embedded.resource, cleaner),
+        ContentBlock::ResourceLink(resource) => AnswerContent::Link(link(resource, cleaner)),
+        _ => AnswerContent::Text(UNKNOWN.to_owned()),
+    }
+}
+
 /// What a server says of a resource.
-pub(super) fn link(resource: &Resource, cleaner: &Cleaner) -> ResourceLink {
-    let name = |text: &String| short(text, cleaner);
-    let description = resource.description.as_ref();
+pub(in crate::mcp) fn link(resource: &Resource, cleaner: &Cleaner) -> ResourceLink {
     ResourceLink {
         uri: cut(&cleaner.clean(&resource.uri), MAX_URI),
         name: short(&resource.name, cleaner),
-        title: resource.title.as_ref().map(name),
-        description: description.map(|text| cut(&cleaner.clean(text), MAX_DESCRIPTION)),
-        mime_type: resource.mime_type.as_ref().map(name),
+        title: maybe_short(resource.title.as_deref(), cleaner),
+        description: description(resource.description.as_deref(), cleaner),
+        mime_type: maybe_short(resource.mime_type.as_deref(), cleaner),
         size: resource.size,
     }
 }
 
 /// The content of a resource.
-pub(super) fn of_resource(contents: &ResourceContents, cleaner: &Cleaner) -> AnswerContent {
+pub(in crate::mcp) fn of_resource(contents: &ResourceContents, cleaner: &Cleaner) -> AnswerContent {
     match contents {
         ResourceContents::TextResourceContents {
             uri,
@@ -65,7 +90,7 @@ pub(super) fn of_resource(contents: &ResourceContents, cleaner: &Cleaner) -> Ans
             ..
         } => AnswerContent::Resource {
             uri: cut(&cleaner.clean(uri), MAX_URI),
-            mime_type: mime_type.as_ref().map(|text| short(text, cleaner)),
+            mime_type: maybe_short(mime_type.as_deref(), cleaner),
             text: cleaner.clean(text),
         },
         ResourceContents::BlobResourceContents {
@@ -78,7 +103,7 @@ pub(super) fn of_resource(contents: &ResourceContents, cleaner: &Cleaner) -> Ans
             match decoded(blob) {
                 Some(bytes) => AnswerContent::File(AnswerFile {
                     uri: Some(uri),
-                    mime_type: mime_type.as_ref().map(|text| short(text, cleaner)),
+                    mime_type: maybe_short(mime_type.as_deref(), cleaner),
                     is_image: false,
                     bytes,
                 }),
@@ -94,15 +119,25 @@ pub(super) fn of_resource(contents: &ResourceContents, cleaner: &Cleaner) -> Ans
 }
 
 /// Some servers leave out what fills the last group.
-pub(super) fn decoded(data: &str) -> Option<Vec<u8>> {
+fn decoded(data: &str) -> Option<Vec<u8>> {
     let data = data.trim_end_matches('=').as_bytes();
     STANDARD_NO_PAD.decode(data).ok()
 }
 
 /// A name without secrets, on one line and not too long.
-pub(super) fn short(text: &str, cleaner: &Cleaner) -> String {
+pub(in crate::mcp) fn short(text: &str, cleaner: &Cleaner) -> String {
     let text = cleaner.clean(text).replace(['\n', '\r'], " ");
     cut(&text, MAX_NAME)
+}
+
+/// The same of one that may be missing.
+pub(in crate::mcp) fn maybe_short(text: Option<&str>, cleaner: &Cleaner) -> Option<String> {
+    text.map(|text| short(text, cleaner))
+}
+
+/// A description without secrets and not too long.
+pub(in crate::mcp) fn description(text: Option<&str>, cleaner: &Cleaner) -> Option<String> {
+    text.map(|text| cut(&cleaner.clean(text), MAX_DESCRIPTION))
 }
 
 fn cut(text: &str, most: usize) -> String {

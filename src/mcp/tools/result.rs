@@ -3,7 +3,7 @@
 use rmcp::model::{Annotations, CallToolResult, ContentBlock, ResourceContents, Role};
 use serde_json::Value;
 
-use super::content::{self, AnswerContent, AnswerFile, decoded};
+use super::content::{self, AnswerContent};
 use crate::domain::Audience;
 use crate::mcp::mask::Cleaner;
 
@@ -122,7 +122,7 @@ fn blocks(content: &[ContentBlock], cleaner: &Cleaner) -> Vec<AnswerBlock> {
     let mut blocks = Vec::new();
     let mut left_out = content.len().saturating_sub(MAX_BLOCKS);
     for block in content.iter().take(MAX_BLOCKS) {
-        let mut content = piece(block, cleaner);
+        let mut content = content::piece(block, cleaner);
         match &mut content {
             AnswerContent::Text(text) | AnswerContent::Resource { text, .. } => {
                 let (cut, _) = head_and_tail(std::mem::take(text), room);
@@ -148,29 +148,6 @@ fn blocks(content: &[ContentBlock], cleaner: &Cleaner) -> Vec<AnswerBlock> {
         blocks.push(AnswerBlock::everybody(AnswerContent::Text(words)));
     }
     blocks
-}
-
-fn piece(block: &ContentBlock, cleaner: &Cleaner) -> AnswerContent {
-    let file = |data: &str, mime_type: &str, is_image: bool| match decoded(data) {
-        Some(bytes) => AnswerContent::File(AnswerFile {
-            uri: None,
-            mime_type: Some(content::short(mime_type, cleaner)),
-            is_image,
-            bytes,
-        }),
-        None => AnswerContent::Text(format!(
-            "{}: its base64 is broken",
-            cleaner.clean(&line(block))
-        )),
-    };
-    match block {
-        ContentBlock::Text(text) => AnswerContent::Text(cleaner.clean(&text.text)),
-        ContentBlock::Image(image) => file(&image.data, &image.mime_type, true),
-        ContentBlock::Audio(audio) => file(&audio.data, &audio.mime_type, false),
-        ContentBlock::Resource(embedded) => content::of_resource(&embedded.resource, cleaner),
-        ContentBlock::ResourceLink(link) => AnswerContent::Link(content::link(link, cleaner)),
-        _ => AnswerContent::Text(line(block)),
-    }
 }
 
 /// Whom a block is meant for. One that names nobody, or both, is for both.
@@ -224,7 +201,7 @@ fn line(block: &ContentBlock) -> String {
             let gap = if described.is_empty() { "" } else { ": " };
             format!("[resource {} \"{}\"{gap}{described}]", link.uri, link.name)
         }
-        _ => "[content of a kind that this release does not know]".to_owned(),
+        _ => content::UNKNOWN.to_owned(),
     }
 }
 
