@@ -14,6 +14,7 @@ mod health;
 mod mcp_registry;
 mod monitor;
 mod news;
+pub(crate) mod offers;
 mod registry;
 mod session_connection;
 
@@ -38,6 +39,7 @@ pub use mcp_registry::{
 };
 pub use monitor::start;
 pub use news::{News, NewsKind};
+pub use offers::ListedOffer;
 pub use registry::{Servers, ServersParts};
 
 pub(crate) use catalogue::deferred::asked_for;

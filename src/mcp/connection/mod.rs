@@ -16,7 +16,7 @@ use rmcp::{RoleClient, ServiceExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use self::handler::Handler;
@@ -140,6 +140,9 @@ impl Connection {
 
     /// What the server offers, bounded in number and size.
     pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
+        if !self.declares_tools() {
+            return Ok(Vec::new());
+        }
         let listed = listing::list(&self.server, self.service.peer());
         tokio::time::timeout(HANDSHAKE_LIMIT, listed)
             .await
@@ -151,9 +154,28 @@ impl Connection {
             .map_err(|error| error.cleaned(&self.cleaner))
     }
 
+    /// Whether the server may be asked for tools. Some of old declare nothing at all.
+    fn declares_tools(&self) -> bool {
+        self.peer().peer_info().is_none_or(|info| {
+            let declared = &info.capabilities;
+            let is_other = declared.resources.is_some() || declared.prompts.is_some();
+            declared.tools.is_some() || !is_other
+        })
+    }
+
     /// Changes whenever the server says that its tools are others now.
     pub fn tool_changes(&self) -> watch::Receiver<u64> {
         self.service.service().changes.subscribe()
+    }
+
+    /// Changes whenever the server says that its resources or prompts are others now.
+    pub fn offer_changes(&self) -> watch::Receiver<u64> {
+        self.service.service().offer_changes.subscribe()
+    }
+
+    /// The addresses of resources that the server says have changed.
+    pub fn updated_resources(&self) -> broadcast::Receiver<String> {
+        self.service.service().updated.subscribe()
     }
 
     /// What the server logs over the protocol, a line a message, from the handshake on; secrets are in
@@ -188,20 +210,36 @@ impl Connection {
         limit: Duration,
     ) -> Result<Value, Error> {
         let request = CustomRequest::new(method, Some(params));
-        let mut options = PeerRequestOptions::no_options();
-        options.timeout = Some(limit);
-        let peer: &Peer<RoleClient> = self.service.peer();
-        let handle = peer.send_cancellable_request(request.into(), options);
-        let handle = handle
-            .await
-            .map_err(|_| self.unreachable("its connection has ended".to_owned()))?;
-        let answer = handle.await_response().await;
-        let answer = answer.map_err(|error| self.failed(&error).cleaned(&self.cleaner))?;
+        let answer = self.answer(request.into(), limit).await?;
         if let ServerResult::CustomResult(CustomResult(value)) = answer {
             Ok(value)
         } else {
             Err(Error::Refused("the answer has another form".to_owned()))
         }
+    }
+
+    /// The answer to a request, whatever it is.
+    pub(in crate::mcp) async fn answer(
+        &self,
+        request: ClientRequest,
+        limit: Duration,
+    ) -> Result<ServerResult, Error> {
+        let mut options = PeerRequestOptions::no_options();
+        options.timeout = Some(limit);
+        let handle = self.peer().send_cancellable_request(request, options);
+        let handle = handle
+            .await
+            .map_err(|_| self.unreachable("its connection has ended".to_owned()))?;
+        let answer = handle.await_response().await;
+        answer.map_err(|error| self.failed(&error).cleaned(&self.cleaner))
+    }
+
+    pub(in crate::mcp) fn peer(&self) -> &Peer<RoleClient> {
+        self.service.peer()
+    }
+
+    pub(in crate::mcp) fn cleaner(&self) -> &Cleaner {
+        &self.cleaner
     }
 
     async fn ask(
@@ -262,9 +300,9 @@ impl Connection {
         };
         let params = CallToolRequestParams::new(call.tool.clone()).with_arguments(args);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let peer: &Peer<RoleClient> = self.service.peer();
-        peer.send_cancellable_request(request, PeerRequestOptions::no_options())
-            .await
+        let options = PeerRequestOptions::no_options();
+        let sent = self.peer().send_cancellable_request(request, options);
+        sent.await
             // The connection had ended before.
             .map_err(|_| self.unreachable("its connection has ended".to_owned()))
     }
@@ -297,7 +335,7 @@ impl Connection {
         clippy::wildcard_enum_match_arm,
         reason = "the error type of rmcp may grow; what is not known is quoted"
     )]
-    fn failed(&self, error: &ServiceError) -> Error {
+    pub(in crate::mcp) fn failed(&self, error: &ServiceError) -> Error {
         match error {
             ServiceError::McpError(data) => Error::of_answer(data),
             ServiceError::TransportSend(error) => sending::failed(&self.server, error),

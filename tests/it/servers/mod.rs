@@ -2,6 +2,7 @@
 //! rmcp's own server, and the registry that people change.
 
 mod answers;
+mod contents;
 pub(crate) mod deferred;
 mod drift;
 mod fair;
@@ -19,6 +20,7 @@ mod restart;
 mod retagged;
 mod sandboxed;
 mod shown;
+mod stand_in;
 mod stopping;
 mod unknown;
 mod vendor_search;
