@@ -24,7 +24,7 @@ pub use offers::{Completing, GivenPrompt, Offers, PromptMessage, Reference};
 pub use remote::Remote;
 pub(crate) use remote::below;
 pub use standstill::Standstill;
-pub use tools::bundled::bundled_tools;
+pub use tools::bundled::{bundled_tools, bundled_tools_with};
 pub use tools::content::{AnswerContent, AnswerFile};
 pub use tools::filter::is_offered;
 pub use tools::result::{AnswerBlock, ToolAnswer};

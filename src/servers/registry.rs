@@ -11,6 +11,7 @@ use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use super::connections::logs::Logs;
+use super::connections::refused_hosts::RefusedHosts;
 use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
@@ -74,6 +75,7 @@ pub(crate) struct Inner {
     pub(crate) definitions: Definitions,
     pub(crate) health: HealthRecords,
     pub(crate) logs: Arc<Logs>,
+    pub(crate) refused_hosts: Arc<RefusedHosts>,
     pub(crate) opener: Opener,
     pub(crate) running: RunningServers,
     pub(crate) guard: Guard,
@@ -97,6 +99,7 @@ pub(crate) struct Inner {
 impl Servers {
     pub(crate) fn new(parts: ServersParts, tasks: TaskTracker) -> Self {
         let logs = Arc::<Logs>::default();
+        let refused_hosts = Arc::<RefusedHosts>::default();
         let opener = Opener {
             place: Arc::clone(&parts.place),
             clients: parts.clients.clone(),
@@ -104,6 +107,8 @@ impl Servers {
             records: parts.records.clone(),
             sealer: parts.sealer.clone(),
             logs: Arc::clone(&logs),
+            refused_hosts: Arc::clone(&refused_hosts),
+            guard: parts.guard.clone(),
             tasks,
         };
         Self(Arc::new(Inner {
@@ -117,6 +122,7 @@ impl Servers {
             rules: parts.rules,
             health: HealthRecords::default(),
             logs,
+            refused_hosts,
             opener,
             running: RunningServers::default(),
             guard: parts.guard,
@@ -236,7 +242,7 @@ impl Servers {
     /// The server that runs in every sandbox, where there are sandboxes.
     fn bundled(&self) -> Option<Ingredient> {
         self.0.place.is_on().then(|| Ingredient {
-            entry: Arc::new(ServerEntry::bundled()),
+            entry: Arc::new(ServerEntry::bundled(&self.0.place.network)),
             listed: Some(Arc::clone(&self.0.bundled)),
             accepted: Arc::clone(&self.0.bundled),
             since: None,

@@ -5,6 +5,7 @@ mod answers;
 mod contents;
 pub(crate) mod deferred;
 mod drift;
+mod egress;
 mod fair;
 mod images;
 mod masked;

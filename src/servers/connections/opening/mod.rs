@@ -23,11 +23,13 @@ use self::failure::{Cause, failure};
 use self::started::{Started, Streams};
 use self::stderr::Said;
 use super::logs::Logs;
+use super::refused_hosts::RefusedHosts;
 use crate::domain::{
     Holder, McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool,
 };
 use crate::mcp::config::{Expanded, References, as_image, as_written, expand};
 use crate::mcp::{self, Cleaner, Connection, Remote};
+use crate::net::{Egress, Guard, Refusals};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Ended, ImageId, Launch, Life, Running, Using};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
@@ -65,6 +67,9 @@ pub(crate) struct Opener {
     pub(crate) records: Records,
     pub(crate) sealer: Sealer,
     pub(crate) logs: Arc<Logs>,
+    pub(crate) refused_hosts: Arc<RefusedHosts>,
+    /// Keeps what tenants let servers reach out of our own networks.
+    pub(crate) guard: Guard,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -225,6 +230,7 @@ impl Opener {
         if entry.source == Source::Bundled {
             let launch = Launch {
                 holder: place.holder.cloned(),
+                egress: self.egress(entry, place),
                 ..launch::bundled(&self.place, place.sandbox)
             };
             let running = self.place.runtime.start(launch).await?;
@@ -264,6 +270,7 @@ impl Opener {
                 let most = &self.place.bounds;
                 let launch = Launch {
                     holder: place.holder.cloned(),
+                    egress: self.egress(entry, place),
                     ..launch::own((entry, &config), environment, most, place.sandbox)
                 };
                 let running = self.place.runtime.start(launch).await?;
@@ -271,6 +278,16 @@ impl Opener {
                 Ok(Started::Running(self.listen(entry, place, running, hears)))
             }
         }
+    }
+
+    /// What an entry lets its programs reach. A trial may bear the name of a server that is stored, and
+    /// leaves nothing there.
+    fn egress(&self, entry: &ServerEntry, place: ServerLocation<'_>) -> Option<Egress> {
+        let refusals = || match entry.is_trial {
+            true => Refusals::default(),
+            false => self.refused_hosts.of_server(place.tenant, &entry.name),
+        };
+        launch::egress(entry, &self.guard, refusals)
     }
 
     /// Keeps what it says on stderr, for as long as it lives.
