@@ -5,6 +5,7 @@
 pub mod config;
 mod connection;
 mod error;
+mod file_access;
 #[cfg(test)]
 mod fuzz;
 mod mask;
@@ -19,6 +20,10 @@ mod workspace_files;
 
 pub use connection::{Connection, ToolCall, ToolProgress};
 pub use error::Error;
+pub use file_access::{
+    EntryKind, FILE_PART, FOLDER_PAGE, FileAccess, FileError, FilePart, FileRefusal, FolderEntry,
+    FolderPage, UploadPart, UploadedFile,
+};
 pub use mask::{Cleaner, MASK};
 pub use offers::{Completing, GivenPrompt, Offers, PromptMessage, Reference};
 pub use remote::Remote;

@@ -85,7 +85,9 @@ impl LiveSession {
                     }
                     message = self.mailbox.recv() => message,
                     () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => {
-                        if may_leave(&self.mailbox, self.replica.state.control.version) {
+                        if !self.running.has_guests()
+                            && may_leave(&self.mailbox, self.replica.state.control.version)
+                        {
                             break;
                         }
                         // Somebody is about to tell it something.
@@ -283,6 +285,9 @@ impl LiveSession {
             }
             Message::Join { by, reply } => {
                 let _ = reply.send(self.replica.admit(&by).map(|()| self.replica.joined()));
+            }
+            Message::Files { by, reply } => {
+                drop(reply.send(Box::pin(self.open_files(&by)).await));
             }
             Message::Queue {
                 version,

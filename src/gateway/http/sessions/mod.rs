@@ -5,6 +5,7 @@ mod attachments;
 mod commands;
 mod events;
 mod export;
+mod files;
 mod fork;
 mod import;
 mod list;
@@ -43,6 +44,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(attachments::attach_file))
         .routes(routes!(attachments::read_attachment))
         .merge(offers::routes())
+        .merge(files::routes())
         .routes(routes!(commands::send_message))
         .routes(routes!(commands::decide_call))
         .routes(routes!(commands::reset_context))
