@@ -17,6 +17,7 @@ pub mod gesture;
 pub mod id;
 pub mod mcp_server;
 pub mod memo;
+pub mod package;
 pub mod request_parts;
 pub mod sandbox;
 pub mod search;
@@ -48,6 +49,10 @@ pub use id::{
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;
+pub use package::{
+    InstallPhase, InstallProblem, InstallState, Installation, InstalledPackage, PackageRegistry,
+    PackageSpec,
+};
 pub use request_parts::{RequestParts, RequestPurpose};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;

@@ -139,6 +139,11 @@ impl Administration<'_> {
             self.servers.0.definitions.forget(tenant, name).await?;
         }
         self.forget_secrets(&entry.scope, name).await?;
+        self.servers
+            .0
+            .installations
+            .forget(&entry.scope, name)
+            .await?;
         self.servers.0.health.forget(entry.tenant(), &entry.name);
         self.servers.0.logs.forget(&entry);
         self.servers

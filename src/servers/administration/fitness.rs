@@ -15,7 +15,7 @@ use crate::servers::error::Error;
 const MAX_SECRET: usize = 16 * 1024;
 
 /// Names that stand for something else below `/api/mcp`.
-const RESERVED: [&str; 3] = ["add", "health", "test"];
+const RESERVED: [&str; 4] = ["add", "health", "package", "test"];
 
 /// A server to add or to try.
 #[derive(Clone)]

@@ -12,9 +12,9 @@ use crate::domain::{Caller, SandboxId, Scope};
 use crate::servers::catalogue::entry::Source;
 use crate::servers::connections::opening::{Phase, ServerLocation};
 use crate::servers::error::Error;
-use crate::servers::monitor;
 use crate::servers::news::Change;
 use crate::servers::registry::Servers;
+use crate::servers::try_out::try_out;
 
 /// What a caller may try.
 pub struct Trials<'a> {
@@ -36,7 +36,7 @@ impl Trials<'_> {
             .turn(&self.caller.tenant.id)
             .await;
         let mut phases = Vec::new();
-        let tried = monitor::try_out(self.servers, &server.entry, &mut phases).await;
+        let tried = try_out(self.servers, &server.entry, &mut phases).await;
         Ok(TestReport::new(phases, tried))
     }
 
@@ -99,7 +99,7 @@ impl Trials<'_> {
         tracing::info!(mcp.server = %name, tenant.id = %tenant, user.id = %self.caller.user.id, ended = open.len(), "An MCP server is restarted");
         let _turn = self.servers.0.probe_limits.turn(tenant).await;
         let mut phases = Vec::new();
-        let tried = monitor::try_out(self.servers, &server.entry, &mut phases).await;
+        let tried = try_out(self.servers, &server.entry, &mut phases).await;
         Ok((open.len(), TestReport::new(phases, tried)))
     }
 }
