@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::domain::{Holder, SandboxId};
+use crate::net::Egress;
 use crate::sandbox::Error;
 
 /// One program to start in a sandbox.
@@ -21,6 +22,8 @@ pub struct Launch {
     pub workspace: Access,
     /// What of installed packages it sees.
     pub packages: Packages,
+    /// What it may reach; `None` = nothing.
+    pub egress: Option<Egress>,
     /// How much it may use.
     pub bounds: Bounds,
 }
@@ -111,6 +114,11 @@ impl Launch {
         {
             return Err(Error::BadLaunch(
                 "the command is empty or holds a NUL character".to_owned(),
+            ));
+        }
+        if self.egress.is_some() && matches!(self.program, Program::Image { .. }) {
+            return Err(Error::BadLaunch(
+                "a program of an image cannot reach hosts".to_owned(),
             ));
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use secrecy::ExposeSecret as _;
 
-use super::fitness::{NewServer, check, check_address, still_fits};
+use super::fitness::{NewServer, check, check_address, check_package, still_fits};
 use super::permission::{administers_tenant, scope_for};
 use super::report::TestReport;
 use super::unknown;
@@ -44,6 +44,7 @@ impl Trials<'_> {
     pub async fn test_new(&self, new: NewServer) -> Result<TestReport, Error> {
         let scope = scope_for(self.caller, new.for_everybody)?;
         check(&new)?;
+        check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.guard, &scope, &new.config).await?;
         let source = match scope {
             Scope::Installation => Source::Installation,

@@ -113,11 +113,6 @@ impl Installations {
         self.known().rows.get(&key).cloned()
     }
 
-    /// All that are known.
-    pub(crate) fn all(&self) -> Vec<Arc<InstallationRow>> {
-        self.known().rows.values().cloned().collect()
-    }
-
     /// What is installed for what an entry asks for.
     pub(crate) fn package(
         &self,

@@ -50,17 +50,23 @@ pub(super) async fn install(
     let launch = order::launch(
         order.spec,
         (&order.volume.server, &order.volume.sandbox),
-        &place.packages,
+        (&place.packages, &order.servers.0.guard),
     );
-    let outcome = match place.runtime.start(launch).await {
-        Ok(running) => follow(order, running, record).await?,
-        Err(error) => Err(Refused {
-            problem: InstallProblem::Other,
-            text: format!(
-                "the sandbox of the installation does not start: {error}; {}",
-                error.remedy()
-            ),
+    let outcome = match launch {
+        Err(problem) => Err(Refused {
+            problem: InstallProblem::Unreachable,
+            text: format!("a host of the settings `sandbox.packages` cannot be used: {problem}"),
         }),
+        Ok(launch) => match place.runtime.start(launch).await {
+            Ok(running) => follow(order, running, record).await?,
+            Err(error) => Err(Refused {
+                problem: InstallProblem::Other,
+                text: format!(
+                    "the sandbox of the installation does not start: {error}; {}",
+                    error.remedy()
+                ),
+            }),
+        },
     };
     if outcome.is_err() {
         remove(order.servers, &order.volume.sandbox).await?;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::domain::{PackageRegistry, PackageSpec, SandboxId};
-use crate::net;
+use crate::domain::{AllowedHosts, HostProblem, PackageRegistry, PackageSpec, SandboxId};
+use crate::net::{self, Egress, Guard, Reach};
 use crate::sandbox::host::PackageInstalling;
 use crate::sandbox::{Access, Launch, Packages, Program};
 
@@ -81,13 +81,15 @@ pub(super) fn hosts(kind: PackageRegistry, settings: &PackageInstalling) -> Vec<
 pub(super) fn launch(
     spec: &PackageSpec,
     (server, sandbox): (&str, &SandboxId),
-    settings: &PackageInstalling,
-) -> Launch {
+    (settings, guard): (&PackageInstalling, &Guard),
+) -> Result<Launch, HostProblem> {
+    let hosts = hosts(spec.registry, settings);
+    let hosts = AllowedHosts::parse(&hosts).map_err(|(_, problem)| problem)?;
     let words = match spec.registry {
         PackageRegistry::Npm => ["node", "-e", NPM],
         PackageRegistry::Pypi => ["python3", "-c", PYPI],
     };
-    Launch {
+    Ok(Launch {
         sandbox: sandbox.clone(),
         packages: Packages::Installing,
         holder: None,
@@ -95,8 +97,9 @@ pub(super) fn launch(
         program: Program::Command(words.map(str::to_owned).to_vec()),
         environment: BTreeMap::new(),
         workspace: Access::ReadWrite,
+        egress: Some(Egress::new(hosts, Reach::Private, guard.clone())),
         bounds: settings.bounds,
-    }
+    })
 }
 
 #[cfg(test)]

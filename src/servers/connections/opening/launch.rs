@@ -21,6 +21,7 @@ pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
         },
         environment: BTreeMap::new(),
         workspace: Access::ReadWrite,
+        egress: None,
         bounds: place.bounds,
     }
 }
@@ -44,6 +45,7 @@ pub(crate) fn own(
             McpWorkspace::Ro => Access::ReadOnly,
             McpWorkspace::Rw => Access::ReadWrite,
         },
+        egress: None,
         bounds: bounds(entry.source, config, most),
     }
 }

@@ -51,6 +51,8 @@ function programOf(order) {
 
 async function install(order) {
   fs.writeFileSync('/tmp/ca.pem', order.authorities)
+  // The registry may be on the gateway's own machine, never on this one.
+  for (const name of ['NO_PROXY', 'no_proxy']) delete process.env[name]
   Object.assign(process.env, {
     HOME: '/tmp',
     TMPDIR: `${HOME}/.tmp`,

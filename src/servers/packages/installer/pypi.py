@@ -85,6 +85,9 @@ def install(order):
     with open("/tmp/ca.pem", "w", encoding="ascii") as file:
         file.write(order["authorities"])
     os.makedirs(HOME + "/.tmp", exist_ok=True)
+    # The registry may be on the gateway's own machine, never on this one.
+    for name in ("NO_PROXY", "no_proxy"):
+        os.environ.pop(name, None)
     os.environ.update(
         HOME="/tmp",
         TMPDIR=HOME + "/.tmp",
