@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{Sandbox, SandboxDriver};
 use crate::domain::{McpNetwork, NetworkWord};
-use crate::sandbox::host::SandboxHost;
+use crate::sandbox::host::{PackageInstalling, SandboxHost};
 use crate::sandbox::{
     Bounds, Bubblewrap, Capacity, DeferredRuntime, DiskMonitor, Docker, DockerProblem,
     DockerSettings, Error, Off, Peers, Room, Runtime, Settings as BubblewrapSettings,
@@ -181,7 +181,6 @@ impl FoundRuntime {
 
     /// The place of all sessions.
     pub(super) fn for_sessions(self, settings: &Sandbox, records: Records) -> SandboxHost {
-        let mebibytes = |amount: u32| u64::from(amount) << 20;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -204,7 +203,33 @@ impl FoundRuntime {
             idle_limit: settings.idle,
             network: settings.network.clone(),
             has_foreign_image: settings.image != OWN_IMAGE,
+            packages: packages(settings, bounds),
         }
+    }
+}
+
+fn mebibytes(amount: u32) -> u64 {
+    u64::from(amount) << 20
+}
+
+/// How packages are installed, with the sandboxes' own limits where the settings name no others.
+fn packages(settings: &Sandbox, bounds: Bounds) -> PackageInstalling {
+    let packages = &settings.packages;
+    let hosts = packages.hosts.iter().flat_map(|hosts| hosts.split(','));
+    let hosts = hosts.map(str::trim).filter(|host| !host.is_empty());
+    PackageInstalling {
+        is_on: packages.enabled,
+        npm_registry: packages.npm_registry.trim_end_matches('/').to_owned(),
+        pypi_index: packages.pypi_index.trim_end_matches('/').to_owned(),
+        more_hosts: hosts.map(str::to_owned).collect(),
+        bounds: Bounds {
+            memory_bytes: mebibytes(packages.memory_mb),
+            // Unpacking thousands of files is what takes the time.
+            cpu_millis: bounds.cpu_millis.max(1_000),
+            processes: bounds.processes.max(128),
+            workspace_bytes: mebibytes(packages.size_mb),
+            lifetime: Some(packages.timeout),
+        },
     }
 }
 
@@ -318,6 +343,7 @@ async fn docker(
     let opened = Docker::open(DockerSettings {
         host: settings.docker_host.clone(),
         image: settings.image.clone(),
+        packages_image: settings.packages.image.clone(),
         runtime: settings.runtime.clone(),
         pool_size: usize::try_from(settings.pool_size).unwrap_or(usize::MAX),
         installation,

@@ -141,9 +141,9 @@ pub fn canonical_name(name: &str) -> Result<String, HostProblem> {
         return Err(HostProblem::Name);
     }
     let last = name.rsplit('.').next().unwrap_or_default();
-    let is_hexadecimal = last.strip_prefix("0x").is_some_and(|digits| {
-        digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-    });
+    let is_hexadecimal = last
+        .strip_prefix("0x")
+        .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     if is_hexadecimal || last.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(HostProblem::Address);
     }
@@ -213,7 +213,9 @@ impl AllowedHosts {
             let mut all = self.0.iter();
             all.any(|host| host.finds(name, port) == Some(wanted))
         };
-        [Listed::Exactly, Listed::Below].into_iter().find(|it| found(*it))
+        [Listed::Exactly, Listed::Below]
+            .into_iter()
+            .find(|it| found(*it))
     }
 }
 
@@ -294,7 +296,9 @@ mod tests {
         let list = ["api.github.com", "db.example.com:5432", "*.example.org"];
         let list = AllowedHosts::parse(list).unwrap();
         let check = |host: &str, port, expected| {
-            let found = canonical_name(host).ok().and_then(|it| list.find(&it, port));
+            let found = canonical_name(host)
+                .ok()
+                .and_then(|it| list.find(&it, port));
             assert_eq!(found, expected, "{host}:{port}");
         };
         check("api.github.com", 443, Some(Listed::Exactly));

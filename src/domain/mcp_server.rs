@@ -105,6 +105,9 @@ pub struct McpServerConfig {
     pub command: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
+    /// Whether code of packages may run while they are installed (`npx`, `uvx` and the like).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_scripts: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Where it starts, below `/workspace`.

@@ -18,6 +18,7 @@ pub mod gesture;
 pub mod id;
 pub mod mcp_server;
 pub mod memo;
+pub mod package;
 pub mod request_parts;
 pub mod result_block;
 pub mod sandbox;
@@ -52,6 +53,10 @@ pub use id::{
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;
+pub use package::{
+    InstallPhase, InstallProblem, InstallState, Installation, InstalledPackage, PackageRegistry,
+    PackageSpec,
+};
 pub use request_parts::{RequestParts, RequestPurpose};
 pub use result_block::{Audience, BlockContent, ResourceLink, ResultBlock};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};

@@ -117,6 +117,30 @@ static AUTHORITIES: LazyLock<Vec<Certificate>> = LazyLock::new(|| {
     authorities
 });
 
+/// The authorities that this system trusts, as PEM: for programs in sandboxes, which see no files of
+/// the system's. Read anew each time; empty where the system has none.
+pub fn authorities_pem() -> String {
+    use base64::Engine as _;
+    const LINE: usize = 64;
+    let mut pem = String::new();
+    for authority in rustls_native_certs::load_native_certs().certs {
+        let body = base64::engine::general_purpose::STANDARD.encode(&authority);
+        pem.push_str("-----BEGIN CERTIFICATE-----\n");
+        let mut rest = body.as_str();
+        while let Some((line, more)) = rest.split_at_checked(LINE) {
+            pem.push_str(line);
+            pem.push('\n');
+            rest = more;
+        }
+        if !rest.is_empty() {
+            pem.push_str(rest);
+            pem.push('\n');
+        }
+        pem.push_str("-----END CERTIFICATE-----\n");
+    }
+    pem
+}
+
 fn builder(settings: &Settings) -> ClientBuilder {
     let builder = match settings.read_timeout {
         Some(silence) => Client::builder().read_timeout(silence),

@@ -23,8 +23,25 @@ pub struct SandboxHost {
     pub idle_limit: Duration,
     /// What the bundled server's commands may reach.
     pub network: McpNetwork,
+    /// How packages of servers are installed.
+    pub packages: PackageInstalling,
     /// Whether the image of the sandboxes is the operator's own.
     pub has_foreign_image: bool,
+}
+
+/// How packages of servers are installed.
+#[derive(Debug, Clone)]
+pub struct PackageInstalling {
+    /// Whether any are.
+    pub is_on: bool,
+    /// Where those of npm come from, without a slash at the end.
+    pub npm_registry: String,
+    /// Where those of Python come from, as pip takes it, without a slash at the end.
+    pub pypi_index: String,
+    /// More hosts that an installation may reach, beside that of its registry.
+    pub more_hosts: Vec<String>,
+    /// How much one installation may use; its workspace is what is installed.
+    pub bounds: Bounds,
 }
 
 impl SandboxHost {

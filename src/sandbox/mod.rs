@@ -33,7 +33,7 @@ pub use self::peers::Peers;
 pub use self::runtime::copying::{Copied, CopyOrder, CopyWatch};
 pub use self::runtime::deferred::DeferredRuntime;
 pub use self::runtime::image::{Image, ImageId};
-pub use self::runtime::launch::{Access, Bounds, Launch, Program};
+pub use self::runtime::launch::{Access, Bounds, Launch, Packages, Program};
 pub use self::runtime::off::Off;
 pub use self::runtime::running::{Ended, Life, Running};
 pub use self::runtime::{Limits, Network, Runtime};

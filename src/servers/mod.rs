@@ -15,8 +15,10 @@ mod mcp_registry;
 mod monitor;
 mod news;
 pub(crate) mod offers;
+mod packages;
 mod registry;
 mod session_connection;
+mod try_out;
 
 pub use administration::Administration;
 pub use administration::fitness::NewServer;
@@ -40,6 +42,9 @@ pub use mcp_registry::{
 pub use monitor::start;
 pub use news::{News, NewsKind};
 pub use offers::ListedOffer;
+pub use packages::administration::{
+    InstallationReport, PackageAdministration, PackagePreview, ToolChanges,
+};
 pub use registry::{Servers, ServersParts};
 
 pub(crate) use catalogue::deferred::asked_for;

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::docker_run::as_image;
 use super::expand::{Reference, references};
-use super::installing::installing_problem;
+use super::package::installing_problem;
 use super::problem::EntryProblem;
 use crate::domain::{
     AllowedHost, MAX_ALLOWED_HOSTS, McpNetwork, McpServerConfig, McpTransport, McpWorkspace,

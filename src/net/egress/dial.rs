@@ -88,7 +88,9 @@ pub(super) async fn dial(
     };
     let dialling = async {
         let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
-        let found: Vec<_> = found.map_err(|error| Refused::Unknown(Some(error)))?.collect();
+        let found: Vec<_> = found
+            .map_err(|error| Refused::Unknown(Some(error)))?
+            .collect();
         // A name below a wildcard is chosen by whoever owns the domain, and may lead anywhere.
         let is_free = egress.reach == Reach::Private && listed == Listed::Exactly;
         if !is_free && egress.guard.judge_all(&target.host, &found).is_err() {

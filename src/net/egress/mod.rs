@@ -7,8 +7,8 @@
 mod dial;
 mod exchange;
 mod journal;
-mod traffic;
 mod refusals;
+mod traffic;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,4 +112,3 @@ impl Proxy {
         self.journal.crowded();
     }
 }
-

@@ -40,7 +40,7 @@ use self::spawner::Spawner;
 use super::workspace::{Workspaces, copy};
 use super::{
     Access, Copied, CopyOrder, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network,
-    Program, Running, Runtime, count_start, egress,
+    Packages, Program, Running, Runtime, count_start, egress,
 };
 use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
@@ -135,17 +135,31 @@ impl Bubblewrap {
         Ok(workspace)
     }
 
+    /// The folder of what was installed for that launch.
+    fn packages(&self, launch: &Launch) -> Result<Option<PathBuf>, Error> {
+        let Packages::Installed(sandbox) = &launch.packages else {
+            return Ok(None);
+        };
+        let folder = self.workspaces.path(sandbox);
+        if folder.is_dir() {
+            return Ok(Some(folder));
+        }
+        Err(Error::NoPackages)
+    }
+
     async fn launch(&self, launch: Launch) -> Result<Running, Error> {
         let limit = launch.bounds.workspace_bytes;
         let workspace = match launch.workspace {
             Access::ReadWrite => self.provide(&launch.sandbox, limit).await?,
             Access::ReadOnly | Access::None => self.workspaces.provide(&launch.sandbox)?,
         };
+        let packages = self.packages(&launch)?;
         let mark = leftovers::mark(&self.settings.installation, launch.sandbox.as_str());
         let arguments = Arguments::new(&Plan {
             launch: &launch,
             privilege: self.privilege,
             workspace: &workspace,
+            packages: packages.as_deref(),
             etc: &self.etc(),
             server: &self.settings.server,
             mark: &mark,
@@ -210,14 +224,14 @@ impl Runtime for Bubblewrap {
 
     fn image_id(&self, image: &Image) -> Option<ImageId> {
         match image {
-            Image::Sandbox => self.identity.known(),
+            Image::Sandbox | Image::Packages => self.identity.known(),
             Image::Named(_) => None,
         }
     }
 
     async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
         match image {
-            Image::Sandbox => self.identity.look_up(&self.settings.server),
+            Image::Sandbox | Image::Packages => self.identity.look_up(&self.settings.server),
             Image::Named(_) => None,
         }
     }

@@ -207,11 +207,12 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::sandbox::{Bounds, Ended, Life};
+    use crate::sandbox::{Bounds, Ended, Life, Packages};
 
     fn launch(number: u128) -> Launch {
         Launch {
             sandbox: SandboxId::from_bits(number),
+            packages: Packages::None,
             holder: None,
             server: "files".to_owned(),
             program: Program::Bundled {

@@ -20,6 +20,8 @@ pub struct Launch {
     pub environment: BTreeMap<String, String>,
     /// Whether it sees the session's files.
     pub workspace: Access,
+    /// What of installed packages it sees.
+    pub packages: Packages,
     /// What it may reach; `None` = nothing.
     pub egress: Option<Egress>,
     /// How much it may use.
@@ -53,6 +55,19 @@ pub enum Access {
     ReadOnly,
     /// It can read and write.
     ReadWrite,
+}
+
+/// What of installed packages a program sees. Where there is an engine, a command that sees some runs in
+/// the image that has Node and Python.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Packages {
+    /// Nothing.
+    #[default]
+    None,
+    /// It installs them: its workspace is what they come into.
+    Installing,
+    /// What came into the workspace of that sandbox, read-only at `/packages`.
+    Installed(SandboxId),
 }
 
 /// How much one started program, with all that it starts, may use.

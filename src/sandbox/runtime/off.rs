@@ -55,12 +55,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::sandbox::{Access, Bounds, Program};
+    use crate::sandbox::{Access, Bounds, Packages, Program};
 
     #[tokio::test]
     async fn every_start_says_how_to_get_sandboxes() {
         let launch = Launch {
             sandbox: SandboxId::from_bits(1),
+            packages: Packages::None,
             holder: None,
             server: "files".to_owned(),
             program: Program::Command(vec!["true".to_owned()]),

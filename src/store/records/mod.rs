@@ -13,6 +13,7 @@ mod links;
 mod mcp_servers;
 mod model_defaults;
 mod notifications;
+mod packages;
 mod passkeys;
 mod providers;
 mod rules;
@@ -43,6 +44,7 @@ pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use notifications::{
     DueNotification, NotificationEvent, NotificationKey, NotificationTarget, Notifications, Tried,
 };
+pub use packages::{InstallationRow, PackageVolume, Packages};
 pub use passkeys::{MOST_PASSKEYS, PasskeyRow, Passkeys};
 pub use providers::{ProviderRow, Providers};
 pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
@@ -129,6 +131,8 @@ impl Records {
         tool_definitions: ToolDefinitions,
         /// The resources and prompts that MCP servers offered.
         server_offers: ServerOffers,
+        /// Installations of the packages of MCP servers.
+        packages: Packages,
         /// What tenants decided about single tools.
         tool_settings: ToolSettings,
         /// What people and admins decided about calls beforehand.

@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use crate::domain::{BUNDLED_SERVER, McpServerConfig, McpTransport, McpWorkspace, SandboxId};
 use crate::net::{Egress, Guard, Reach, Refusals};
 use crate::sandbox::host::SandboxHost;
-use crate::sandbox::{Access, Bounds, Launch, Program};
+use crate::sandbox::{Access, Bounds, Launch, Packages, Program};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
+use crate::servers::catalogue::installations::Available;
 
 /// The session's own sandbox.
 pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
     Launch {
         sandbox: sandbox.clone(),
+        packages: Packages::None,
         holder: None,
         server: BUNDLED_SERVER.to_owned(),
         program: Program::Bundled {
@@ -52,6 +54,7 @@ pub(crate) fn own(
 ) -> Launch {
     Launch {
         sandbox: sandbox.clone(),
+        packages: Packages::None,
         holder: None,
         server: entry.name.clone(),
         program: program(config),
@@ -64,6 +67,20 @@ pub(crate) fn own(
         egress: None,
         bounds: bounds(entry.source, config, most),
     }
+}
+
+/// Starts what was installed in the place of the command that asked for it.
+pub(crate) fn start_package(
+    launch: &mut Launch,
+    Available { package, sandbox }: Available,
+    (config, arguments): (&McpServerConfig, Vec<String>),
+) {
+    let words = package.program.into_iter().chain(arguments).collect();
+    launch.program = Program::Command(in_folder(config, words));
+    for (name, value) in package.environment {
+        launch.environment.entry(name).or_insert(value);
+    }
+    launch.packages = Packages::Installed(sandbox);
 }
 
 /// The folders that a server in a sandbox may work in, as it sees them. Our own needs no telling.
@@ -82,15 +99,20 @@ fn program(config: &McpServerConfig) -> Program {
         };
     }
     let command = config.command.iter().chain(&config.args).cloned();
+    Program::Command(in_folder(config, command.collect()))
+}
+
+/// A command that starts where the entry says.
+fn in_folder(config: &McpServerConfig, command: Vec<String>) -> Vec<String> {
     match &config.cwd {
-        None => Program::Command(command.collect()),
+        None => command,
         // The folder is an argument, so nothing in it is read as a command.
         Some(cwd) => {
             let below = cwd.trim_start_matches('/');
             let below = below.strip_prefix("workspace").unwrap_or(below);
             let folder = format!("/workspace/{}", below.trim_start_matches('/'));
             let enter = ["/bin/sh", "-c", r#"cd -- "$0" && exec "$@""#].map(str::to_owned);
-            Program::Command(enter.into_iter().chain([folder]).chain(command).collect())
+            enter.into_iter().chain([folder]).chain(command).collect()
         }
     }
 }

@@ -27,12 +27,13 @@ use super::refused_hosts::RefusedHosts;
 use crate::domain::{
     Holder, McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool,
 };
-use crate::mcp::config::{Expanded, References, as_image, as_written, expand};
+use crate::mcp::config::{Expanded, References, as_image, as_written, expand, package_of};
 use crate::mcp::{self, Cleaner, Connection, Remote};
 use crate::net::{Egress, Guard, Refusals};
 use crate::sandbox::host::SandboxHost;
-use crate::sandbox::{Ended, ImageId, Launch, Life, Running, Using};
+use crate::sandbox::{self, Ended, ImageId, Launch, Life, Packages, Running, Using};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
+use crate::servers::catalogue::installations::Installations;
 use crate::store::{self, Records, Sealer};
 
 /// How long a place whose stream ended may take until it is known why.
@@ -62,6 +63,8 @@ pub struct Phase {
 /// Opens connections.
 pub(crate) struct Opener {
     pub(crate) place: Arc<SandboxHost>,
+    /// Where packages of servers are.
+    pub(crate) installations: Arc<Installations>,
     pub(crate) clients: Clients,
     pub(crate) environment: Arc<BTreeMap<String, String>>,
     pub(crate) records: Records,
@@ -268,12 +271,17 @@ impl Opener {
             }
             McpTransport::Stdio | McpTransport::StdioDocker => {
                 let most = &self.place.bounds;
-                let launch = Launch {
+                let mut launch = Launch {
                     holder: place.holder.cloned(),
                     egress: self.egress(entry, place),
                     ..launch::own((entry, &config), environment, most, place.sandbox)
                 };
-                let running = self.place.runtime.start(launch).await?;
+                if let Some(command) = package_of(&config).map_err(Cause::Entry)? {
+                    let spec = &command.spec;
+                    let available = self.installations.available(entry, spec).await?;
+                    launch::start_package(&mut launch, available, (&config, command.arguments));
+                }
+                let running = self.run(launch).await?;
                 let hears = (cleaner.clone(), said);
                 Ok(Started::Running(self.listen(entry, place, running, hears)))
             }
@@ -288,6 +296,17 @@ impl Opener {
             false => self.refused_hosts.of_server(place.tenant, &entry.name),
         };
         launch::egress(entry, &self.guard, refusals)
+    }
+
+    async fn run(&self, launch: Launch) -> Result<Running, Cause> {
+        let packages = launch.packages.clone();
+        let started = self.place.runtime.start(launch).await;
+        if let (Err(sandbox::Error::NoPackages), Packages::Installed(sandbox)) =
+            (&started, &packages)
+        {
+            self.installations.lost(sandbox).await?;
+        }
+        Ok(started?)
     }
 
     /// Keeps what it says on stderr, for as long as it lives.
