@@ -114,7 +114,11 @@ impl ServerEntry {
 
     /// Where its calls run, as people are told it.
     pub(crate) fn runs_in(&self) -> RunsIn {
-        let hosts = self.config.network.as_ref().map_or(&[][..], McpNetwork::hosts);
+        let hosts = self
+            .config
+            .network
+            .as_ref()
+            .map_or(&[][..], McpNetwork::hosts);
         let hosts = hosts.to_vec();
         match (self.source, self.is_remote()) {
             (Source::Bundled, _) => RunsIn {
@@ -135,7 +139,11 @@ impl ServerEntry {
     /// The hosts that it may reach from where it runs here. An entry that cannot be read, which its
     /// check has said, allows nothing.
     pub(crate) fn allowed_hosts(&self) -> AllowedHosts {
-        let hosts = self.config.network.as_ref().map_or(&[][..], McpNetwork::hosts);
+        let hosts = self
+            .config
+            .network
+            .as_ref()
+            .map_or(&[][..], McpNetwork::hosts);
         AllowedHosts::parse(hosts).unwrap_or_default()
     }
 
