@@ -51,7 +51,9 @@ pub use id::{
     RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId, UserId,
     WebhookId,
 };
-pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
+pub use mcp_server::{
+    McpGrant, McpNetwork, McpOAuth, McpServerConfig, McpTransport, McpWorkspace, NetworkWord,
+};
 pub use memo::Memo;
 pub use package::{
     InstallPhase, InstallProblem, InstallState, Installation, InstalledPackage, PackageRegistry,

@@ -2,6 +2,7 @@
 //!
 //! A connection takes any byte stream; where the server runs is not this layer's business.
 
+pub mod authorization;
 pub mod config;
 mod connection;
 mod error;
@@ -26,8 +27,7 @@ pub use file_access::{
 };
 pub use mask::{Cleaner, MASK};
 pub use offers::{Completing, GivenPrompt, Offers, PromptMessage, Reference};
-pub use remote::Remote;
-pub(crate) use remote::below;
+pub use remote::{Authorizer, Refused, RefusedRequest, Remote};
 pub use standstill::Standstill;
 pub use tools::bundled::{bundled_tools, bundled_tools_with};
 pub use tools::content::{AnswerContent, AnswerFile};

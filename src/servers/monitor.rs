@@ -158,6 +158,6 @@ async fn line_up(
 async fn glance(servers: Servers, entry: ServerEntry) -> Digest {
     let mut phases = Vec::new();
     // What went wrong is in the records of its health.
-    let _ = try_out(&servers, &entry, &mut phases).await;
+    let _ = try_out(&servers, (&entry, None), &mut phases).await;
     entry.fingerprint()
 }

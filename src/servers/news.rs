@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use super::health::Status;
-use crate::domain::{InstallState, TenantId};
+use crate::domain::{InstallState, TenantId, UserId};
 
 /// News that a slow socket may be behind; more are dropped, as the list can be read again.
 const RING: usize = 256;
@@ -30,12 +30,18 @@ pub enum NewsKind {
     Health(Status, Option<String>),
     /// The installation of its package is somewhere else.
     Installation(InstallState),
+    /// A person connected to it, has to, or does so no more.
+    Connection(UserId),
 }
 
 impl News {
-    /// Whether the sockets of that tenant are told.
-    pub fn concerns(&self, tenant: &TenantId) -> bool {
-        self.tenant.as_ref().is_none_or(|whose| whose == tenant)
+    /// Whether the sockets of that person are told.
+    pub fn concerns(&self, tenant: &TenantId, user: &UserId) -> bool {
+        let is_theirs = match &self.kind {
+            NewsKind::Connection(whose) => whose == user,
+            NewsKind::Added | NewsKind::Removed | NewsKind::Health(..) => true,
+        };
+        is_theirs && self.tenant.as_ref().is_none_or(|whose| whose == tenant)
     }
 }
 
@@ -68,6 +74,8 @@ pub(crate) enum Change {
     Health(Status, Option<String>),
     /// The installation of its package is somewhere else.
     Installation(InstallState),
+    /// A person of the tenant connected to it, has to, or does so no more.
+    Connection(UserId),
 }
 
 impl Change {
@@ -78,6 +86,7 @@ impl Change {
             Some(NewsKind::Removed) => Self::Removed,
             Some(NewsKind::Health(status, error)) => Self::Health(*status, error.clone()),
             Some(NewsKind::Installation(state)) => Self::Installation(*state),
+            Some(NewsKind::Connection(user)) => Self::Connection(user.clone()),
             None => Self::Edited,
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast};
 use tokio_util::task::TaskTracker;
 
+use super::authorization::{ClientGrants, Grants};
 use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::installations::Installations;
@@ -19,8 +20,8 @@ use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
 use super::health::{HealthRecords, Seen, Status};
 use super::mcp_registry::McpRegistry;
-use super::news::{Change, News, Teller};
-use crate::domain::{Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
+use super::news::{News, Teller};
+use crate::domain::{Code, Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
 use crate::llm::RetryConfig;
 use crate::mcp::config::{ConfigFile, FileState, package_of};
 use crate::net::Guard;
@@ -85,7 +86,7 @@ pub(crate) struct Inner {
     pub(crate) guard: Guard,
     retry: RetryConfig,
     published: McpRegistry,
-    pub(crate) teller: Teller,
+    pub(crate) teller: Arc<Teller>,
     /// Tenants whose rules about tools have changed.
     pub(crate) rule_changes: broadcast::Sender<TenantId>,
     /// Never held across an await.
@@ -106,6 +107,13 @@ impl Servers {
         let refused_hosts = Arc::<RefusedHosts>::default();
         let (records, place) = (parts.records.clone(), Arc::clone(&parts.place));
         let installations = Arc::new(Installations::new(records, place));
+        let teller = Arc::<Teller>::default();
+        let grants = Grants {
+            records: parts.records.clone(),
+            sealer: parts.sealer.clone(),
+            teller: Arc::clone(&teller),
+            tasks: tasks.clone(),
+        };
         let opener = Opener {
             installations: Arc::clone(&installations),
             place: Arc::clone(&parts.place),
@@ -117,6 +125,8 @@ impl Servers {
             refused_hosts: Arc::clone(&refused_hosts),
             guard: parts.guard.clone(),
             tasks,
+            grants,
+            client_grants: ClientGrants::default(),
         };
         Self(Arc::new(Inner {
             settings: parts.settings,
@@ -136,7 +146,7 @@ impl Servers {
             guard: parts.guard,
             retry: parts.retry,
             published: parts.published,
-            teller: Teller::default(),
+            teller,
             rule_changes: broadcast::channel(RULE_CHANGES).0,
             views: Mutex::default(),
             epochs: Mutex::default(),
@@ -344,6 +354,7 @@ impl Servers {
         let place = ServerLocation {
             tenant: Some(&holder.tenant),
             holder: Some(holder),
+            person: Some(holder),
             sandbox,
             secrets: None,
         };
@@ -370,11 +381,16 @@ impl Servers {
             Ok((opened, tools))
         }
         .await;
-        let seen = match &result {
-            Ok(_) => Seen::Well(begun.elapsed()),
-            Err(failure) => Seen::Badly(Status::Unhealthy, failure.text.clone()),
-        };
-        self.saw(entry, place.tenant, seen);
+        match &result {
+            Ok(_) => self.saw(entry, place.tenant, Seen::Well(begun.elapsed())),
+            Err(failure) if failure.code == Code::AuthorizationRequired => {
+                self.wants_people(entry, place.tenant, &failure.text);
+            }
+            Err(failure) => {
+                let seen = Seen::Badly(Status::Unhealthy, failure.text.clone());
+                self.saw(entry, place.tenant, seen);
+            }
+        }
         result
     }
 
@@ -396,21 +412,5 @@ impl Servers {
                 }
             }
         });
-    }
-
-    /// Takes note of what a server offers now.
-    pub(crate) async fn offers(&self, entry: &ServerEntry, tools: &[Tool]) {
-        let key = entry.definitions_key(&self.0.place.image());
-        match self.0.definitions.put(&key, tools).await {
-            Ok(true) => {
-                tracing::info!(mcp.server = %entry.name, tools = tools.len(), "The server's tools are others than before");
-                self.stale();
-                self.pass_on(entry.tenant(), &entry.name, Change::Edited);
-            }
-            Ok(false) => {}
-            Err(error) => {
-                tracing::warn!(mcp.server = %entry.name, ?error, "What a server offers was not kept");
-            }
-        }
     }
 }

@@ -4,18 +4,19 @@ use super::catalogue::entry::ServerEntry;
 use super::connections::opening::{Failure, Phase, ServerLocation};
 use super::offers;
 use super::registry::Servers;
-use crate::domain::{SandboxId, Tool};
+use crate::domain::{Holder, SandboxId, Tool};
 
-/// Opens a server in a place that is thrown away, lists it, and closes it. What it offers, and its
-/// last words on stderr.
+/// Opens a server in a place that is thrown away, lists it, and closes it; with a person's own
+/// tokens, if it is for one. What it offers, and its last words on stderr.
 pub(crate) async fn try_out(
     servers: &Servers,
-    entry: &ServerEntry,
+    (entry, person): (&ServerEntry, Option<&Holder>),
     phases: &mut Vec<Phase>,
 ) -> Result<(Vec<Tool>, Vec<String>), Failure> {
     let sandbox = SandboxId::from_bits(rand::random());
     let place = ServerLocation {
-        tenant: entry.tenant(),
+        tenant: person.map(|person| &person.tenant).or(entry.tenant()),
+        person,
         // Looks have turns of their own, for tenants too.
         holder: None,
         sandbox: &sandbox,

@@ -8,6 +8,7 @@ mod file;
 #[cfg(test)]
 mod fuzz;
 mod given;
+mod oauth;
 mod package;
 mod problem;
 

@@ -180,6 +180,7 @@ impl ServerEntry {
             workspace,
             url,
             headers,
+            oauth: _,
         } = &self.config;
         // The package by its content: another version is another server.
         let package = self.package.as_ref().map(|it| it.content.as_str());
@@ -235,5 +236,6 @@ fn bundled_config() -> McpServerConfig {
         workspace: McpWorkspace::Rw,
         url: None,
         headers: BTreeMap::new(),
+        oauth: None,
     }
 }

@@ -210,7 +210,7 @@ impl McpRegistry {
             RegistryError::Away(if error.is_timeout() {
                 format!("did not answer within {} s", PATIENCE.as_secs())
             } else {
-                format!("cannot be reached: {}", crate::mcp::below(&error))
+                format!("cannot be reached: {}", crate::net::below(&error))
             })
         };
         let mut response = request.send().await.map_err(silent)?;

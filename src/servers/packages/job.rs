@@ -131,7 +131,7 @@ impl Job {
             ..self.entry.clone()
         };
         let mut phases = Vec::new();
-        let listed = try_out(&self.servers, &entry, &mut phases).await;
+        let listed = try_out(&self.servers, (&entry, None), &mut phases).await;
         record
             .ready(listed.err().map(|failure| failure.told()))
             .await?;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::connections::ServerConnection;
 use crate::domain::{Digest, McpServerConfig, RefusedHost, RunsIn, ToolAnnotations};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
@@ -65,6 +66,9 @@ pub(in crate::gateway) struct Server {
     refused_hosts: Vec<ServerRefusedHost>,
     /// Why tools of it are not offered.
     problems: Vec<String>,
+    /// My connection to it, where people connect to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection: Option<ServerConnection>,
 }
 
 /// A host that a server was refused.
@@ -119,6 +123,7 @@ impl From<ServerReport> for Server {
             drifted: report.drift,
             refused_hosts: report.refused_hosts.into_iter().map(Into::into).collect(),
             problems: report.problems,
+            connection: report.connection.map(ServerConnection::from),
         }
     }
 }
