@@ -138,7 +138,7 @@ function isServer(value: unknown): value is Record<string, unknown> {
 
 /** Other programs' files carry fields that only they know. */
 function known(value: Record<string, unknown>): ServerConfig {
-  const fields = ['transport', 'enabled', 'description', 'toolPrefix', 'includeTools', 'excludeTools', 'timeout', 'command', 'args', 'env', 'cwd', 'containerImage', 'containerEnv', 'workspace', 'network', 'url', 'headers']
+  const fields = ['transport', 'enabled', 'description', 'toolPrefix', 'includeTools', 'excludeTools', 'timeout', 'command', 'args', 'allowScripts', 'env', 'cwd', 'containerImage', 'containerEnv', 'workspace', 'network', 'url', 'headers']
   const { type, disabled, ...rest } = value
   const config = Object.fromEntries(Object.entries(rest).filter(([name]) => fields.includes(name))) as ServerConfig
   if (config.transport === undefined && (type === 'sse' || type === 'http' || type === 'stdio')) config.transport = type
