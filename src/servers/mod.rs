@@ -24,6 +24,7 @@ pub use administration::tools::ToolChange;
 pub use administration::trial::Trials;
 pub use catalogue::entry::{ServerEntry, Source};
 pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
+pub use catalogue::tool_history::{DefinitionDifference, ToolChangeReport};
 pub use catalogue::tool_report::ToolReport;
 pub(crate) use catalogue::view::ToolOffer;
 pub use catalogue::view::View;

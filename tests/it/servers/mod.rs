@@ -10,6 +10,7 @@ mod images;
 mod masked;
 mod moved;
 mod odd;
+mod offered;
 mod offers;
 mod old_sse;
 mod registry;
