@@ -32,6 +32,7 @@ pub use authorization::{
 };
 pub use catalogue::entry::{ServerEntry, Source};
 pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
+pub use catalogue::tool_history::{DefinitionDifference, ToolChangeReport};
 pub use catalogue::tool_report::ToolReport;
 pub(crate) use catalogue::view::ToolOffer;
 pub use catalogue::view::View;

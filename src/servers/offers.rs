@@ -47,16 +47,6 @@ pub(crate) async fn list(
     Ok(listed)
 }
 
-/// What one of them offers.
-pub(crate) async fn of_entry(
-    servers: &Servers,
-    entry: &ServerEntry,
-) -> Result<ServerOffer, store::Error> {
-    let key = entry.definitions_key(&servers.0.place.image());
-    let offer = servers.0.definitions.offer(&key).await?;
-    Ok(offer.unwrap_or_default())
-}
-
 /// Lists an open server and keeps what it says.
 pub(crate) async fn note(servers: &Servers, entry: &ServerEntry, opened: &Opened) {
     if entry.source == Source::Bundled || entry.is_trial {

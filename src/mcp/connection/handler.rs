@@ -15,13 +15,12 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{mpsc, watch};
+
+use super::watched::WatchedResources;
 
 /// Lines of a server's log that may wait. Whoever floods us loses lines, and nothing else waits.
 const WAITING_LINES: usize = 256;
-
-/// Changes of resources that may wait to be read.
-const WAITING_UPDATES: usize = 256;
 
 /// Elicitation is declined and sampling refused by the library's own answers.
 #[derive(Clone)]
@@ -31,8 +30,7 @@ pub(super) struct Handler {
     pub(super) changes: Arc<watch::Sender<u64>>,
     /// The same of its resources and prompts.
     pub(super) offer_changes: Arc<watch::Sender<u64>>,
-    /// Addresses of resources that are others now.
-    pub(super) updated: broadcast::Sender<String>,
+    pub(super) resources: Arc<WatchedResources>,
     log: mpsc::Sender<String>,
     roots: Arc<[String]>,
 }
@@ -45,7 +43,7 @@ impl Handler {
             progress: ProgressDispatcher::new(),
             changes: Arc::new(watch::channel(0).0),
             offer_changes: Arc::new(watch::channel(0).0),
-            updated: broadcast::channel(WAITING_UPDATES).0,
+            resources: Arc::default(),
             log,
             roots: roots.into(),
         };
@@ -96,8 +94,7 @@ impl ClientHandler for Handler {
         params: ResourceUpdatedNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        // Nobody has subscribed.
-        let _ = self.updated.send(params.uri);
+        self.resources.changed(&params.uri);
     }
 
     async fn on_logging_message(

@@ -1,6 +1,8 @@
 //! One client connection to an MCP server, over any byte stream or HTTP.
 
+mod call;
 mod handler;
+mod watched;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,19 +15,20 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
 use rmcp::transport::IntoTransport;
 use rmcp::{RoleClient, ServiceExt as _};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::call::{ToolCall, ToolProgress};
 use self::handler::Handler;
+use self::watched::WatchedResources;
 use crate::domain::Tool;
 use crate::mcp::error::Error;
 use crate::mcp::mask::Cleaner;
 use crate::mcp::remote::{self, Remote};
 use crate::mcp::sending;
-use crate::mcp::standstill::{self, Standstill};
+use crate::mcp::standstill;
 use crate::mcp::tools::listing;
 use crate::mcp::tools::result::ToolAnswer;
 use crate::mcp::wire::lines::Lines;
@@ -34,29 +37,6 @@ use crate::mcp::wire::lines::Lines;
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// How long a server may take to say that a call is over which it was told to stop.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
-
-/// One call of a tool.
-#[derive(Debug, Clone)]
-pub struct ToolCall {
-    /// The server's own name of the tool.
-    pub tool: String,
-    /// The arguments: a JSON object.
-    pub args: Value,
-    /// How long it may take.
-    pub limit: Duration,
-    /// Tells when the server is paused from outside: that time is not counted.
-    pub standstill: Option<Standstill>,
-}
-
-/// News of a running call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolProgress {
-    /// How far it is.
-    pub progress: f64,
-    pub total: Option<f64>,
-    /// In words, or new output.
-    pub message: Option<String>,
-}
 
 /// A live connection. Dropping it ends the stream.
 pub struct Connection {
@@ -173,9 +153,9 @@ impl Connection {
         self.service.service().offer_changes.subscribe()
     }
 
-    /// The addresses of resources that the server says have changed.
-    pub fn updated_resources(&self) -> broadcast::Receiver<String> {
-        self.service.service().updated.subscribe()
+    /// The resources of which the server says when they change.
+    pub(in crate::mcp) fn resources(&self) -> &WatchedResources {
+        &self.service.service().resources
     }
 
     /// What the server logs over the protocol, a line a message, from the handshake on; secrets are in

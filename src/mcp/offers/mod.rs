@@ -12,7 +12,9 @@ pub use reading::{Completing, GivenPrompt, PromptMessage, Reference};
 
 use std::time::Duration;
 
-use rmcp::model::{ClientRequest, ServerResult, SubscribeRequest, SubscribeRequestParams};
+use rmcp::model::{ClientRequest, SubscribeRequest, SubscribeRequestParams};
+
+use tokio::sync::mpsc;
 
 use crate::domain::ServerOffer;
 use crate::mcp::connection::Connection;
@@ -21,6 +23,9 @@ use crate::mcp::tools::content::AnswerContent;
 
 /// How long a server may take for all its lists.
 const LISTING_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a server may take to subscribe us.
+const SUBSCRIBING_LIMIT: Duration = Duration::from_secs(10);
 
 /// The resources and prompts of an open connection.
 pub struct Offers<'c>(&'c Connection);
@@ -65,11 +70,25 @@ impl<'c> Offers<'c> {
         reading::complete(self.0, of, limit).await
     }
 
-    /// Lets the server say when a resource changes.
-    pub async fn subscribe(&self, uri: &str, limit: Duration) -> Result<(), Error> {
+    /// Lets the server say when a resource changes, where it can. The first who asks over this
+    /// connection gets the addresses of all that change, each once until it is asked for again.
+    pub async fn subscribe(&self, uri: &str) -> Option<mpsc::UnboundedReceiver<String>> {
+        let info = self.0.peer().peer_info();
+        let declared = info
+            .as_ref()
+            .and_then(|info| info.capabilities.resources.as_ref());
+        if declared.is_none_or(|resources| resources.subscribe != Some(true)) {
+            return None;
+        }
+        // Before the answer: a change may come with it.
+        let changes = self.0.resources().watch(uri);
         let params = SubscribeRequestParams::new(uri);
         let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(params));
-        let _: ServerResult = self.0.answer(request, limit).await?;
-        Ok(())
+        let answer = self.0.answer(request, SUBSCRIBING_LIMIT).await;
+        // Who hears the changes hears those of other resources too.
+        if let Err(error) = answer {
+            tracing::debug!(%error, "A resource was not subscribed");
+        }
+        changes
     }
 }

@@ -5,5 +5,6 @@ pub(super) mod definitions;
 pub(super) mod entry;
 pub(super) mod installations;
 pub(super) mod rule_sets;
+pub(super) mod tool_history;
 pub(super) mod tool_report;
 pub(super) mod view;

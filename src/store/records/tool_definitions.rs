@@ -16,7 +16,7 @@ pub struct DefinitionChange {
 }
 
 /// Versions of one tool that are kept.
-pub const MOST_VERSIONS: i64 = 20;
+const MOST_VERSIONS: i64 = 20;
 
 /// A definition of a tool as a tenant was offered it.
 #[derive(Debug, Clone, PartialEq)]

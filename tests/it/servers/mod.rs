@@ -11,6 +11,7 @@ mod images;
 mod masked;
 mod moved;
 mod odd;
+mod offered;
 mod offers;
 mod old_sse;
 mod published;

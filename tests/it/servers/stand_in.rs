@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
+use crate::support::DEADLINE;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
@@ -81,15 +82,20 @@ impl StandIn {
         those.map(|request| request["params"].clone()).collect()
     }
 
-    /// Says something to all who listen; how many they are.
-    pub(super) fn notify(&self, method: &str, params: &Value) -> usize {
+    /// Says something to all who listen.
+    pub(super) fn notify(&self, method: &str, params: &Value) {
         let said = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-        self.news.send(said.to_string()).unwrap_or_default()
+        self.news.send(said.to_string()).unwrap();
     }
 
-    /// How many listen now.
-    pub(super) fn listeners(&self) -> usize {
-        self.news.receiver_count()
+    /// Waits until somebody listens.
+    pub(super) async fn heard(&self) {
+        let listens = async {
+            while self.news.receiver_count() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, listens).await.unwrap();
     }
 }
 

@@ -2,6 +2,7 @@
 //! memory, resources and prompts over the session's own connections. Nobody is asked for a yes, because
 //! the person who could give it asks; what the rules deny stays denied.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -9,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{Sessions, may_act};
 use crate::agent::attachments::{Attachments, MAX_OF_MESSAGE};
 use crate::agent::effects::tool_call::outcome::given;
+use crate::agent::feed::{Feed, What};
 use crate::agent::mailbox::{Message, SessionRequest, ToolsNow, store_away};
 use crate::domain::{
     Attachment, Caller, Code, Holder, ResourceLink, ResourceRef, SessionKey, ToolRef,
@@ -52,6 +54,14 @@ pub enum MessagePart {
     Link(ResourceLink),
 }
 
+/// The open connection of a session to a server.
+struct OpenServer {
+    held: Held,
+    /// How long an answer may take.
+    limit: Duration,
+    feed: Arc<Feed>,
+}
+
 impl<'s> SessionOffers<'s> {
     /// Of those sessions.
     pub fn of(sessions: &'s Sessions) -> Self {
@@ -91,10 +101,9 @@ impl<'s> SessionOffers<'s> {
             user: caller.user.id.clone(),
         })?;
         let what = ("resources/read", json!({ "uri": resource.uri }));
-        let (held, limit) = self.open(key, caller, &resource.server, what).await?;
-        let contents = Offers::of(&held.connection)
-            .read(&resource.uri, limit)
-            .await;
+        let opened = self.open(key, caller, &resource.server, what).await?;
+        let offers = Offers::of(&opened.held.connection);
+        let contents = offers.read(&resource.uri, opened.limit).await;
         let contents = contents.map_err(|error| refused(&resource.server, &error))?;
         let mut read = Vec::new();
         for content in contents.into_iter().take(MAX_OF_MESSAGE) {
@@ -108,7 +117,7 @@ impl<'s> SessionOffers<'s> {
             );
             return Err(Refusal::of_field(Code::NotFound, "uri", text));
         }
-        self.watch(&held, resource).await;
+        self.watch(&opened, resource).await;
         Ok(read)
     }
 
@@ -123,9 +132,9 @@ impl<'s> SessionOffers<'s> {
             "prompts/get",
             json!({ "name": name, "arguments": arguments }),
         );
-        let (held, limit) = self.open(key, caller, server, what).await?;
-        let server_offers = Offers::of(&held.connection);
-        let prompt = server_offers.prompt(name, arguments, limit).await;
+        let opened = self.open(key, caller, server, what).await?;
+        let offers = Offers::of(&opened.held.connection);
+        let prompt = offers.prompt(name, arguments, opened.limit).await;
         let prompt = prompt.map_err(|error| refused(server, &error))?;
         let attachments = self.0.attachments();
         let mut messages = Vec::with_capacity(prompt.messages.len());
@@ -157,9 +166,9 @@ impl<'s> SessionOffers<'s> {
         (server, completing): (&str, &Completing),
     ) -> Result<Vec<String>, Refusal> {
         let what = ("completion/complete", json!({}));
-        let (held, limit) = self.open(key, caller, server, what).await?;
-        let server_offers = Offers::of(&held.connection);
-        let values = server_offers.complete(completing, limit).await;
+        let opened = self.open(key, caller, server, what).await?;
+        let offers = Offers::of(&opened.held.connection);
+        let values = offers.complete(completing, opened.limit).await;
         values.map_err(|error| refused(server, &error))
     }
 
@@ -171,7 +180,7 @@ impl<'s> SessionOffers<'s> {
         caller: &Caller,
         server: &str,
         (method, args): (&str, Value),
-    ) -> Result<(Held, Duration), Refusal> {
+    ) -> Result<OpenServer, Refusal> {
         may_act(caller)?;
         // What is read is kept with the session, so the session has to be there.
         let store = SessionRequest::Command(Command::Open { title: None });
@@ -186,7 +195,7 @@ impl<'s> SessionOffers<'s> {
             rules,
             cost,
             owner,
-            feed: _,
+            feed,
         } = now_there.await?;
         let view = tools.refresh().await;
         let Some(entry) = view.entry(server).cloned() else {
@@ -211,11 +220,24 @@ impl<'s> SessionOffers<'s> {
             .open(&entry)
             .await
             .map_err(|outcome| not_open(&outcome))?;
-        Ok((held, limit))
+        Ok(OpenServer { held, limit, feed })
     }
 
-    /// Lets the server say when the resource changes, where it can.
-    async fn watch(&self, _held: &Held, _resource: &ResourceRef) {}
+    /// Lets the server say when the resource changes, where it can: whoever watches the session is told.
+    async fn watch(&self, opened: &OpenServer, resource: &ResourceRef) {
+        let offers = Offers::of(&opened.held.connection);
+        let Some(mut changes) = offers.subscribe(&resource.uri).await else {
+            return;
+        };
+        let (feed, server) = (Arc::clone(&opened.feed), resource.server.clone());
+        // Ends with the connection.
+        self.0.0.tasks.spawn(async move {
+            while let Some(uri) = changes.recv().await {
+                let server = server.clone();
+                feed.announce(What::ResourceChanged(ResourceRef { server, uri }));
+            }
+        });
+    }
 }
 
 /// A piece as a file; texts too, under the address that they were read from.

@@ -4,6 +4,7 @@
 mod body;
 mod connections;
 mod health;
+mod history;
 mod installation;
 mod one;
 mod registry;
@@ -58,6 +59,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         ))
         .routes(routes!(installation::check_mcp_installation))
         .routes(routes!(installation::accept_mcp_installation))
+        .routes(routes!(tools::read_mcp_tool_history))
 }
 
 impl From<servers::Error> for ApiError {
