@@ -17,7 +17,11 @@ use tokio::{
 };
 
 use self::{deadline::Deadline, output::Stop};
-pub(crate) use self::{group::{Group, Groups}, output::Report, progress::Progress};
+pub(crate) use self::{
+    group::{Group, Groups},
+    output::Report,
+    progress::Progress,
+};
 use crate::failure::Failure;
 
 /// How long we wait for the last output once bash has ended. Background children may hold the pipes

@@ -2,8 +2,8 @@
 
 use super::Fallback::{Is, Words};
 use super::Kind::{
-    Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, Networks, Number, OneOf,
-    Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
+    Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, Networks, Number,
+    OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
 use super::{Definition, Kind, Later, Word};
 

@@ -203,8 +203,10 @@ fn check_texts(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
 fn check_network(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     let hosts = config.network.as_ref().map_or(&[][..], McpNetwork::hosts);
     let mut say = |text: String| found.push(EntryProblem::new("network", text));
+    if hosts.is_empty() {
+        return;
+    }
     match config.transport() {
-        _ if hosts.is_empty() => return,
         McpTransport::Stdio => {}
         McpTransport::StdioDocker => say(
             "programs of an image cannot reach hosts yet; leave it out, or use transport `stdio` \
@@ -343,14 +345,32 @@ mod tests {
     #[test]
     fn hosts_are_listed_by_name_for_what_runs_here() {
         let hosts = |hosts: &[&str]| json!({"command": "x", "network": hosts});
-        let good = hosts(&["api.github.com", "*.example.com:8443", "db.example.com:5432"]);
+        let good = hosts(&[
+            "api.github.com",
+            "*.example.com:8443",
+            "db.example.com:5432",
+        ]);
         check(good, Author::Person, &[]);
-        check(json!({"command": "x", "network": "none"}), Author::Person, &[]);
+        check(
+            json!({"command": "x", "network": "none"}),
+            Author::Person,
+            &[],
+        );
         check(hosts(&[]), Author::Person, &[]);
-        let wrong = ["https://a.example/x", "a.example/x", "*", "10.0.0.1", "a.example:0"];
+        let wrong = [
+            "https://a.example/x",
+            "a.example/x",
+            "*",
+            "10.0.0.1",
+            "a.example:0",
+        ];
         check(hosts(&wrong), Author::Operator, &["network"; 5]);
         let many: Vec<_> = (0..65).map(|number| format!("a{number}.example")).collect();
-        check(json!({"command": "x", "network": many}), Author::Operator, &["network"]);
+        check(
+            json!({"command": "x", "network": many}),
+            Author::Operator,
+            &["network"],
+        );
         for elsewhere in [
             json!({"url": "https://a.example/mcp", "network": ["a.example"]}),
             json!({"transport": "stdio-docker", "containerImage": "x", "network": ["a.example"]}),

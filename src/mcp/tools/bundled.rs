@@ -45,7 +45,10 @@ mod tests {
         let told = with(&["pypi.org", "files.pythonhosted.org"]);
         let run = told.iter().find(|tool| tool.name == "execute_command");
         let told = &run.unwrap().description;
-        assert!(told.contains("pypi.org, files.pythonhosted.org. There is no terminal"), "{told}");
+        assert!(
+            told.contains("pypi.org, files.pythonhosted.org. There is no terminal"),
+            "{told}"
+        );
         assert!(!told.contains("There is no network"), "{told}");
     }
 

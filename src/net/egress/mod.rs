@@ -7,8 +7,8 @@
 mod dial;
 mod exchange;
 mod journal;
-mod traffic;
 mod refusals;
+mod traffic;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,3 +113,5 @@ impl Proxy {
     }
 }
 
+#[cfg(test)]
+mod tests;

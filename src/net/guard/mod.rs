@@ -55,7 +55,11 @@ impl Guard {
     }
 
     /// Whether every one of the addresses of that host may be reached.
-    pub(in crate::net) fn judge_all(&self, host: &str, found: &[SocketAddr]) -> Result<(), Blocked> {
+    pub(in crate::net) fn judge_all(
+        &self,
+        host: &str,
+        found: &[SocketAddr],
+    ) -> Result<(), Blocked> {
         found
             .iter()
             .try_for_each(|address| self.judge(host, address.ip()))

@@ -4,9 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 
-use tokio::io::{
-    AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, Join, copy_bidirectional,
-};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, Join, copy_bidirectional};
 use tokio::sync::Semaphore;
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _, TokioAsyncReadCompatExt as _};
 use tokio_util::task::TaskTracker;
@@ -39,11 +37,7 @@ pub(super) struct Tunnel {
 
 impl Tunnel {
     /// Over what a sandbox says and hears.
-    pub(super) fn over(
-        (stdout, stdin): (Output, Input),
-        proxy: Proxy,
-        tasks: TaskTracker,
-    ) -> Self {
+    pub(super) fn over((stdout, stdin): (Output, Input), proxy: Proxy, tasks: TaskTracker) -> Self {
         let mut config = Config::default();
         // No stream gets more than the protocol's own window, so memory has a bound.
         config.set_max_num_streams(MAX_STREAMS);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::domain::{
-    AllowedHosts, BUNDLED_SERVER, Digest, McpNetwork, McpServerConfig, McpTransport, McpWorkspace, RunsIn,
-    RunsInKind, Scope, TenantId,
+    AllowedHosts, BUNDLED_SERVER, Digest, McpNetwork, McpServerConfig, McpTransport, McpWorkspace,
+    RunsIn, RunsInKind, Scope, TenantId,
 };
 use crate::mcp::config::as_image;
 use crate::sandbox::Image;
@@ -102,7 +102,11 @@ impl ServerEntry {
 
     /// Where its calls run, as people are told it.
     pub(crate) fn runs_in(&self) -> RunsIn {
-        let hosts = self.config.network.as_ref().map_or(&[][..], McpNetwork::hosts);
+        let hosts = self
+            .config
+            .network
+            .as_ref()
+            .map_or(&[][..], McpNetwork::hosts);
         let hosts = hosts.to_vec();
         match (self.source, self.is_remote()) {
             (Source::Bundled, _) => RunsIn {
@@ -123,7 +127,11 @@ impl ServerEntry {
     /// The hosts that it may reach from where it runs here. An entry that cannot be read, which its
     /// check has said, allows nothing.
     pub(crate) fn allowed_hosts(&self) -> AllowedHosts {
-        let hosts = self.config.network.as_ref().map_or(&[][..], McpNetwork::hosts);
+        let hosts = self
+            .config
+            .network
+            .as_ref()
+            .map_or(&[][..], McpNetwork::hosts);
         AllowedHosts::parse(hosts).unwrap_or_default()
     }
 

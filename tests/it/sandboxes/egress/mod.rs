@@ -51,16 +51,24 @@ async fn a_listed_host_is_reached_and_its_bytes_are_told(house: House) {
     let run = script(
         &house,
         &allowed,
-        &format!("get {host}; connect {host}; printf 'GET /through HTTP/1.0\\r\\n\\r\\n' >&9; cat <&9"),
+        &format!(
+            "get {host}; connect {host}; printf 'GET /through HTTP/1.0\\r\\n\\r\\n' >&9; cat <&9"
+        ),
     );
     let (said, ended) = house.run_launch(run).await;
     assert_eq!(ended, Ended::Exited(0), "{said}");
-    assert!(said.contains(&format!("I am / of localhost:{}", site.port)), "{said}");
+    assert!(
+        said.contains(&format!("I am / of localhost:{}", site.port)),
+        "{said}"
+    );
     assert!(said.contains("HTTP/1.1 200 OK"), "{said}");
     assert!(said.contains("I am /through of nobody"), "{said}");
     let told = format!("sepal: reached {host} at 127.0.0.1: ");
     assert_eq!(said.matches(&told).count(), 2, "{said}");
-    assert!(!said.contains(": 0 bytes sent") && !said.contains(" 0 received"), "{said}");
+    assert!(
+        !said.contains(": 0 bytes sent") && !said.contains(" 0 received"),
+        "{said}"
+    );
     assert!(allowed.refusals.list().is_empty());
     house.close().await;
 }
@@ -86,17 +94,29 @@ async fn everything_else_is_refused_in_words(house: House) {
          after servers can allow it: add `evil.example` to the server's `network`."
     );
     assert_eq!(said.matches(&words).count(), 2, "{said}");
-    assert!(said.contains(&format!("may not reach localhost:{}", other.port)), "{said}");
+    assert!(
+        said.contains(&format!("may not reach localhost:{}", other.port)),
+        "{said}"
+    );
     let literal = "it is an address, and hosts are reached by their names";
     assert!(said.matches(literal).count() >= 3, "{said}");
-    assert_eq!(said.matches("HTTP/1.1 403 Forbidden\r\n").count(), 8, "{said}");
+    assert_eq!(
+        said.matches("HTTP/1.1 403 Forbidden\r\n").count(),
+        8,
+        "{said}"
+    );
     assert!(said.contains("this is a proxy"), "{said}");
     assert!(said.contains("done"), "{said}");
     assert_eq!((site.visits(), other.visits()), (0, 0));
     let refused = allowed.refusals.list();
-    let evil = refused.iter().find(|it| it.host == "evil.example" && it.port == 80);
+    let evil = refused
+        .iter()
+        .find(|it| it.host == "evil.example" && it.port == 80);
     let evil = evil.unwrap();
-    assert_eq!((evil.count, evil.entry.as_deref()), (2, Some("evil.example")));
+    assert_eq!(
+        (evil.count, evil.entry.as_deref()),
+        (2, Some("evil.example"))
+    );
     let ssh = refused.iter().find(|it| it.port == 22).unwrap();
     assert_eq!(ssh.entry.as_deref(), Some("localhost:22"));
     let literal = refused.iter().find(|it| it.host == "127.0.0.1").unwrap();
@@ -118,7 +138,10 @@ async fn a_private_address_is_the_operators_to_allow(house: House) {
     assert_eq!(refused[0].entry, None, "no entry of a tenant would help");
     // An exception of the operator counts for everybody.
     let mut excepted = egress(Reach::Public, &[&host]);
-    excepted.guard = Guard::new(vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]);
+    excepted.guard = Guard::new(vec![
+        "127.0.0.0/8".parse().unwrap(),
+        "::1/128".parse().unwrap(),
+    ]);
     let (said, _) = house.run_launch(script(&house, &excepted, &asked)).await;
     assert!(said.contains("I am /"), "{said}");
     house.close().await;
@@ -164,12 +187,16 @@ async fn there_is_no_way_around_the_proxy(house: House) {
 async fn a_program_keeps_its_own_streams_and_its_end(house: House) {
     let allowed = egress(Reach::Public, &["api.example.com"]);
     let with = |words: &str| script(&house, &allowed, words);
-    let (said, ended) = house.run_launch(with("echo out; echo err >&2; exit 7")).await;
+    let (said, ended) = house
+        .run_launch(with("echo out; echo err >&2; exit 7"))
+        .await;
     assert_eq!((said.as_str(), ended), ("out\nerr\n", Ended::Exited(7)));
     let (_, ended) = house.run_launch(with("kill -TERM $$")).await;
     assert_eq!(ended, Ended::Signalled(15));
     // All of it comes, though the program is gone before it is read.
-    let (said, ended) = house.run_launch(with("head -c 4194304 /dev/zero | tr '\\0' x")).await;
+    let (said, ended) = house
+        .run_launch(with("head -c 4194304 /dev/zero | tr '\\0' x"))
+        .await;
     assert_eq!((said.len(), ended), (4 << 20, Ended::Exited(0)));
     // What it leaves behind goes with it, and holds up nobody.
     let (said, ended) = house.run_launch(with("(sleep 600 &) ; echo left")).await;
@@ -239,11 +266,15 @@ async fn more_connections_than_it_may_have_wait(house: House) {
 
 async fn the_end_of_stdin_and_of_the_gateway_are_heard(house: House) {
     let allowed = egress(Reach::Public, &["api.example.com"]);
-    let mut running = house.start(script(&house, &allowed, "cat; echo over")).await;
+    let mut running = house
+        .start(script(&house, &allowed, "cat; echo over"))
+        .await;
     running.stdin.write_all(b"one\n").await.unwrap();
     drop(running.stdin);
     let mut said = String::new();
-    in_time(running.stdout.read_to_string(&mut said)).await.unwrap();
+    in_time(running.stdout.read_to_string(&mut said))
+        .await
+        .unwrap();
     assert_eq!(said, "one\nover\n");
     assert_eq!(in_time(running.life.ended()).await, Ended::Exited(0));
     // Whoever lets go of it has it ended, whatever it is busy with.

@@ -51,7 +51,11 @@ impl Drop for Site {
 async fn answer(visitor: TcpStream) {
     let mut visitor = BufReader::new(visitor);
     let (mut line, mut path, mut host) = (String::new(), String::new(), "nobody".to_owned());
-    while visitor.read_line(&mut line).await.is_ok_and(|read| read > 2) {
+    while visitor
+        .read_line(&mut line)
+        .await
+        .is_ok_and(|read| read > 2)
+    {
         if let Some(rest) = line.strip_prefix("GET ") {
             path = rest.split(' ').next().unwrap_or_default().to_owned();
         }
