@@ -2,8 +2,6 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
-
 use super::Timestamp;
 
 /// The ports of a host that is named without one.
@@ -230,8 +228,7 @@ impl fmt::Display for AllowedHosts {
 }
 
 /// A host that a program wanted to reach and was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedHost {
     pub host: String,
     pub port: u16,
@@ -248,6 +245,8 @@ pub struct RefusedHost {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -313,6 +312,24 @@ mod tests {
         check("example.org", 443, None);
         check("badexample.org", 443, None);
         check("127.0.0.1", 443, None);
+    }
+
+    proptest! {
+        /// Whatever a program says, an entry finds its own host and nothing that only looks like it.
+        #[test]
+        fn an_entry_finds_itself_only(text in ".{0,40}", name in "[a-z0-9.-]{1,20}", port in 1_u16..) {
+            if let Ok(host) = text.parse::<AllowedHost>() {
+                prop_assert_eq!(host.to_string().parse::<AllowedHost>(), Ok(host));
+            }
+            let Ok(canonical) = canonical_name(&name) else { return Ok(()) };
+            let again = canonical_name(&canonical);
+            prop_assert_eq!(again.as_ref(), Ok(&canonical));
+            let list = AllowedHosts::parse([format!("{canonical}:{port}")]).unwrap();
+            prop_assert_eq!(list.find(&canonical, port), Some(Listed::Exactly));
+            prop_assert_eq!(list.find(&format!("a.{canonical}"), port), None);
+            prop_assert_eq!(list.find(&format!("{canonical}.a"), port), None);
+            prop_assert_eq!(list.find(&canonical, port.wrapping_add(1)), None);
+        }
     }
 
     #[test]

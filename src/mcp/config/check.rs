@@ -206,8 +206,10 @@ fn check_texts(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
 fn check_network(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     let hosts = config.network.as_ref().map_or(&[][..], McpNetwork::hosts);
     let mut say = |text: String| found.push(EntryProblem::new("network", text));
+    if hosts.is_empty() {
+        return;
+    }
     match config.transport() {
-        _ if hosts.is_empty() => return,
         McpTransport::Stdio => {}
         McpTransport::StdioDocker => say(
             "programs of an image cannot reach hosts yet; leave it out, or use transport `stdio` \

@@ -9,6 +9,9 @@ use tokio::time::timeout;
 use super::{CONNECT_LIMIT, Egress, Reach};
 use crate::domain::egress::{HostProblem, Listed, canonical_name};
 
+/// Characters that are told of what is no host name.
+const MAX_SHOWN: usize = 100;
+
 /// Where a program wants to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
@@ -46,7 +49,8 @@ impl Target {
         match canonical_name(host) {
             Ok(host) => Ok(Self { host, port }),
             Err(problem) => {
-                let host = host.to_owned();
+                // Whatever it is, it is shown to people.
+                let host = host.chars().take(MAX_SHOWN).collect();
                 Err((Self { host, port }, Refused::from(problem)))
             }
         }

@@ -54,6 +54,22 @@ struct Opened {
     _record: Record,
 }
 
+/// An answer of our own.
+struct Refusal {
+    status: StatusCode,
+    said: String,
+}
+
+impl Refusal {
+    fn answer(self) -> Response<Body> {
+        let mut answer = Response::new(text(format!("Sepal: {}\n", self.said)));
+        *answer.status_mut() = self.status;
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        answer.headers_mut().insert(header::CONTENT_TYPE, plain);
+        answer
+    }
+}
+
 /// A host that is connected to.
 struct Reached {
     host: Counted<TcpStream>,
@@ -80,7 +96,7 @@ impl<'a> Exchange<'a> {
         } else {
             self.forward(request).await
         };
-        Ok(answered.unwrap_or_else(|refusal| refusal))
+        Ok(answered.unwrap_or_else(Refusal::answer))
     }
 
     /// Moves the bytes of what was opened, if anything was.
@@ -101,7 +117,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    async fn open(&self, mut request: Request<Incoming>) -> Result<Response<Body>, Response<Body>> {
+    async fn open(&self, mut request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let (host, port) = place(request.uri(), 443).ok_or_else(no_proxy_request)?;
         let Reached { host, record } = self.reach(&host, port).await?;
         let opened = Opened {
@@ -114,10 +130,7 @@ impl<'a> Exchange<'a> {
         Ok(Response::new(text(String::new())))
     }
 
-    async fn forward(
-        &self,
-        mut request: Request<Incoming>,
-    ) -> Result<Response<Body>, Response<Body>> {
+    async fn forward(&self, mut request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let is_plain = request.uri().scheme_str() == Some("http");
         let (host, port) = place(request.uri(), 80)
             .filter(|_| is_plain)
@@ -142,7 +155,7 @@ impl<'a> Exchange<'a> {
         Ok(answer.map(BodyExt::boxed))
     }
 
-    async fn reach(&self, host: &str, port: u16) -> Result<Reached, Response<Body>> {
+    async fn reach(&self, host: &str, port: u16) -> Result<Reached, Refusal> {
         let dialled = match Target::of(host, port) {
             Ok(target) => {
                 let dialled = dial(&target, self.egress).await;
@@ -167,7 +180,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// In words for whoever reads it, a person or a model.
-    fn refusal(&self, target: &Target, why: &Refused) -> Response<Body> {
+    fn refusal(&self, target: &Target, why: &Refused) -> Refusal {
         let Target { host, port } = target;
         let hosts = &self.egress.hosts;
         let may = format!("It may reach: {hosts}.");
@@ -193,7 +206,7 @@ impl<'a> Exchange<'a> {
                 format!("{host}:{port} cannot be reached: {why}."),
             ),
         };
-        answer(status, &said)
+        Refusal { status, said }
     }
 }
 
@@ -240,26 +253,22 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
     headers.remove(PROXY_CONNECTION);
 }
 
-fn no_proxy_request() -> Response<Body> {
-    answer(
-        StatusCode::BAD_REQUEST,
-        "this is a proxy. It takes `CONNECT host:port`, and requests with a whole `http://` address.",
-    )
+fn no_proxy_request() -> Refusal {
+    Refusal {
+        status: StatusCode::BAD_REQUEST,
+        said: "this is a proxy. It takes `CONNECT host:port`, and requests with a whole `http://` \
+               address."
+            .to_owned(),
+    }
 }
 
-fn broken(target: &Target, error: &hyper::Error) -> Response<Body> {
+fn broken(target: &Target, error: &hyper::Error) -> Refusal {
     let Target { host, port } = target;
     tracing::debug!(%error, "A host broke off an answer to a sandboxed program");
-    let said = format!("{host}:{port} gave no answer that can be read.");
-    answer(StatusCode::BAD_GATEWAY, &said)
-}
-
-fn answer(status: StatusCode, said: &str) -> Response<Body> {
-    let mut answer = Response::new(text(format!("Sepal: {said}\n")));
-    *answer.status_mut() = status;
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(header::CONTENT_TYPE, plain);
-    answer
+    Refusal {
+        status: StatusCode::BAD_GATEWAY,
+        said: format!("{host}:{port} gave no answer that can be read."),
+    }
 }
 
 fn text(text: String) -> Body {

@@ -112,3 +112,6 @@ impl Proxy {
         self.journal.crowded();
     }
 }
+
+#[cfg(test)]
+mod tests;

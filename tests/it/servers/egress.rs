@@ -106,10 +106,11 @@ async fn what_was_shown_with_other_hosts_does_not_run() {
     let wider = json!({ "network": ["a.example", "evil.example"] });
     let (status, changed) = api.ask(Method::PATCH, "/api/mcp/aux", &wider).await;
     assert_eq!(status, 200, "{changed}");
+    wait_for_health(&mut socket, "aux", "healthy").await;
     socket.approve(&card).await;
     let output = socket.wait_for("tool:output").await;
     assert_eq!(output.rest()["status"], "failed", "{output:?}");
-    assert_eq!(output.rest()["code"], "changed_since_shown", "{output:?}");
+    assert!(output.text().contains("changed since"), "{output:?}");
 }
 
 #[tokio::test]

@@ -307,9 +307,11 @@ impl Opener {
     /// What an entry lets its programs reach. A trial may bear the name of a server that is stored, and
     /// leaves nothing there.
     fn egress(&self, entry: &ServerEntry, place: ServerLocation<'_>) -> Option<Egress> {
-        let refusals = || match entry.is_trial {
-            true => Refusals::default(),
-            false => self.refused_hosts.of_server(place.tenant, &entry.name),
+        let refusals = || {
+            if entry.is_trial {
+                return Refusals::default();
+            }
+            self.refused_hosts.of_server(place.tenant, &entry.name)
         };
         launch::egress(entry, &self.guard, refusals)
     }
