@@ -21,7 +21,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     command::{self, Groups, Progress},
     failure::Failure,
-    files::{self, Incoming, InstructionsParams, Part, Workspace, people, people::Uploads},
+    files::{
+        self, Incoming, InstructionsParams, Part, SkillPart, SkillsParams, Workspace, people,
+        people::Uploads,
+    },
     settings::Settings,
     stops::Stops,
     tools::{self, ExecuteCommand},
@@ -46,6 +49,11 @@ const LIST_FOLDER: &str = "sepal/listFolder";
 const READ_FILE: &str = "sepal/readFile";
 const PUT_FILE: &str = "sepal/putFile";
 const REMOVE_FILE: &str = "sepal/removeFile";
+/// How the gateway puts the files of a skill that a model uses into the workspace. No tool either.
+const PLACE_SKILL: &str = "sepal/placeSkill";
+
+/// What the gateway asks for before it asks a model. No tool either, and it changes nothing.
+const WORKSPACE_SKILLS: &str = "sepal/workspaceSkills";
 
 /// The parameters of [`FILE_FACTS`].
 #[derive(Deserialize)]
@@ -59,6 +67,7 @@ pub(crate) struct Server {
     workspace: Arc<Workspace>,
     incoming: Arc<Incoming>,
     uploads: Arc<Uploads>,
+    incoming_skill: Arc<Incoming>,
     settings: Settings,
     tools: Vec<Tool>,
     groups: Groups,
@@ -78,6 +87,7 @@ impl Server {
             workspace: Arc::new(workspace),
             incoming: Arc::default(),
             uploads: Arc::default(),
+            incoming_skill: Arc::default(),
             settings,
             tools: tools::definitions()?,
             groups,
@@ -146,6 +156,23 @@ impl Server {
                 None,
             )),
         }
+    }
+
+    async fn on_skill(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let part: SkillPart = params(request)?;
+        let (workspace, incoming) = (
+            Arc::clone(&self.workspace),
+            Arc::clone(&self.incoming_skill),
+        );
+        let place = move || files::place_skill(&workspace, &incoming, &part);
+        answer(move || place().map(|placed| json!({ "placed": placed }))).await
+    }
+
+    async fn on_skills(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let params: SkillsParams = params(request)?;
+        let workspace = Arc::clone(&self.workspace);
+        let read = move || files::skills(&workspace, &params);
+        answer(move || Ok(json!({ "skills": read() }))).await
     }
 
     async fn on_command(
@@ -247,6 +274,12 @@ impl ServerHandler for Server {
         }
         if request.method == PLACE_ATTACHMENT {
             return self.on_attachment(&request).await;
+        }
+        if request.method == PLACE_SKILL {
+            return self.on_skill(&request).await;
+        }
+        if request.method == WORKSPACE_SKILLS {
+            return self.on_skills(&request).await;
         }
         self.on_people(&request).await
     }

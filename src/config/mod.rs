@@ -24,7 +24,7 @@ pub use settings::{
     Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole, FallbackEntry, Http,
     Limits, Llm, Log, LogFormat, LogLevel, LogOutput, McpRegistry, Metrics, ModelPrice,
     Notifications, ProviderEntry, ProviderKind, Retry, Reviewer, Runtime, Sandbox, SandboxDriver,
-    Settings, Smtp, Socket, Stdio, Store, Telemetry, Titles, Tool, ToolSearch, Transports,
+    Settings, Skills, Smtp, Socket, Stdio, Store, Telemetry, Titles, Tool, ToolSearch, Transports,
 };
 pub use source::env::{Flag, Preset, SourceFile, Sources, environment};
 pub use source::layer::{Loaded, load};

@@ -58,6 +58,8 @@ word_lists! {
     LimitMeans = "cgroup" | "rlimit" | "quota" | "watchdog" | "none";
     /// Whether a person is connected to an MCP server.
     ConnectionState = "connected" | "needed" | "absent";
+    /// Whose sessions a skill is for: those of the person who keeps it, or everybody's in the tenant.
+    SkillScope = "person" | "tenant";
     /// Where an MCP server is kept.
     ServerSource = "bundled" | "settings" | "installation" | "tenant";
     /// How an MCP server is spoken to.

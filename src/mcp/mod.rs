@@ -12,6 +12,7 @@ mod fuzz;
 mod mask;
 mod offers;
 mod place_attachment;
+mod place_skill;
 mod remote;
 mod sending;
 mod standstill;
@@ -27,6 +28,7 @@ pub use file_access::{
 };
 pub use mask::{Cleaner, MASK};
 pub use offers::{Completing, GivenPrompt, Offers, PromptMessage, Reference};
+pub use place_skill::{FoundSkill, SkillFile, SkillsQuestion};
 pub use remote::{Authorizer, Refused, RefusedRequest, Remote};
 pub use standstill::Standstill;
 pub use tools::bundled::{bundled_tools, bundled_tools_with};

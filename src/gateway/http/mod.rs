@@ -17,6 +17,7 @@ mod providers;
 mod rules;
 mod sessions;
 mod shared;
+mod skills;
 mod system;
 mod token_price;
 mod usage;
@@ -51,6 +52,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .merge(mcp_servers::routes())
         .merge(mcp_registry::routes())
         .merge(rules::routes())
+        .merge(skills::routes())
         .merge(gestures::routes())
         .merge(passkeys::routes())
         .routes(routes!(providers::list_providers))

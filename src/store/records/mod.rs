@@ -24,6 +24,7 @@ mod secrets;
 mod server_offers;
 mod sessions;
 mod shared_sessions;
+mod skills;
 mod tenants;
 mod texts;
 mod tool_definitions;
@@ -61,6 +62,7 @@ pub use sessions::{
     WaitingSessionsPage, WaitingTotals,
 };
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
+pub use skills::{OfferedSkill, SkillRow, Skills};
 pub use tenants::Tenants;
 pub use texts::{Behind, Hit, NewText, TakenUp, TextChange, TextKind, Texts};
 pub use tool_definitions::{DefinitionChange, ToolDefinitions, ToolVersion};
@@ -145,6 +147,8 @@ impl Records {
         tool_settings: ToolSettings,
         /// What people and admins decided about calls beforehand.
         rules: Rules,
+        /// Skills of tenants and their people.
+        skills: Skills,
         /// What was used.
         usage: Usage,
         /// What may be spent, and what running requests hold of it.

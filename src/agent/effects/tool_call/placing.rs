@@ -49,8 +49,8 @@ impl<'a> Workspace<'a> {
         })
     }
 
-    /// The server of the session's own sandbox, started if need be.
-    async fn open(self) -> Result<Held, String> {
+    /// The server in the sandbox, which is started where it does not run.
+    pub(super) async fn open(self) -> Result<Held, String> {
         let view = self.0.view();
         let server = view.entry(BUNDLED).ok_or("there is no sandbox")?;
         let opened = self.0.open(server).await;
