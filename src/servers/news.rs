@@ -39,7 +39,10 @@ impl News {
     pub fn concerns(&self, tenant: &TenantId, user: &UserId) -> bool {
         let is_theirs = match &self.kind {
             NewsKind::Connection(whose) => whose == user,
-            NewsKind::Added | NewsKind::Removed | NewsKind::Health(..) => true,
+            NewsKind::Added
+            | NewsKind::Removed
+            | NewsKind::Health(..)
+            | NewsKind::Installation(_) => true,
         };
         is_theirs && self.tenant.as_ref().is_none_or(|whose| whose == tenant)
     }

@@ -138,6 +138,7 @@ fn tool(name: &str, (title, description): (&str, &str), input_schema: Value) -> 
         title: Some(title.to_owned()),
         description: description.to_owned(),
         input_schema,
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     }

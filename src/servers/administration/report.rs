@@ -271,7 +271,7 @@ impl Reports<'_> {
         Ok((row.is_some() || wants).then_some(report))
     }
 
-    fn health_of(&self, entry: &Arc<ServerEntry>) -> Health {
+    fn health_of(&self, entry: &ServerEntry) -> Health {
         let mut health = self.servers.0.health.of(&self.caller.tenant.id, entry);
         if entry.source == Source::Bundled && health.status == Status::Unknown {
             // The sandbox was tried at start, else the entry would not be there.

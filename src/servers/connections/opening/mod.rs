@@ -25,9 +25,7 @@ use self::started::{Started, Streams};
 use self::stderr::Said;
 use super::logs::Logs;
 use super::refused_hosts::RefusedHosts;
-use crate::domain::{
-    Holder, McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool,
-};
+use crate::domain::{Holder, McpTransport, SandboxId, SandboxKind, TenantId, Tool};
 use crate::mcp::config::{Expanded, as_image, package_of};
 use crate::mcp::{self, Cleaner, Connection, Remote};
 use crate::net::{Egress, Guard, Refusals};
