@@ -42,6 +42,7 @@ mod metrics;
 mod model_stub;
 mod notifications;
 mod packages;
+mod oauth;
 mod people;
 mod placed_attachments;
 mod providers;

@@ -182,10 +182,8 @@ async fn register(
     };
     let methods = offered(found);
     let method = methods.first().copied().unwrap_or(Method::Public);
-    let mut body = metadata(redirect, method);
-    if let Some(scope) = requested_scope(found) {
-        body["scope"] = scope.into();
-    }
+    // It names no scopes: those of now would be all that it may ever ask for.
+    let body = metadata(redirect, method);
     let url = super::flow::endpoint(endpoint)?;
     let answer = http::send(client.post(url.clone()).json(&body), &url).await?;
     if !answer.status.is_success() {
@@ -214,17 +212,6 @@ async fn register(
         ends_at,
         ..ClientIdentity::new(made.client_id, secret, method)
     })
-}
-
-/// A server that keeps people signed in longer by a scope wants that scope registered.
-fn requested_scope(found: &Discovered) -> Option<String> {
-    let offered = found.server.scopes_supported.as_deref().unwrap_or_default();
-    let wanted = offered.iter().any(|scope| scope == super::flow::OFFLINE);
-    let mut scopes = found.scopes.clone();
-    if wanted && !scopes.is_empty() {
-        scopes.push(super::flow::OFFLINE.to_owned());
-    }
-    (!scopes.is_empty()).then(|| scopes.join(" "))
 }
 
 /// What a client says of itself.
