@@ -42,6 +42,10 @@ pub enum HostProblem {
     TooWide,
     #[error("a `*` is possible only as the whole first part, as in `*.example.com`")]
     Wildcard,
+    #[error(
+        "it has no dot; for a host of your own network name the port too, as in `intranet:443`"
+    )]
+    Bare,
     #[error("it is an address; name the host instead, because its address is looked up here")]
     Address,
     #[error("its port has to be a number from 1 to 65535")]
@@ -94,8 +98,13 @@ impl FromStr for AllowedHost {
             return Err(HostProblem::Wildcard);
         }
         let name = canonical_name(name)?;
-        if is_wildcard && !name.contains('.') {
+        let has_dot = name.contains('.');
+        if is_wildcard && !has_dot {
             return Err(HostProblem::TooWide);
+        }
+        // Rather a word that means something else than a host: `internet`, `all`, `bridge`.
+        if !has_dot && port.is_none() {
+            return Err(HostProblem::Bare);
         }
         Ok(Self {
             name,
@@ -258,6 +267,8 @@ mod tests {
         check("https://api.github.com", Err(HostProblem::Scheme));
         check("api.github.com/repos", Err(HostProblem::Path));
         check("me@api.github.com", Err(HostProblem::UserName));
+        check("internet", Err(HostProblem::Bare));
+        check("intranet:443", Ok("intranet:443"));
         check("*", Err(HostProblem::TooWide));
         check("*.com", Err(HostProblem::TooWide));
         check("*:443", Err(HostProblem::TooWide));

@@ -1,9 +1,12 @@
 //! What a change is told to: the sockets of this gateway, and the registries of other gateways on
 //! the same records; and what those tell.
 
+use std::sync::Arc;
+
 use tokio::sync::broadcast;
 
 use super::catalogue::entry::{BUNDLED, ServerEntry};
+use super::connections::opening::Opened;
 use super::health::{Seen, Status};
 use super::news::{Change, News, NewsKind, ServerUpdate};
 use super::registry::Servers;
@@ -198,5 +201,25 @@ impl Servers {
     pub(crate) fn reconnecting(&self, entry: &ServerEntry, tenant: &TenantId) {
         let why = self.0.health.of(tenant, entry).error.unwrap_or_default();
         self.saw(entry, Some(tenant), Seen::Badly(Status::Reconnecting, why));
+    }
+
+    /// Lists a server again whenever it says that its tools are others now. Ends with the
+    /// connection.
+    pub(crate) fn follow(&self, entry: &ServerEntry, opened: &Arc<Opened>) {
+        let mut changes = opened.connection.tool_changes();
+        let (servers, entry, opened) = (self.clone(), entry.clone(), Arc::downgrade(opened));
+        self.0.opener.tasks.spawn(async move {
+            while changes.changed().await.is_ok() {
+                let Some(opened) = opened.upgrade() else {
+                    return;
+                };
+                match opened.connection.tools().await {
+                    Ok(tools) => servers.offers(&entry, &tools).await,
+                    Err(error) => {
+                        tracing::debug!(mcp.server = %entry.name, %error, "The changed list was not read");
+                    }
+                }
+            }
+        });
     }
 }

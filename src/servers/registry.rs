@@ -13,6 +13,7 @@ use super::catalogue::installations::Installations;
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use super::connections::logs::Logs;
 use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
+use super::connections::refused_hosts::RefusedHosts;
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
 use super::health::{HealthRecords, Seen, Status};
@@ -74,6 +75,7 @@ pub(crate) struct Inner {
     pub(crate) installations: Arc<Installations>,
     pub(crate) health: HealthRecords,
     pub(crate) logs: Arc<Logs>,
+    pub(crate) refused_hosts: Arc<RefusedHosts>,
     pub(crate) opener: Opener,
     pub(crate) running: RunningServers,
     pub(crate) guard: Guard,
@@ -98,6 +100,7 @@ impl Servers {
         let logs = Arc::<Logs>::default();
         let (records, place) = (parts.records.clone(), Arc::clone(&parts.place));
         let installations = Arc::new(Installations::new(records, place));
+        let refused_hosts = Arc::<RefusedHosts>::default();
         let opener = Opener {
             installations: Arc::clone(&installations),
             place: Arc::clone(&parts.place),
@@ -106,6 +109,8 @@ impl Servers {
             records: parts.records.clone(),
             sealer: parts.sealer.clone(),
             logs: Arc::clone(&logs),
+            refused_hosts: Arc::clone(&refused_hosts),
+            guard: parts.guard.clone(),
             tasks,
         };
         Self(Arc::new(Inner {
@@ -120,6 +125,7 @@ impl Servers {
             rules: parts.rules,
             health: HealthRecords::default(),
             logs,
+            refused_hosts,
             opener,
             running: RunningServers::default(),
             guard: parts.guard,
@@ -234,7 +240,7 @@ impl Servers {
     /// The server that runs in every sandbox, where there are sandboxes.
     fn bundled(&self) -> Option<Ingredient> {
         self.0.place.is_on().then(|| Ingredient {
-            entry: Arc::new(ServerEntry::bundled()),
+            entry: Arc::new(ServerEntry::bundled(&self.0.place.network)),
             listed: Some(Arc::clone(&self.0.bundled)),
             accepted: Arc::clone(&self.0.bundled),
             since: None,
@@ -359,26 +365,6 @@ impl Servers {
         };
         self.saw(entry, place.tenant, seen);
         result
-    }
-
-    /// Lists a server again whenever it says that its tools are others now. Ends with the
-    /// connection.
-    pub(crate) fn follow(&self, entry: &ServerEntry, opened: &Arc<Opened>) {
-        let mut changes = opened.connection.tool_changes();
-        let (servers, entry, opened) = (self.clone(), entry.clone(), Arc::downgrade(opened));
-        self.0.opener.tasks.spawn(async move {
-            while changes.changed().await.is_ok() {
-                let Some(opened) = opened.upgrade() else {
-                    return;
-                };
-                match opened.connection.tools().await {
-                    Ok(tools) => servers.offers(&entry, &tools).await,
-                    Err(error) => {
-                        tracing::debug!(mcp.server = %entry.name, %error, "The changed list was not read");
-                    }
-                }
-            }
-        });
     }
 
     /// Takes note of what a server offers now.

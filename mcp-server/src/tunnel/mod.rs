@@ -64,7 +64,8 @@ pub(crate) async fn run(arguments: Arguments, groups: &Groups) -> Outcome<ExitCo
     let mut driving = tasks.spawn(link.run());
     let mut own = opener.open().await?;
     own.write_all(GREETING).await?;
-    let mut program = Group::spawn(command(&arguments, port), groups)?;
+    let mut program = Group::spawn(command(&arguments, port), groups)
+        .map_err(|error| format!("`{}` does not start: {error}", arguments.program.display()))?;
     let (stdin, stdout) = program.streams();
     let (mut heard, mut said) = tokio::io::split(own);
     if let Some(mut stdin) = stdin {

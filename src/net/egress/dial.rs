@@ -55,7 +55,7 @@ impl Target {
     /// The entry that would allow it.
     pub(super) fn entry(&self) -> String {
         match self.port {
-            443 | 80 => self.host.clone(),
+            443 | 80 if self.host.contains('.') => self.host.clone(),
             port => format!("{}:{port}", self.host),
         }
     }
@@ -71,6 +71,7 @@ impl From<HostProblem> for Refused {
             | HostProblem::UserName
             | HostProblem::TooWide
             | HostProblem::Wildcard
+            | HostProblem::Bare
             | HostProblem::Port
             | HostProblem::Name => Self::Name,
         }

@@ -148,6 +148,7 @@ impl Administration<'_> {
             .await?;
         self.servers.0.health.forget(entry.tenant(), &entry.name);
         self.servers.0.logs.forget(&entry);
+        self.servers.0.refused_hosts.forget(&entry);
         self.servers
             .changed(&entry.scope, name, Some(NewsKind::Removed));
         tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "An MCP server was removed");

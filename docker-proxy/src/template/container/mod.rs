@@ -117,7 +117,9 @@ pub(crate) fn container(
         let own = json!({ "Labels": labels });
         mount((volume, WORKSPACE), inside.is_read_only, &own)
     });
-    let packages_mount = packages.iter().map(|volume| mount((volume, PACKAGES), true, &json!({})));
+    let packages_mount = packages
+        .iter()
+        .map(|volume| mount((volume, PACKAGES), true, &json!({})));
     let made = with_mounts(made, workspace.chain(packages_mount).collect());
     compare(&whole, &made)?;
     Ok(Container {

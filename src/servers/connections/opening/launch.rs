@@ -1,9 +1,10 @@
 //! What is started for a server: its own command or image, its own environment, the workspace only
-//! if its entry says so, and no network.
+//! if its entry says so, and the hosts that its entry names.
 
 use std::collections::BTreeMap;
 
 use crate::domain::{BUNDLED_SERVER, McpServerConfig, McpTransport, McpWorkspace, SandboxId};
+use crate::net::{Egress, Guard, Reach, Refusals};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Access, Bounds, Launch, Packages, Program};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
@@ -24,6 +25,24 @@ pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
         egress: None,
         bounds: place.bounds,
     }
+}
+
+/// What a server may reach, if anything. An operator's may be at private addresses, as the address of
+/// a remote server may.
+pub(crate) fn egress(
+    entry: &ServerEntry,
+    guard: &Guard,
+    refusals: impl FnOnce() -> Refusals,
+) -> Option<Egress> {
+    let hosts = entry.allowed_hosts();
+    let reach = match entry.source {
+        Source::Tenant => Reach::Public,
+        Source::Bundled | Source::Settings | Source::Installation => Reach::Private,
+    };
+    (!hosts.is_empty()).then(|| Egress {
+        refusals: refusals(),
+        ..Egress::new(hosts, reach, guard.clone())
+    })
 }
 
 /// A place of the server's own.
