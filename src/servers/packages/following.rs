@@ -66,6 +66,11 @@ impl Record {
 
     /// The next phase begins.
     pub(super) async fn phase(&mut self, state: InstallState) -> Result<(), Halt> {
+        let last = self.row.installation.phases.last();
+        if last.is_some_and(|phase| phase.name == state && phase.ms.is_none()) {
+            // The gateway began it, and the installer goes on with it.
+            return Ok(());
+        }
         self.end_phase(None);
         self.row.installation.state = state;
         self.row.installation.phases.push(InstallPhase {

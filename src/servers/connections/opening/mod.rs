@@ -5,16 +5,18 @@ mod ending;
 mod failure;
 mod filling;
 mod launch;
+mod opened;
 mod reason;
 mod secret;
 mod started;
 mod stderr;
 
 pub(crate) use self::failure::Failure;
+pub(crate) use self::opened::Opened;
 pub(crate) use self::secret::{secret_context, secret_name};
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio_util::task::TaskTracker;
@@ -30,7 +32,7 @@ use crate::mcp::config::{Expanded, as_image, package_of};
 use crate::mcp::{self, Cleaner, Connection, Remote};
 use crate::net::{Egress, Guard, Refusals};
 use crate::sandbox::host::SandboxHost;
-use crate::sandbox::{self, Ended, ImageId, Launch, Life, Packages, Running, Using};
+use crate::sandbox::{self, Ended, Launch, Life, Packages, Running};
 use crate::servers::authorization::{ClientGrants, Grants};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::catalogue::installations::Installations;
@@ -93,57 +95,6 @@ pub(crate) struct ServerLocation<'a> {
     pub(crate) sandbox: &'a SandboxId,
     /// Secrets of a trial: the only ones that it reads.
     pub(crate) secrets: Option<&'a BTreeMap<String, String>>,
-}
-
-/// An open connection with what it runs in. Dropping it ends both.
-pub(crate) struct Opened {
-    pub(crate) connection: Connection,
-    /// Taken by whoever ends it. Never held across an await.
-    life: Mutex<Option<Life>>,
-    said: Said,
-    cleaner: Cleaner,
-    /// The content that it was started from, where something names it.
-    pub(crate) image: Option<ImageId>,
-    ending: Ending,
-}
-
-impl Opened {
-    /// Ends everything inside and waits for it.
-    pub(crate) async fn kill(&self) {
-        let life = self.take_life();
-        if let Some(life) = life {
-            life.kill().await;
-        }
-    }
-
-    /// Uses what it runs in, so that it is not ended for lying idle; `None` if that has happened.
-    pub(crate) fn hold(&self) -> Option<Using> {
-        match &mut *self.life.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(life) => life.using(),
-            // A remote server, or one that is closed: that shows in its connection.
-            None => Some(Using::default()),
-        }
-    }
-
-    /// Why it ended, if it has; `None` for a remote server.
-    pub(crate) async fn ended(&self) -> Option<Ended> {
-        let ended = match &*self.life.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(life) => life.ended(),
-            None => return None,
-        };
-        let ended = tokio::time::timeout(END_GRACE, ended).await;
-        Some(ended.unwrap_or(Ended::Lost))
-    }
-
-    /// The last lines of stderr.
-    pub(crate) fn last_words(&self) -> Vec<String> {
-        self.said.last()
-    }
-
-    fn take_life(&self) -> Option<Life> {
-        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
-        life.take()
-    }
 }
 
 impl Opener {

@@ -59,8 +59,9 @@ async function install(order) {
     NODE_EXTRA_CA_CERTS: '/tmp/ca.pem',
     npm_config_cache: `${HOME}/.cache`,
     npm_config_registry: order.registry,
-    npm_config_userconfig: '/dev/null',
-    npm_config_globalconfig: '/dev/null',
+    // Neither is there: npm takes no file twice.
+    npm_config_userconfig: '/tmp/no-user-npmrc',
+    npm_config_globalconfig: '/tmp/no-global-npmrc',
     npm_config_audit: 'false',
     npm_config_fund: 'false',
     npm_config_update_notifier: 'false',
