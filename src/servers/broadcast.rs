@@ -6,7 +6,6 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use super::catalogue::entry::{BUNDLED, ServerEntry};
-use super::connections::opening::Opened;
 use super::health::{Seen, Status};
 use super::news::{Change, News, NewsKind, ServerUpdate};
 use super::registry::Servers;

@@ -41,7 +41,7 @@ fn tool() -> Value {
     json!({ "name": "echo", "inputSchema": { "type": "object" } })
 }
 
-/// Asserts S2.46: sound, resources and links beside a text; what is for people alone stays with them.
+/// Asserts S0.52: sound, resources and links beside a text; what is for people alone stays with them.
 #[tokio::test]
 async fn every_kind_of_content_reaches_people_and_the_models_that_take_it() {
     let sound = STANDARD.encode(wave());
@@ -106,7 +106,7 @@ async fn every_kind_of_content_reaches_people_and_the_models_that_take_it() {
     }
 }
 
-/// A file of a result is saved, never shown as a page; strangers do not get it.
+/// Asserts S0.52: A file of a result is saved, never shown as a page; strangers do not get it.
 #[tokio::test]
 async fn a_file_of_a_result_is_its_session_s_alone_and_never_runs() {
     let svg =
@@ -146,7 +146,7 @@ async fn a_file_of_a_result_is_its_session_s_alone_and_never_runs() {
     }
 }
 
-/// Asserts S2.46: what a tool promised of its structured result is held against it; what does not fit is
+/// Asserts S0.52: what a tool promised of its structured result is held against it; what does not fit is
 /// told and nothing is lost.
 #[tokio::test]
 async fn a_structured_result_is_read_by_the_model_and_a_mismatch_is_told() {

@@ -82,7 +82,7 @@ async fn listed(api: &Api<'_>, path: &str) -> Value {
     found
 }
 
-/// Asserts S2.47, S2.48: lists with pages are known without a server, and what was read goes with the
+/// Asserts S0.52: lists with pages are known without a server, and what was read goes with the
 /// message, as it was read.
 #[tokio::test]
 async fn a_resource_is_listed_read_and_said_as_it_was() {
@@ -153,7 +153,7 @@ async fn a_resource_is_listed_read_and_said_as_it_was() {
     );
 }
 
-/// Asserts S2.48: a prompt comes with its arguments filled in, by the server's own completion.
+/// Asserts S0.52: a prompt comes with its arguments filled in, by the server's own completion.
 #[tokio::test]
 async fn a_prompt_is_given_as_what_it_is_and_says_nothing_by_itself() {
     let app = TestApp::start().await;
@@ -193,6 +193,7 @@ async fn a_prompt_is_given_as_what_it_is_and_says_nothing_by_itself() {
     assert_eq!(status, 400);
 }
 
+/// Asserts S0.52.
 #[tokio::test]
 async fn nobody_else_gets_in_at_any_of_the_doors() {
     let app = TestApp::start().await;
@@ -251,7 +252,7 @@ async fn nobody_else_gets_in_at_any_of_the_doors() {
     assert!(refused.to_string().contains("denies"), "{refused}");
 }
 
-/// Asserts S2.48: a change of what was read is told once, until it is read again.
+/// Asserts S0.52: a change of what was read is told once, until it is read again.
 #[tokio::test]
 async fn a_change_of_a_resource_is_told_to_whoever_read_it() {
     let app = TestApp::start().await;
@@ -273,7 +274,7 @@ async fn a_change_of_a_resource_is_told_to_whoever_read_it() {
     }
 }
 
-/// Asserts S2.47: lists are read again when their server says so, and one that never ends is cut.
+/// Asserts S0.52: lists are read again when their server says so, and one that never ends is cut.
 #[tokio::test]
 async fn lists_follow_their_server_and_one_without_end_is_cut_with_a_word() {
     let app = TestApp::start().await;
