@@ -177,6 +177,7 @@ pub struct FileAccess<'c> {
 }
 
 impl<'c> FileAccess<'c> {
+    /// Those behind that connection.
     pub fn new(connection: &'c Connection, limit: Duration) -> Self {
         Self { connection, limit }
     }

@@ -20,6 +20,7 @@ impl Harness {
         let request = CustomRequest::new(method, Some(params));
         match in_time(self.client.send_request(request.into())).await {
             Ok(ServerResult::CustomResult(answer)) => answer.0,
+            Ok(ServerResult::EmptyResult(_)) => json!({}),
             answer => panic!("no answer of ours: {answer:?}"),
         }
     }

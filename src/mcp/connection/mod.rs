@@ -193,6 +193,9 @@ impl Connection {
         let answer = self.answer(request.into(), limit).await?;
         if let ServerResult::CustomResult(CustomResult(value)) = answer {
             Ok(value)
+        } else if matches!(answer, ServerResult::EmptyResult(_)) {
+            // How an object without members is read.
+            Ok(json!({}))
         } else {
             Err(Error::Refused("the answer has another form".to_owned()))
         }

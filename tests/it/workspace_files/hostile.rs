@@ -45,7 +45,6 @@ async fn what_a_model_makes_leads_nowhere(app: TestApp) {
         "pipe",
         "d",
         "..%2f..%2fetc%2fpasswd",
-        "%2e%2e/x",
         "$'..%5Cx2fx'",
         "a%00",
         "$'%5Cx2fetc%5Cx2fpasswd'",

@@ -85,9 +85,10 @@ pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<String>, ApiError> 
 #[cfg(test)]
 mod tests {
     use super::read;
+    use crate::domain::SessionId;
 
     fn path(rest: &str) -> Option<String> {
-        let address = format!("/api/sessions/{}/files/{rest}", "0".repeat(32));
+        let address = format!("/api/sessions/{}/files/{rest}", SessionId::from_bits(7));
         read(&address).ok().map(|address| address.path)
     }
 
