@@ -51,13 +51,14 @@ async fn turn(app: &TestApp, socket: &mut TestSocket) {
     assert_eq!(socket.wait_for_answer().await, "Yes");
 }
 
-/// One call that is answered at once; its result.
-async fn reads(app: &TestApp, socket: &mut TestSocket, tool: &str, args: Value) -> Value {
+/// One call that is answered at once; its result, as the model reads it.
+async fn reads(app: &TestApp, socket: &mut TestSocket, tool: &str, args: Value) -> String {
     app.model.will_call(tool, args).then_say("Read");
     socket.say("use it").await;
     let output = socket.wait_for("tool:output").await;
     assert_eq!(socket.wait_for_answer().await, "Read");
-    output.rest().clone()
+    assert_eq!(output.rest()["name"], tool, "{output:?}");
+    output.text().to_owned()
 }
 
 /// What a command prints in the sandbox, after somebody said yes to it.

@@ -1,12 +1,12 @@
 //! A model uses skills: what it reads, what is put into the workspace, and who decides what runs.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::{document, keep, newest, reads, runs, send, system, turn, zipped};
 use crate::model_stub::ModelStub;
 use crate::rest::Client;
-use crate::support::{Server, TestApp, TestSocket, person};
+use crate::support::{Said, Server, TestApp, TestSocket, person};
 
 const SCRIPT: &str = "#!/bin/sh\necho \"counted $1\"\n";
 
@@ -25,20 +25,8 @@ async fn a_script_runs_only_in_the_sandbox_after_a_yes(app: TestApp) {
     let ana = Client::with_key(&app, &person.key);
     let kept = keep(&ana, "person", counting()).await;
     let mut socket = TestSocket::open(app.address, &person, None).await;
-    let read = reads(
-        &app,
-        &mut socket,
-        "use_skill",
-        json!({ "name": "counting" }),
-    )
-    .await;
-    assert_eq!(read["status"], "completed", "{read}");
-    let text = read["output"].as_str().unwrap_or_default().to_owned();
-    let text = if text.is_empty() {
-        read.to_string()
-    } else {
-        text
-    };
+    let args = json!({ "name": "counting" });
+    let text = reads(&app, &mut socket, "use_skill", args).await;
     let hash = kept["hash"].as_str().unwrap();
     assert!(text.contains(hash), "{text}");
     assert!(text.contains("/workspace/.sepal/skills/counting"), "{text}");
@@ -72,7 +60,7 @@ async fn a_script_runs_only_in_the_sandbox_after_a_yes(app: TestApp) {
     assert!(ran.contains("counted 3"), "{ran}");
     let args = json!({ "name": "counting", "path": "references/words.md" });
     let file = reads(&app, &mut socket, "read_skill_file", args).await;
-    assert!(file.to_string().contains("Words are counted."), "{file}");
+    assert!(file.contains("Words are counted."), "{file}");
     // What somebody changed there stays, and the skill gets another folder.
     let change = "echo mine > .sepal/skills/counting/scripts/count.sh; echo done";
     runs(&app, &mut socket, change).await;
@@ -83,7 +71,7 @@ async fn a_script_runs_only_in_the_sandbox_after_a_yes(app: TestApp) {
         json!({ "name": "counting" }),
     )
     .await;
-    assert!(again.to_string().contains("skills/counting-2`"), "{again}");
+    assert!(again.contains("skills/counting-2`"), "{again}");
     let seen =
         "cat .sepal/skills/counting/scripts/count.sh; .sepal/skills/counting-2/scripts/count.sh 4";
     let seen = runs(&app, &mut socket, seen).await;
@@ -104,15 +92,13 @@ async fn what_was_read_stays_and_what_changed_is_read_anew() {
     let mut socket = TestSocket::open(app.address, &person, None).await;
     let args = json!({ "name": "counting" });
     let first = reads(&app, &mut socket, "use_skill", args.clone()).await;
-    assert!(first.to_string().contains("There is no sandbox"), "{first}");
+    assert!(first.contains("There is no sandbox"), "{first}");
     let path = format!("/api/skills/{}", kept["id"].as_str().unwrap());
     let other = document("counting", "Counts.", "Do it by hand.").into_bytes();
     let replaced = send(&ana, (reqwest::Method::PUT, &path), other)
         .await
         .ok(200);
-    let second = reads(&app, &mut socket, "use_skill", args.clone())
-        .await
-        .to_string();
+    let second = reads(&app, &mut socket, "use_skill", args.clone()).await;
     assert!(second.contains("by hand"), "{second}");
     assert!(
         second.contains(replaced["hash"].as_str().unwrap()),
@@ -126,15 +112,13 @@ async fn what_was_read_stays_and_what_changed_is_read_anew() {
         "the transcript keeps it: {asked}"
     );
     assert!(!asked.contains("# Skills"), "{asked}");
-    let gone = reads(&app, &mut socket, "use_skill", args)
-        .await
-        .to_string();
+    let gone = reads(&app, &mut socket, "use_skill", args).await;
     assert!(gone.contains("there is no skill `counting`"), "{gone}");
     for (tool, args) in [
         ("use_skill", json!({ "name": "../etc" })),
         ("read_skill_file", json!({ "name": "a" })),
     ] {
-        let wrong = reads(&app, &mut socket, tool, args).await.to_string();
+        let wrong = reads(&app, &mut socket, tool, args).await;
         assert!(wrong.contains("are not valid"), "{wrong}");
     }
 }
@@ -147,16 +131,14 @@ async fn what_skills_take_is_counted_with_the_request() {
     keep(&ana, "person", counting()).await;
     let mut socket = TestSocket::open(app.address, &person, None).await;
     turn(&app, &mut socket).await;
-    let usage = socket.wait_where(|said| {
-        said.name == "session:usage"
-            && said
-                .args
-                .iter()
-                .any(|it| it.to_string().contains("\"skills\""))
-    });
-    let usage: Value = usage.await.rest().clone();
-    let text = usage.to_string();
-    assert!(text.contains("(skills)"), "{text}");
+    let told = |said: &Said| json!(said.args).to_string();
+    let is_counted = |said: &Said| said.name == "session:usage" && told(said).contains("(skills)");
+    let known = socket.log.iter().find(|said| is_counted(said)).cloned();
+    let usage = match known {
+        Some(usage) => usage,
+        None => socket.wait_where(is_counted).await,
+    };
+    assert!(told(&usage).contains("\"skills\":"), "{usage:?}");
 }
 
 /// Killed after a skill was used and before the model's answer came, the server puts the files there once.
@@ -177,14 +159,12 @@ async fn a_skill_is_there_once_though_the_server_is_killed() {
         .stall_at_once();
     socket.say("count").await;
     model.stalled().await;
-    let session = socket.session();
     server.kill();
     model
         .will_call("use_skill", json!({ "name": "counting" }))
         .then_say("Counted");
     let server = Server::start_with(&data, &model, &env);
-    let mut socket = TestSocket::open(server.address, &person, Some(&session)).await;
-    assert_eq!(socket.wait_for_answer().await, "Counted");
+    model.asked(4).await;
     let mut found = Vec::new();
     let mut folders = vec![data.join("workspaces")];
     while let Some(folder) = folders.pop() {

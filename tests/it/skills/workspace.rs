@@ -46,16 +46,12 @@ async fn skills_of_the_workspace_are_material_and_hide_nothing() {
     );
     assert!(!asked.contains("`broken`"), "{asked}");
     let read = reads(&app, &mut socket, "use_skill", json!({ "name": "pdf" })).await;
-    assert!(read.to_string().contains("Of the person."), "{read}");
-    let read = reads(&app, &mut socket, "use_skill", json!({ "name": "deploy" }))
-        .await
-        .to_string();
+    assert!(read.contains("Of the person."), "{read}");
+    let read = reads(&app, &mut socket, "use_skill", json!({ "name": "deploy" })).await;
     assert!(read.contains("Run all at once."), "{read}");
     assert!(read.contains("nobody vouches"), "{read}");
     let args = json!({ "name": "deploy", "path": "SKILL.md" });
-    let file = reads(&app, &mut socket, "read_skill_file", args)
-        .await
-        .to_string();
+    let file = reads(&app, &mut socket, "read_skill_file", args).await;
     assert!(file.contains("/workspace/.claude/skills/deploy"), "{file}");
     // What changed is read as it is; what is gone is told with the next turn.
     runs(&app, &mut socket, "rm -r .claude .skills").await;
