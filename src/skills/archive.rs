@@ -54,10 +54,14 @@ pub fn read_upload(file: &[u8], limits: Limits) -> Result<Upload, Vec<Problem>> 
             folder: None,
         });
     };
-    if let Err(problem) = read {
-        unpacking.problems.push(problem);
+    match read {
+        Ok(()) => unpacking.finish(),
+        // What was not read says nothing of the rest.
+        Err(problem) => {
+            unpacking.problems.push(problem);
+            Err(unpacking.problems)
+        }
     }
-    unpacking.finish()
 }
 
 /// An archive whose entries come one by one.

@@ -63,7 +63,11 @@ pub struct Document {
 /// Reads a `SKILL.md`. With a folder, the name has to be that of the folder. All problems are named.
 pub fn read_document(file: &[u8], folder: Option<&str>) -> Result<Document, Vec<Problem>> {
     let (front, body) = split(file).map_err(|problem| vec![problem])?;
-    let read = yaml::read(front).map_err(|said| vec![no_yaml(&said)])?;
+    let read = if front.trim().is_empty() {
+        Yaml::Mapping(Vec::new())
+    } else {
+        yaml::read(front).map_err(|said| vec![no_yaml(&said)])?
+    };
     let Yaml::Mapping(fields) = read else {
         let message = "the front matter is no list of fields";
         return Err(vec![Problem::new("SKILL.md", message, EXAMPLE)]);

@@ -68,6 +68,10 @@ fn everything_that_is_wrong_is_said_at_once() {
         &["`name`: it is missing", "`description`: it is missing"],
     );
     check(
+        "---\n---\nbody",
+        &["`name`: it is missing", "`description`: it is missing"],
+    );
+    check(
         "---\nname:\ndescription: \"  \"\n---\nbody",
         &["`name`: `` is no name", "`description`: it is empty"],
     );
@@ -82,7 +86,6 @@ fn everything_that_is_wrong_is_said_at_once() {
         ("--- name: a\n---\n", "has no front matter"),
         ("---\nname: a\n", "has no end"),
         ("---\n- a\n---\n", "no list of fields"),
-        ("---\n---\n", "no list of fields"),
         ("---\nname: a: b\n---\n", "no YAML"),
         ("---\nname: a\nname: b\n---\n", "`name` stands twice"),
     ] {

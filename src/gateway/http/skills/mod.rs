@@ -219,8 +219,9 @@ async fn download_skill(
 /// A file of a skill. The path is one part of the address, with `%2F` for `/`.
 #[utoipa::path(get, path = "/api/skills/{id}/files/{path}", tag = "skills",
     params(("id" = String, Path), ("path" = String, Path)),
-    responses((status = 200, description = "The content.", content_type = "application/octet-stream",
-        body = Vec<u8>), (status = 403, body = Problem), (status = 404, body = Problem)),
+    responses((status = 200, description = "The content.", content(
+        (String = "text/plain"), (Vec<u8> = "application/octet-stream"),
+    )), (status = 403, body = Problem), (status = 404, body = Problem)),
 )]
 async fn read_skill_file(
     State(state): State<GatewayState>,
