@@ -48,6 +48,16 @@ pub enum NetworkWord {
     None,
 }
 
+impl McpNetwork {
+    /// The hosts, as they were written; none for `"none"`.
+    pub fn hosts(&self) -> &[String] {
+        match self {
+            Self::Word(NetworkWord::None) => &[],
+            Self::Hosts(hosts) => hosts,
+        }
+    }
+}
+
 /// What a server's container may do with the session's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -95,6 +105,9 @@ pub struct McpServerConfig {
     pub command: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
+    /// Whether code of packages may run while they are installed (`npx`, `uvx` and the like).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_scripts: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Where it starts, below `/workspace`.

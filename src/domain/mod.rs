@@ -8,6 +8,7 @@ pub mod code;
 pub mod compaction_strategy;
 pub mod digest;
 pub mod effort;
+pub mod egress;
 pub mod encoding;
 pub mod entry;
 pub mod fault;
@@ -17,6 +18,7 @@ pub mod gesture;
 pub mod id;
 pub mod mcp_server;
 pub mod memo;
+pub mod package;
 pub mod request_parts;
 pub mod sandbox;
 pub mod search;
@@ -35,6 +37,7 @@ pub use code::Code;
 pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
+pub use egress::{AllowedHost, AllowedHosts, HostProblem, MAX_ALLOWED_HOSTS, RefusedHost};
 pub use encoding::{ByEncoding, Encoding, Weights};
 pub use entry::{Entry, ModelCall, Native, Stamp, Weighed};
 pub use fault::Fault;
@@ -48,6 +51,10 @@ pub use id::{
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;
+pub use package::{
+    InstallPhase, InstallProblem, InstallState, Installation, InstalledPackage, PackageRegistry,
+    PackageSpec,
+};
 pub use request_parts::{RequestParts, RequestPurpose};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;

@@ -74,4 +74,10 @@ word_lists! {
     RuleReach = "exact" | "arguments" | "tool";
     /// A step of trying out an MCP server.
     TestPhaseName = "start" | "handshake" | "tools";
+    /// Where a package comes from.
+    PackageRegistryName = "npm" | "pypi";
+    /// How far the installation of a package is.
+    InstallStateName = "waiting" | "resolving" | "downloading" | "installing" | "listing" | "ready" | "failed";
+    /// Why a package is not installed.
+    InstallProblemName = "no_such_package" | "no_such_version" | "yanked" | "no_wheel" | "needs_newer" | "wrong_hash" | "unreachable" | "too_large" | "timed_out" | "needs_script" | "no_program" | "no_tools" | "cancelled" | "other";
 }

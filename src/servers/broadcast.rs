@@ -1,9 +1,13 @@
 //! What a change is told to: the sockets of this gateway, and the registries of other gateways on
 //! the same records; and what those tell.
 
+use std::sync::Arc;
+
 use tokio::sync::broadcast;
 
-use super::catalogue::entry::BUNDLED;
+use super::catalogue::entry::{BUNDLED, ServerEntry};
+use super::connections::opening::Opened;
+use super::health::{Seen, Status};
 use super::news::{Change, News, NewsKind, ServerUpdate};
 use super::registry::Servers;
 use crate::domain::{Scope, TenantId};
@@ -43,6 +47,7 @@ impl Servers {
     pub fn place_came(&self) {
         self.stale();
         self.0.bell.notify_one();
+        self.0.installations.bell.notify_one();
         self.tell(None, BUNDLED, NewsKind::Added);
     }
 
@@ -125,6 +130,10 @@ impl Servers {
                     self.restart_here(tenant, &server);
                 }
             }
+            Change::Installation(state) => {
+                self.stale();
+                self.tell(tenant, &server, NewsKind::Installation(state));
+            }
             Change::Health(status, error) => {
                 let seen = (status, error.clone());
                 if self.0.health.adopt((tenant, &server), seen, now()) {
@@ -143,6 +152,7 @@ impl Servers {
     pub(crate) fn changed(&self, scope: &Scope, name: &str, news: Option<NewsKind>) {
         self.stale();
         self.0.bell.notify_one();
+        self.0.installations.bell.notify_one();
         match scope {
             Scope::Tenant(tenant) => {
                 self.pass_on(Some(tenant), name, Change::of(news.as_ref()));
@@ -167,5 +177,49 @@ impl Servers {
     /// Whether sessions connect to their servers before the first call.
     pub(crate) fn connects_ahead(&self) -> bool {
         self.0.file.state().connects_ahead
+    }
+
+    /// Takes note of how a server is, and tells the sockets if it is another than before.
+    pub(crate) fn saw(&self, entry: &ServerEntry, tenant: Option<&TenantId>, seen: Seen) {
+        let changed = self.0.health.note(tenant, &entry.name, seen, now());
+        if let Some((status, error)) = changed {
+            if tenant.is_some() {
+                let health = Change::Health(status, error.clone());
+                self.pass_on(tenant, &entry.name, health);
+            }
+            self.tell(tenant, &entry.name, NewsKind::Health(status, error));
+        }
+    }
+
+    /// It went away during a call.
+    pub(crate) fn lost(&self, entry: &ServerEntry, tenant: &TenantId, why: &str) {
+        let seen = Seen::Badly(Status::Disconnected, why.to_owned());
+        self.saw(entry, Some(tenant), seen);
+    }
+
+    /// It is tried again.
+    pub(crate) fn reconnecting(&self, entry: &ServerEntry, tenant: &TenantId) {
+        let why = self.0.health.of(tenant, entry).error.unwrap_or_default();
+        self.saw(entry, Some(tenant), Seen::Badly(Status::Reconnecting, why));
+    }
+
+    /// Lists a server again whenever it says that its tools are others now. Ends with the
+    /// connection.
+    pub(crate) fn follow(&self, entry: &ServerEntry, opened: &Arc<Opened>) {
+        let mut changes = opened.connection.tool_changes();
+        let (servers, entry, opened) = (self.clone(), entry.clone(), Arc::downgrade(opened));
+        self.0.opener.tasks.spawn(async move {
+            while changes.changed().await.is_ok() {
+                let Some(opened) = opened.upgrade() else {
+                    return;
+                };
+                match opened.connection.tools().await {
+                    Ok(tools) => servers.offers(&entry, &tools).await,
+                    Err(error) => {
+                        tracing::debug!(mcp.server = %entry.name, %error, "The changed list was not read");
+                    }
+                }
+            }
+        });
     }
 }

@@ -13,8 +13,10 @@ mod error;
 mod health;
 mod monitor;
 mod news;
+mod packages;
 mod registry;
 mod session_connection;
+mod try_out;
 
 pub use administration::Administration;
 pub use administration::fitness::NewServer;
@@ -33,6 +35,9 @@ pub use health::health_history::HealthStep;
 pub use health::{Health, Status};
 pub use monitor::start;
 pub use news::{News, NewsKind};
+pub use packages::administration::{
+    InstallationReport, PackageAdministration, PackagePreview, ToolChanges,
+};
 pub use registry::{Servers, ServersParts};
 
 pub(crate) use catalogue::deferred::asked_for;

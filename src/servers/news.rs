@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use super::health::Status;
-use crate::domain::TenantId;
+use crate::domain::{InstallState, TenantId};
 
 /// News that a slow socket may be behind; more are dropped, as the list can be read again.
 const RING: usize = 256;
@@ -28,6 +28,8 @@ pub enum NewsKind {
     Removed,
     /// Its health is another.
     Health(Status, Option<String>),
+    /// The installation of its package is somewhere else.
+    Installation(InstallState),
 }
 
 impl News {
@@ -64,6 +66,8 @@ pub(crate) enum Change {
     Restarted,
     /// Its health is another.
     Health(Status, Option<String>),
+    /// The installation of its package is somewhere else.
+    Installation(InstallState),
 }
 
 impl Change {
@@ -73,6 +77,7 @@ impl Change {
             Some(NewsKind::Added) => Self::Added,
             Some(NewsKind::Removed) => Self::Removed,
             Some(NewsKind::Health(status, error)) => Self::Health(*status, error.clone()),
+            Some(NewsKind::Installation(state)) => Self::Installation(*state),
             None => Self::Edited,
         }
     }

@@ -9,16 +9,18 @@ use tokio_util::task::TaskTracker;
 
 use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
+use super::catalogue::installations::Installations;
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use super::connections::logs::Logs;
 use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
+use super::connections::refused_hosts::RefusedHosts;
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
 use super::health::{HealthRecords, Seen, Status};
-use super::news::{Change, News, NewsKind, Teller};
+use super::news::{Change, News, Teller};
 use crate::domain::{Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
 use crate::llm::RetryConfig;
-use crate::mcp::config::{ConfigFile, FileState};
+use crate::mcp::config::{ConfigFile, FileState, package_of};
 use crate::net::Guard;
 use crate::sandbox::host::SandboxHost;
 use crate::session::Rules;
@@ -69,8 +71,11 @@ pub(crate) struct Inner {
     pub(crate) place: Arc<SandboxHost>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) definitions: Definitions,
+    /// How far packages of servers are installed.
+    pub(crate) installations: Arc<Installations>,
     pub(crate) health: HealthRecords,
     pub(crate) logs: Arc<Logs>,
+    pub(crate) refused_hosts: Arc<RefusedHosts>,
     pub(crate) opener: Opener,
     pub(crate) running: RunningServers,
     pub(crate) guard: Guard,
@@ -93,19 +98,26 @@ pub(crate) struct Inner {
 impl Servers {
     pub(crate) fn new(parts: ServersParts, tasks: TaskTracker) -> Self {
         let logs = Arc::<Logs>::default();
+        let (records, place) = (parts.records.clone(), Arc::clone(&parts.place));
+        let installations = Arc::new(Installations::new(records, place));
+        let refused_hosts = Arc::<RefusedHosts>::default();
         let opener = Opener {
+            installations: Arc::clone(&installations),
             place: Arc::clone(&parts.place),
             clients: parts.clients.clone(),
             environment: Arc::new(parts.environment),
             records: parts.records.clone(),
             sealer: parts.sealer.clone(),
             logs: Arc::clone(&logs),
+            refused_hosts: Arc::clone(&refused_hosts),
+            guard: parts.guard.clone(),
             tasks,
         };
         Self(Arc::new(Inner {
             settings: parts.settings,
             bundled: parts.bundled,
             file: parts.file,
+            installations,
             definitions: Definitions::new(parts.records.clone()),
             records: parts.records,
             sealer: parts.sealer,
@@ -113,6 +125,7 @@ impl Servers {
             rules: parts.rules,
             health: HealthRecords::default(),
             logs,
+            refused_hosts,
             opener,
             running: RunningServers::default(),
             guard: parts.guard,
@@ -190,6 +203,7 @@ impl Servers {
 
     async fn ingredients(&self, tenant: &TenantId) -> Result<Ingredients, store::Error> {
         let settings = self.0.records.tool_settings().list(tenant).await?;
+        self.0.installations.refresh().await?;
         let mut servers: Vec<Ingredient> = self.bundled().into_iter().collect();
         for entry in self.entries(tenant).await? {
             let key = entry.definitions_key(&self.0.place.image());
@@ -226,7 +240,7 @@ impl Servers {
     /// The server that runs in every sandbox, where there are sandboxes.
     fn bundled(&self) -> Option<Ingredient> {
         self.0.place.is_on().then(|| Ingredient {
-            entry: Arc::new(ServerEntry::bundled()),
+            entry: Arc::new(ServerEntry::bundled(&self.0.place.network)),
             listed: Some(Arc::clone(&self.0.bundled)),
             accepted: Arc::clone(&self.0.bundled),
             since: None,
@@ -247,6 +261,17 @@ impl Servers {
                     "A tenant's server is hidden by one of the installation");
                 continue;
             }
+            let scope = Scope::Tenant(row.tenant);
+            entries.push(self.entry(row.name, Source::Tenant, scope, row.config));
+        }
+        Ok(entries)
+    }
+
+    /// Those of the installation and of every tenant.
+    pub(crate) async fn all_entries(&self) -> Result<Vec<ServerEntry>, store::Error> {
+        self.0.installations.refresh().await?;
+        let mut entries = self.installation_entries(&self.0.file.state());
+        for row in self.0.records.mcp_servers().all().await? {
             let scope = Scope::Tenant(row.tenant);
             entries.push(self.entry(row.name, Source::Tenant, scope, row.config));
         }
@@ -275,7 +300,11 @@ impl Servers {
     ) -> ServerEntry {
         let epochs = self.0.epochs.lock().unwrap_or_else(PoisonError::into_inner);
         let epoch = epochs.get(&(scope.clone(), name.clone()));
+        let command = package_of(&config).ok().flatten();
+        let installed = &self.0.installations;
+        let package = command.and_then(|it| installed.package((&scope, &name), &it.spec));
         ServerEntry {
+            package,
             epoch: epoch.copied().unwrap_or_default(),
             name,
             source,
@@ -338,26 +367,6 @@ impl Servers {
         result
     }
 
-    /// Lists a server again whenever it says that its tools are others now. Ends with the
-    /// connection.
-    pub(crate) fn follow(&self, entry: &ServerEntry, opened: &Arc<Opened>) {
-        let mut changes = opened.connection.tool_changes();
-        let (servers, entry, opened) = (self.clone(), entry.clone(), Arc::downgrade(opened));
-        self.0.opener.tasks.spawn(async move {
-            while changes.changed().await.is_ok() {
-                let Some(opened) = opened.upgrade() else {
-                    return;
-                };
-                match opened.connection.tools().await {
-                    Ok(tools) => servers.offers(&entry, &tools).await,
-                    Err(error) => {
-                        tracing::debug!(mcp.server = %entry.name, %error, "The changed list was not read");
-                    }
-                }
-            }
-        });
-    }
-
     /// Takes note of what a server offers now.
     pub(crate) async fn offers(&self, entry: &ServerEntry, tools: &[Tool]) {
         let key = entry.definitions_key(&self.0.place.image());
@@ -372,29 +381,5 @@ impl Servers {
                 tracing::warn!(mcp.server = %entry.name, ?error, "What a server offers was not kept");
             }
         }
-    }
-
-    /// Takes note of how a server is, and tells the sockets if it is another than before.
-    pub(crate) fn saw(&self, entry: &ServerEntry, tenant: Option<&TenantId>, seen: Seen) {
-        let changed = self.0.health.note(tenant, &entry.name, seen, now());
-        if let Some((status, error)) = changed {
-            if tenant.is_some() {
-                let health = Change::Health(status, error.clone());
-                self.pass_on(tenant, &entry.name, health);
-            }
-            self.tell(tenant, &entry.name, NewsKind::Health(status, error));
-        }
-    }
-
-    /// It went away during a call.
-    pub(crate) fn lost(&self, entry: &ServerEntry, tenant: &TenantId, why: &str) {
-        let seen = Seen::Badly(Status::Disconnected, why.to_owned());
-        self.saw(entry, Some(tenant), seen);
-    }
-
-    /// It is tried again.
-    pub(crate) fn reconnecting(&self, entry: &ServerEntry, tenant: &TenantId) {
-        let why = self.0.health.of(tenant, entry).error.unwrap_or_default();
-        self.saw(entry, Some(tenant), Seen::Badly(Status::Reconnecting, why));
     }
 }

@@ -34,7 +34,7 @@ pub use runtime::{
 };
 pub use telemetry::Telemetry;
 
-use crate::domain::{McpServerConfig, Most};
+use crate::domain::{McpNetwork, McpServerConfig, Most};
 
 /// Everything that can be set. A module gets its own section, once.
 #[derive(Debug, Clone)]
@@ -184,6 +184,8 @@ pub struct Sandbox {
     pub image: String,
     /// The engine's runtime for sandboxes; `None` = its own choice (Docker).
     pub runtime: Option<String>,
+    /// What commands in a session's sandbox may reach.
+    pub network: McpNetwork,
     /// Where the engine is; `None` = its own socket (Docker).
     pub docker_host: Option<String>,
     /// Sandboxes that wait started for a session (Docker).
@@ -209,6 +211,32 @@ pub struct Sandbox {
     /// How long a sandbox may lie idle.
     #[serde(rename = "idle_minutes", deserialize_with = "read::minutes")]
     pub idle: Duration,
+    /// How packages of MCP servers are installed.
+    pub packages: Packages,
+}
+
+/// `sandbox.packages`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packages {
+    /// Whether any are.
+    pub enabled: bool,
+    /// Where those of npm come from.
+    pub npm_registry: String,
+    /// Where those of Python come from, as pip takes it.
+    pub pypi_index: String,
+    /// More hosts that an installation may reach, comma-separated.
+    #[serde(default)]
+    pub hosts: Option<String>,
+    /// The image with Node and Python (Docker).
+    pub image: String,
+    /// Memory of one installation in MiB.
+    pub memory_mb: u32,
+    /// What one may fill in MiB.
+    pub size_mb: u32,
+    /// How long one may take.
+    #[serde(rename = "timeout_s", deserialize_with = "read::whole_seconds")]
+    pub timeout: Duration,
 }
 
 /// What seals tools in.

@@ -2,8 +2,8 @@
 
 use super::Fallback::{Is, Words};
 use super::Kind::{
-    Attributes, Database, Flag, Headers, Host, ListOf, Listen, Model, Networks, Number, OneOf,
-    Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
+    Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, Networks, Number,
+    OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
 use super::{Definition, Kind, Later, Word};
 
@@ -92,7 +92,6 @@ const DRIVERS: &[Word] = &[
     Word::Is("bubblewrap"),
     Word::Is("none"),
 ];
-const NETWORKS: &[Word] = &[Word::Is("none")];
 const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none"), Word::Later("oidc")];
 
 settings! { since "0.1":
@@ -309,8 +308,8 @@ settings! { since "0.1":
         "The image of a sandbox (`docker`).";
     "sandbox.runtime" ["SPL_SANDBOX_RUNTIME"] Text, Words("the engine's"),
         "The engine's runtime for sandboxes, for example `runsc` (`docker`).";
-    "sandbox.network" ["SPL_SANDBOX_NETWORK"] OneOf(NETWORKS), Is("none"),
-        "What a sandbox reaches.";
+    "sandbox.network" ["SPL_SANDBOX_NETWORK"] Hosts, Is("none"),
+        "The hosts that commands in a session's sandbox may reach, such as `pypi.org`, `*.example.com` or `db.example.com:5432`; without a port, 443 and 80.";
     "sandbox.docker_host" ["SPL_SANDBOX_DOCKER_HOST" "DOCKER_HOST"] Text, Words("the engine's own socket"),
         "Where the engine is, for example `unix:///run/docker.sock` (`docker`).";
     "sandbox.pool_size" ["SPL_SANDBOX_POOL_SIZE"] Whole(0, 1000), Is("2"),
@@ -331,6 +330,22 @@ settings! { since "0.1":
         "Sandboxes of this gateway that may run at the same time: each MCP server that runs in one counts, and warm ones too.";
     "sandbox.idle_minutes" ["SPL_SANDBOX_IDLE_MINUTES"] Whole(1, 525_600), Is("15"),
         "Minutes without a call after which a sandbox is stopped; its workspace stays.";
+    "sandbox.packages.enabled" ["SPL_PACKAGES"] Flag, Is("true"),
+        "Whether packages of MCP servers (`npx`, `uvx` and the like) are installed; without, such entries are refused.";
+    "sandbox.packages.npm_registry" ["SPL_NPM_REGISTRY"] Url, Is("https://registry.npmjs.org"),
+        "Where packages of npm come from.";
+    "sandbox.packages.pypi_index" ["SPL_PYPI_INDEX"] Url, Is("https://pypi.org/simple"),
+        "Where Python packages come from: the address of an index as pip takes it.";
+    "sandbox.packages.hosts" ["SPL_PACKAGES_HOSTS"] Text, Words("none; `files.pythonhosted.org` where the index is `pypi.org`"),
+        "More hosts that an installation may reach beside the registry, where that keeps its files elsewhere; comma-separated.";
+    "sandbox.packages.image" ["SPL_PACKAGES_IMAGE"] Text, Words("`sepal/packages:<version>`"),
+        "The image in which packages are installed and run: that of the sandboxes with Node and Python (`docker`).";
+    "sandbox.packages.memory_mb" ["SPL_PACKAGES_MEMORY_MB"] Whole(128, 1_048_576), Is("1024"),
+        "Memory of one installation in MiB.";
+    "sandbox.packages.size_mb" ["SPL_PACKAGES_SIZE_MB"] Whole(16, 1_048_576), Is("1024"),
+        "What one installation may fill in MiB.";
+    "sandbox.packages.timeout_s" ["SPL_PACKAGES_TIMEOUT"] Whole(10, 86_400), Is("600"),
+        "Seconds that one installation may take.";
     "auth.mode" ["SPL_AUTH"] OneOf(AUTH_MODES), Is("password"),
         "How people sign in; `none` only when nobody else can reach the gateway.";
     "auth.secret_key" ["SPL_SECRET_KEY"] Secret, Words("made once, `secret.key` in `store.data_dir`"),

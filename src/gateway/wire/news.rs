@@ -9,6 +9,10 @@ use crate::servers::{News, NewsKind};
 /// The frame of one piece of news; no part of any session's stream.
 pub fn news_frame(news: &News) -> Frame {
     match &news.kind {
+        NewsKind::Installation(state) => frame(
+            "mcp:installation",
+            &[&json!({ "server": news.server, "state": state })],
+        ),
         NewsKind::Added => frame("mcpAdded", &[&json!({ "name": news.server })]),
         NewsKind::Removed => frame("mcpRemoved", &[&json!({ "name": news.server })]),
         NewsKind::Health(status, error) => {

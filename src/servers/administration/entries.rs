@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fitness::{NewServer, check, check_address, merge};
+use super::fitness::{NewServer, check, check_address, check_package, merge};
 use super::masking::unmasked;
 use super::permission::{administers_tenant, scope_for};
 use super::retarget::{goes_elsewhere, kept_secret, kept_values};
@@ -24,6 +24,7 @@ impl Administration<'_> {
     pub async fn add(&self, new: NewServer) -> Result<(), Error> {
         let scope = scope_for(self.caller, new.for_everybody)?;
         check(&new)?;
+        check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.guard, &scope, &new.config).await?;
         let _alone = self.servers.0.changing.lock().await;
         self.check_free(&scope, &new.name).await?;
@@ -104,6 +105,7 @@ impl Administration<'_> {
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));
         }
+        check_package(&self.servers.0.place, &config)?;
         check_address(&self.servers.0.guard, &entry.scope, &config).await?;
         Ok(config)
     }
@@ -139,8 +141,14 @@ impl Administration<'_> {
             self.servers.0.definitions.forget(tenant, name).await?;
         }
         self.forget_secrets(&entry.scope, name).await?;
+        self.servers
+            .0
+            .installations
+            .forget(&entry.scope, name)
+            .await?;
         self.servers.0.health.forget(entry.tenant(), &entry.name);
         self.servers.0.logs.forget(&entry);
+        self.servers.0.refused_hosts.forget(&entry);
         self.servers
             .changed(&entry.scope, name, Some(NewsKind::Removed));
         tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "An MCP server was removed");

@@ -13,6 +13,7 @@ mod links;
 mod mcp_servers;
 mod model_defaults;
 mod notifications;
+mod packages;
 mod passkeys;
 mod providers;
 mod rules;
@@ -42,6 +43,7 @@ pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use notifications::{
     DueNotification, NotificationEvent, NotificationKey, NotificationTarget, Notifications, Tried,
 };
+pub use packages::{InstallationRow, PackageVolume, Packages};
 pub use passkeys::{MOST_PASSKEYS, PasskeyRow, Passkeys};
 pub use providers::{ProviderRow, Providers};
 pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
@@ -125,6 +127,8 @@ impl Records {
         mcp_servers: McpServers,
         /// What MCP servers offered.
         tool_definitions: ToolDefinitions,
+        /// Installations of the packages of MCP servers.
+        packages: Packages,
         /// What tenants decided about single tools.
         tool_settings: ToolSettings,
         /// What people and admins decided about calls beforehand.

@@ -64,6 +64,7 @@ export type ServerConfig = {
   trusted?: boolean
   command?: string
   args?: string[]
+  allowScripts?: boolean
   env?: Record<string, string>
   cwd?: string
   containerImage?: string
@@ -86,6 +87,10 @@ export type ServerTool = Exactly<Schemas['ServerTool'], { annotations: ToolAnnot
 /** What is decided about a tool, and the `hash` of the definition that was read. */
 export type ToolDecision = Exactly<Schemas['ToolRequest'], { effect?: Schemas['ToolEffect'] | null }>
 export type ServerTest = Schemas['TestServerResponse']
+/** What an entry would install. */
+export type PackagePreview = Schemas['PackageResponse']
+/** How far a server's package is. */
+export type PackageInstallation = Schemas['InstallationResponse']
 /** What the gateway saw of a server in the last 24 hours. */
 export type ServerDay = Schemas['ServerDay']
 

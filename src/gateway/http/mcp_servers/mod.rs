@@ -3,6 +3,7 @@
 
 mod body;
 mod health;
+mod installation;
 mod one;
 mod registry;
 mod tools;
@@ -37,6 +38,14 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(trial::test_mcp_server))
         .routes(routes!(tools::list_mcp_tools))
         .routes(routes!(tools::set_mcp_tool))
+        .routes(routes!(installation::preview_mcp_package))
+        .routes(routes!(
+            installation::read_mcp_installation,
+            installation::retry_mcp_installation,
+            installation::cancel_mcp_installation
+        ))
+        .routes(routes!(installation::check_mcp_installation))
+        .routes(routes!(installation::accept_mcp_installation))
 }
 
 impl From<servers::Error> for ApiError {
@@ -58,6 +67,12 @@ impl From<servers::Error> for ApiError {
                 let tool = serde_json::json!(body::ServerTool::from(*now));
                 let refused = Self::of_field(Code::ChangedSinceShown, "hash", text);
                 refused.with("hash", hash.into()).with("tool", tool)
+            }
+            servers::Error::Package(_) => {
+                Self::new(Code::InvalidArguments, text).with_status(StatusCode::CONFLICT)
+            }
+            servers::Error::ReplacedPackage(_) => {
+                Self::of_field(Code::ChangedSinceShown, "content", text)
             }
             servers::Error::File(FileError::Broken(_)) => {
                 Self::new(Code::InvalidArguments, text).with_status(StatusCode::CONFLICT)
