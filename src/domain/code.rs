@@ -125,6 +125,9 @@ codes! {
     ToolFailed = "tool_failed", External,
         "The tool ended with an error; the model has read it.",
         "Open the call's row to see the output.";
+    AuthorizationRequired = "authorization_required", Validation,
+        "A remote MCP server wants its person to connect to it, or to allow more than they did.",
+        "Connect to the server: by the card in the session or on the server's page; then let the call run again.";
     ToolTimeout = "tool_timeout", External,
         "The tool did not answer in time and was stopped.",
         "Ask for a smaller step, or raise the time limit.";

@@ -61,6 +61,41 @@ pub enum McpWorkspace {
     Rw,
 }
 
+/// How we are known at the authorisation server of a remote server. Without it, we introduce ourselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct McpOAuth {
+    /// The client that somebody registered there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Its secret, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// What is asked for where the server asks for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<String>>,
+    /// Who allows access.
+    #[serde(default, skip_serializing_if = "McpGrant::is_person")]
+    pub grant: McpGrant,
+}
+
+/// Who allows access to a remote server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpGrant {
+    /// Each person for themselves.
+    #[default]
+    Person,
+    /// The registered client itself, for everybody who uses the entry.
+    ClientCredentials,
+}
+
+impl McpGrant {
+    fn is_person(&self) -> bool {
+        *self == Self::Person
+    }
+}
+
 /// One server's entry. Every field but the transport's own is optional; absent and empty lists
 /// differ (S1.25, S1.26).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,6 +157,9 @@ pub struct McpServerConfig {
     /// Sent with every request to it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// How we are known to whoever authorises for it (`http`, `sse`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<McpOAuth>,
 }
 
 fn enabled() -> bool {

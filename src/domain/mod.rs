@@ -46,7 +46,9 @@ pub use id::{
     RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId, UserId,
     WebhookId,
 };
-pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
+pub use mcp_server::{
+    McpGrant, McpNetwork, McpOAuth, McpServerConfig, McpTransport, McpWorkspace, NetworkWord,
+};
 pub use memo::Memo;
 pub use request_parts::{RequestParts, RequestPurpose};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};

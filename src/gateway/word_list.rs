@@ -56,12 +56,14 @@ word_lists! {
     SandboxKind = "docker" | "bubblewrap" | "none";
     /// What holds a limit in force.
     LimitMeans = "cgroup" | "rlimit" | "quota" | "watchdog" | "none";
+    /// Whether a person is connected to an MCP server.
+    ConnectionState = "connected" | "needed" | "absent";
     /// Where an MCP server is kept.
     ServerSource = "bundled" | "settings" | "installation" | "tenant";
     /// How an MCP server is spoken to.
     ServerTransport = "stdio" | "stdio-docker" | "http" | "sse";
     /// How an MCP server is.
-    ServerStatus = "healthy" | "unhealthy" | "reconnecting" | "disconnected" | "unknown";
+    ServerStatus = "healthy" | "unhealthy" | "reconnecting" | "disconnected" | "unauthorized" | "unknown";
     /// What is done with a call of a tool.
     ToolEffect = "ask" | "allow" | "deny";
     /// For whose calls a rule is, the nearest first.

@@ -2,6 +2,7 @@
 //!
 //! A connection takes any byte stream; where the server runs is not this layer's business.
 
+pub mod authorization;
 pub mod config;
 mod connection;
 mod error;
@@ -19,7 +20,7 @@ mod workspace_files;
 pub use connection::{Connection, ToolCall, ToolProgress};
 pub use error::Error;
 pub use mask::{Cleaner, MASK};
-pub use remote::Remote;
+pub use remote::{Authorizer, Refused, RefusedRequest, Remote};
 pub use standstill::Standstill;
 pub use tools::bundled::bundled_tools;
 pub use tools::filter::is_offered;

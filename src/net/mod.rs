@@ -135,6 +135,24 @@ fn builder(settings: &Settings) -> ClientBuilder {
         .http2_keep_alive_while_idle(true)
 }
 
+/// What lies below an error of the HTTP client, outermost first; what repeats the one above is
+/// left out.
+pub(crate) fn below(error: &reqwest::Error) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = std::error::Error::source(error);
+    while let Some(error) = next {
+        let said = error.to_string();
+        if texts.last().is_none_or(|last| !last.contains(&said)) {
+            texts.push(said);
+        }
+        next = error.source();
+    }
+    if texts.is_empty() {
+        return "no connection".to_owned();
+    }
+    texts.join(": ")
+}
+
 /// The address without what stands before the `@`.
 fn shown(address: &str) -> String {
     address

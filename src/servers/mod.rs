@@ -6,6 +6,7 @@
 //! it uses runs for it alone.
 
 mod administration;
+mod authorization;
 mod broadcast;
 mod catalogue;
 mod connections;
@@ -21,6 +22,10 @@ pub use administration::fitness::NewServer;
 pub use administration::report::{Reports, ServerReport, TestReport};
 pub use administration::tools::ToolChange;
 pub use administration::trial::Trials;
+pub use authorization::{
+    Begun, ConnectError, ConnectionAnswer, ConnectionReport, ConnectionState, Connections,
+    RedirectAddress,
+};
 pub use catalogue::entry::{ServerEntry, Source};
 pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
 pub use catalogue::tool_report::ToolReport;

@@ -16,7 +16,7 @@ use super::connections::opening::{Failure, Phase, ServerLocation};
 use super::health::probe_schedule::ProbeSchedule;
 use super::news::NewsKind;
 use super::registry::{Servers, ServersParts};
-use crate::domain::{Digest, SandboxId, Scope, Tool};
+use crate::domain::{Digest, Holder, SandboxId, Scope, Tool};
 use crate::mcp::config::{FileState, Looks};
 use crate::store;
 
@@ -146,19 +146,21 @@ async fn line_up(
 async fn glance(servers: Servers, entry: ServerEntry) -> Digest {
     let mut phases = Vec::new();
     // What went wrong is in the records of its health.
-    let _ = try_out(&servers, &entry, &mut phases).await;
+    let _ = try_out(&servers, (&entry, None), &mut phases).await;
     entry.fingerprint()
 }
 
-/// Opens a server in a place that is thrown away, lists it, and closes it.
+/// Opens a server in a place that is thrown away, lists it, and closes it; with a person's own tokens, if
+/// it is for one.
 pub(crate) async fn try_out(
     servers: &Servers,
-    entry: &ServerEntry,
+    (entry, person): (&ServerEntry, Option<&Holder>),
     phases: &mut Vec<Phase>,
 ) -> Result<(Vec<Tool>, Vec<String>), Failure> {
     let sandbox = SandboxId::from_bits(rand::random());
     let place = ServerLocation {
-        tenant: entry.tenant(),
+        tenant: person.map(|person| &person.tenant).or(entry.tenant()),
+        person,
         // Looks have turns of their own, for tenants too.
         holder: None,
         sandbox: &sandbox,

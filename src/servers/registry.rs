@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast};
 use tokio_util::task::TaskTracker;
 
+use super::authorization::{ClientGrants, Grants};
 use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
@@ -15,8 +16,8 @@ use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, Serve
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
 use super::health::{HealthRecords, Seen, Status};
-use super::news::{Change, News, NewsKind, Teller};
-use crate::domain::{Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
+use super::news::{News, Teller};
+use crate::domain::{Code, Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
 use crate::llm::RetryConfig;
 use crate::mcp::config::{ConfigFile, FileState};
 use crate::net::Guard;
@@ -75,7 +76,7 @@ pub(crate) struct Inner {
     pub(crate) running: RunningServers,
     pub(crate) guard: Guard,
     retry: RetryConfig,
-    pub(crate) teller: Teller,
+    pub(crate) teller: Arc<Teller>,
     /// Tenants whose rules about tools have changed.
     pub(crate) rule_changes: broadcast::Sender<TenantId>,
     /// Never held across an await.
@@ -93,6 +94,13 @@ pub(crate) struct Inner {
 impl Servers {
     pub(crate) fn new(parts: ServersParts, tasks: TaskTracker) -> Self {
         let logs = Arc::<Logs>::default();
+        let teller = Arc::<Teller>::default();
+        let grants = Grants {
+            records: parts.records.clone(),
+            sealer: parts.sealer.clone(),
+            teller: Arc::clone(&teller),
+            tasks: tasks.clone(),
+        };
         let opener = Opener {
             place: Arc::clone(&parts.place),
             clients: parts.clients.clone(),
@@ -101,6 +109,8 @@ impl Servers {
             sealer: parts.sealer.clone(),
             logs: Arc::clone(&logs),
             tasks,
+            grants,
+            client_grants: ClientGrants::default(),
         };
         Self(Arc::new(Inner {
             settings: parts.settings,
@@ -117,7 +127,7 @@ impl Servers {
             running: RunningServers::default(),
             guard: parts.guard,
             retry: parts.retry,
-            teller: Teller::default(),
+            teller,
             rule_changes: broadcast::channel(RULE_CHANGES).0,
             views: Mutex::default(),
             epochs: Mutex::default(),
@@ -304,6 +314,7 @@ impl Servers {
         let place = ServerLocation {
             tenant: Some(&holder.tenant),
             holder: Some(holder),
+            person: Some(holder),
             sandbox,
             secrets: None,
         };
@@ -330,11 +341,16 @@ impl Servers {
             Ok((opened, tools))
         }
         .await;
-        let seen = match &result {
-            Ok(_) => Seen::Well(begun.elapsed()),
-            Err(failure) => Seen::Badly(Status::Unhealthy, failure.text.clone()),
-        };
-        self.saw(entry, place.tenant, seen);
+        match &result {
+            Ok(_) => self.saw(entry, place.tenant, Seen::Well(begun.elapsed())),
+            Err(failure) if failure.code == Code::AuthorizationRequired => {
+                self.wants_people(entry, place.tenant, &failure.text);
+            }
+            Err(failure) => {
+                let seen = Seen::Badly(Status::Unhealthy, failure.text.clone());
+                self.saw(entry, place.tenant, seen);
+            }
+        }
         result
     }
 
@@ -356,45 +372,5 @@ impl Servers {
                 }
             }
         });
-    }
-
-    /// Takes note of what a server offers now.
-    pub(crate) async fn offers(&self, entry: &ServerEntry, tools: &[Tool]) {
-        let key = entry.definitions_key(&self.0.place.image());
-        match self.0.definitions.put(&key, tools).await {
-            Ok(true) => {
-                tracing::info!(mcp.server = %entry.name, tools = tools.len(), "The server's tools are others than before");
-                self.stale();
-                self.pass_on(entry.tenant(), &entry.name, Change::Edited);
-            }
-            Ok(false) => {}
-            Err(error) => {
-                tracing::warn!(mcp.server = %entry.name, ?error, "What a server offers was not kept");
-            }
-        }
-    }
-
-    /// Takes note of how a server is, and tells the sockets if it is another than before.
-    pub(crate) fn saw(&self, entry: &ServerEntry, tenant: Option<&TenantId>, seen: Seen) {
-        let changed = self.0.health.note(tenant, &entry.name, seen, now());
-        if let Some((status, error)) = changed {
-            if tenant.is_some() {
-                let health = Change::Health(status, error.clone());
-                self.pass_on(tenant, &entry.name, health);
-            }
-            self.tell(tenant, &entry.name, NewsKind::Health(status, error));
-        }
-    }
-
-    /// It went away during a call.
-    pub(crate) fn lost(&self, entry: &ServerEntry, tenant: &TenantId, why: &str) {
-        let seen = Seen::Badly(Status::Disconnected, why.to_owned());
-        self.saw(entry, Some(tenant), seen);
-    }
-
-    /// It is tried again.
-    pub(crate) fn reconnecting(&self, entry: &ServerEntry, tenant: &TenantId) {
-        let why = self.0.health.of(tenant, entry).error.unwrap_or_default();
-        self.saw(entry, Some(tenant), Seen::Badly(Status::Reconnecting, why));
     }
 }

@@ -41,6 +41,7 @@ mod loops;
 mod metrics;
 mod model_stub;
 mod notifications;
+mod oauth;
 mod people;
 mod placed_attachments;
 mod providers;

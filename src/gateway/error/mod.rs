@@ -246,6 +246,7 @@ fn status_of(code: Code) -> StatusCode {
         | Code::CallExpired
         | Code::ChangedSinceShown
         | Code::NothingToDo
+        | Code::AuthorizationRequired
         | Code::MissingApiKey
         | Code::MaxIterations
         | Code::RepeatedCall

@@ -11,6 +11,7 @@ pub fn news_frame(news: &News) -> Frame {
     match &news.kind {
         NewsKind::Added => frame("mcpAdded", &[&json!({ "name": news.server })]),
         NewsKind::Removed => frame("mcpRemoved", &[&json!({ "name": news.server })]),
+        NewsKind::Connection(_) => frame("mcpConnection", &[&json!({ "name": news.server })]),
         NewsKind::Health(status, error) => {
             let mut what = json!({ "server": news.server, "status": status });
             if let (Some(what), Some(error)) = (what.as_object_mut(), error) {

@@ -8,6 +8,7 @@ use url::Url;
 use super::docker_run::as_image;
 use super::expand::{Reference, references};
 use super::installing::installing_problem;
+use super::oauth;
 use super::problem::EntryProblem;
 use crate::domain::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace};
 
@@ -46,6 +47,7 @@ pub fn entry_problems(config: &McpServerConfig, author: Author) -> Vec<EntryProb
     check_amounts(config, &mut found);
     check_texts(config, &mut found);
     check_network(config, &mut found);
+    oauth::check(config, &mut found);
     if author == Author::Person {
         check_references(config, &mut found);
         // An entry that is off may wait for the day.
@@ -83,6 +85,7 @@ fn check_transport(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     );
     refuse(!is_remote && config.url.is_some(), "url");
     refuse(!is_remote && !config.headers.is_empty(), "headers");
+    refuse(!is_remote && config.oauth.is_some(), "oauth");
     if let Some(image) = &config.container_image
         && (image.starts_with('-') || image.chars().any(char::is_whitespace))
     {
@@ -228,6 +231,11 @@ fn check_references(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
         }
     }
     look("url".into(), config.url.as_deref().unwrap_or_default());
+    let secret = config
+        .oauth
+        .as_ref()
+        .and_then(|it| it.client_secret.as_deref());
+    look("oauth.clientSecret".into(), secret.unwrap_or_default());
 }
 
 fn is_fit(text: &str) -> bool {

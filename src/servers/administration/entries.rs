@@ -29,6 +29,12 @@ impl Administration<'_> {
         self.check_free(&scope, &new.name).await?;
         // What an entry of that name left behind, removed by hand perhaps, was given to another.
         self.forget_secrets(&scope, &new.name).await?;
+        self.servers
+            .0
+            .records
+            .mcp_grants()
+            .forget(&scope, &new.name)
+            .await?;
         // Before the entry: the monitor lists it as soon as it is there.
         for (secret, value) in &new.secrets {
             self.keep_secret(&scope, &new.name, (secret, value)).await?;
@@ -75,6 +81,11 @@ impl Administration<'_> {
                         return Err(unknown(name));
                     }
                 }
+            }
+            // What people allowed, they allowed at the address of before.
+            if goes_elsewhere(&entry.config, &config) || entry.config.url != config.url {
+                let grants = self.servers.0.records.mcp_grants();
+                grants.forget(&entry.scope, name).await?;
             }
             self.servers.changed(&entry.scope, name, None);
             return Ok(());
@@ -139,6 +150,12 @@ impl Administration<'_> {
             self.servers.0.definitions.forget(tenant, name).await?;
         }
         self.forget_secrets(&entry.scope, name).await?;
+        self.servers
+            .0
+            .records
+            .mcp_grants()
+            .forget(&entry.scope, name)
+            .await?;
         self.servers.0.health.forget(entry.tenant(), &entry.name);
         self.servers.0.logs.forget(&entry);
         self.servers

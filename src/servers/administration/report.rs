@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::masking::masked;
 use super::permission::{administers_tenant, may_administer};
 use super::unknown;
-use crate::domain::{Caller, McpServerConfig, McpTransport, RunsIn, Tool};
+use crate::domain::{Caller, McpGrant, McpServerConfig, McpTransport, RunsIn, Tool};
 use crate::llm::tokens;
-use crate::servers::catalogue::entry::Source;
+use crate::servers::authorization::ConnectionReport;
+use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::catalogue::tool_report::ToolReport;
 use crate::servers::catalogue::view::{Ingredient, View};
 use crate::servers::connections::logs::LogLine;
@@ -17,6 +18,7 @@ use crate::servers::health::health_history::HealthStep;
 use crate::servers::health::{Health, Status};
 use crate::servers::registry::Servers;
 use crate::store::clock::now;
+use crate::store::records::GrantKey;
 
 /// A server as people see it.
 #[derive(Debug, Clone)]
@@ -49,6 +51,8 @@ pub struct ServerReport {
     pub drift: Vec<String>,
     /// Why tools are not offered.
     pub problems: Vec<String>,
+    /// The caller's own connection, where people connect to it.
+    pub connection: Option<ConnectionReport>,
 }
 
 /// How a trial went.
@@ -201,10 +205,31 @@ impl Reports<'_> {
             definition_tokens: offered.iter().map(|tool| tokens::of_tool(tool)).sum(),
             drift: drift.map(|tool| tool.name.clone()).collect(),
             problems: view.problems.get(&entry.name).cloned().unwrap_or_default(),
+            connection: self.connection(entry).await?,
         })
     }
 
-    fn health_of(&self, entry: &Arc<crate::servers::catalogue::entry::ServerEntry>) -> Health {
+    /// The caller's own connection: where they have one, or the server is known to want them.
+    async fn connection(&self, entry: &ServerEntry) -> Result<Option<ConnectionReport>, Error> {
+        let oauth = entry.config.oauth.as_ref();
+        let is_of_client = oauth.is_some_and(|it| it.grant == McpGrant::ClientCredentials);
+        if !entry.is_remote() || is_of_client {
+            return Ok(None);
+        }
+        let key = GrantKey {
+            scope: entry.scope.clone(),
+            server: entry.name.clone(),
+            tenant: self.caller.tenant.id.clone(),
+            user: self.caller.user.id.clone(),
+        };
+        let row = self.servers.0.records.mcp_grants().get(&key).await?;
+        let health = self.servers.0.health.of(&self.caller.tenant.id, entry);
+        let wants = health.status == Status::Unauthorized || oauth.is_some();
+        let report = ConnectionReport::new(&entry.name, row.as_ref());
+        Ok((row.is_some() || wants).then_some(report))
+    }
+
+    fn health_of(&self, entry: &Arc<ServerEntry>) -> Health {
         let mut health = self.servers.0.health.of(&self.caller.tenant.id, entry);
         if entry.source == Source::Bundled && health.status == Status::Unknown {
             // The sandbox was tried at start, else the entry would not be there.

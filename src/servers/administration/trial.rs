@@ -36,7 +36,9 @@ impl Trials<'_> {
             .turn(&self.caller.tenant.id)
             .await;
         let mut phases = Vec::new();
-        let tried = monitor::try_out(self.servers, &server.entry, &mut phases).await;
+        let holder = self.caller.holder();
+        let person = server.entry.is_remote().then_some(&holder);
+        let tried = monitor::try_out(self.servers, (&server.entry, person), &mut phases).await;
         Ok(TestReport::new(phases, tried))
     }
 
@@ -60,6 +62,7 @@ impl Trials<'_> {
         let place = ServerLocation {
             tenant: Some(&self.caller.tenant.id),
             holder: Some(&holder),
+            person: None,
             sandbox: &sandbox,
             secrets: Some(&secrets),
         };
@@ -99,7 +102,9 @@ impl Trials<'_> {
         tracing::info!(mcp.server = %name, tenant.id = %tenant, user.id = %self.caller.user.id, ended = open.len(), "An MCP server is restarted");
         let _turn = self.servers.0.probe_limits.turn(tenant).await;
         let mut phases = Vec::new();
-        let tried = monitor::try_out(self.servers, &server.entry, &mut phases).await;
+        let holder = self.caller.holder();
+        let person = server.entry.is_remote().then_some(&holder);
+        let tried = monitor::try_out(self.servers, (&server.entry, person), &mut phases).await;
         Ok((open.len(), TestReport::new(phases, tried)))
     }
 }

@@ -151,6 +151,7 @@ impl ServerEntry {
             workspace,
             url,
             headers,
+            oauth: _,
         } = &self.config;
         Digest::of_json(&serde_json::json!({
             "scope": self.scope.as_str(), "name": self.name, "image": image,
@@ -196,5 +197,6 @@ fn bundled_config() -> McpServerConfig {
         workspace: McpWorkspace::Rw,
         url: None,
         headers: BTreeMap::new(),
+        oauth: None,
     }
 }

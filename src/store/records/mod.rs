@@ -10,6 +10,8 @@ mod compaction_defaults;
 mod gestures;
 mod installation;
 mod links;
+mod mcp_authorizations;
+mod mcp_grants;
 mod mcp_servers;
 mod model_defaults;
 mod notifications;
@@ -37,6 +39,8 @@ pub use calibrations::{CalibrationRow, Calibrations};
 pub use compaction_defaults::CompactionDefaults;
 pub use gestures::{GestureStage, Gestures};
 pub use links::{LinkTarget, Links};
+pub use mcp_authorizations::McpAuthorizations;
+pub use mcp_grants::{GrantKey, GrantRow, McpGrants, SealedTokens};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use notifications::{
@@ -123,6 +127,10 @@ impl Records {
         secrets: Secrets,
         /// MCP servers that tenants added.
         mcp_servers: McpServers,
+        /// What people allowed at MCP servers.
+        mcp_grants: McpGrants,
+        /// People who are at an authorisation server, and our registrations there.
+        mcp_authorizations: McpAuthorizations,
         /// What MCP servers offered.
         tool_definitions: ToolDefinitions,
         /// What tenants decided about single tools.

@@ -1,7 +1,8 @@
 //! The second effect: run approved calls. Joins what the session's tenant is offered, and the
 //! session's own connections to those servers.
 
-pub(in crate::agent) mod broken;
+mod authorizing;
+mod broken;
 pub(in crate::agent) mod connections;
 pub(super) mod instructions;
 pub(in crate::agent) mod outcome;
@@ -257,6 +258,7 @@ impl SessionTools {
         mut on_progress: impl FnMut(ToolProgress),
     ) -> Outcome {
         let mut is_second = false;
+        let mut waits = 0;
         loop {
             let ready = async {
                 let connected = self.connect(call).await?;
@@ -274,7 +276,18 @@ impl SessionTools {
             };
             let (tool, server, opened) = match ready {
                 Ok(ready) => ready,
-                Err(outcome) => return *outcome,
+                Err(outcome) => {
+                    let goes_on = authorizing::connects(
+                        self,
+                        (call, &outcome),
+                        &mut waits,
+                        (cancel, &mut on_progress),
+                    );
+                    if goes_on.await {
+                        continue;
+                    }
+                    return *outcome;
+                }
             };
             let request = self.request(call, tool, &server);
             let answer = opened.call(request, cancel, &mut on_progress);
@@ -287,7 +300,19 @@ impl SessionTools {
                     is_second = true;
                     self.forget(&server.name, &opened).await;
                 }
-                Err(error) => return self.broken(error, (call, &server), &opened).await,
+                Err(error) => {
+                    let outcome = self.broken(error, (call, &server), &opened).await;
+                    let goes_on = authorizing::connects(
+                        self,
+                        (call, &outcome),
+                        &mut waits,
+                        (cancel, &mut on_progress),
+                    );
+                    if goes_on.await {
+                        continue;
+                    }
+                    return outcome;
+                }
             }
         }
     }
@@ -332,30 +357,6 @@ impl SessionTools {
         }
         let (tool, server) = self.check(&view, call, opened.image.as_ref())?;
         Ok((tool, server, opened))
-    }
-
-    /// The session's open connection to a server, made if need be.
-    pub(in crate::agent) async fn open(&self, server: &ServerEntry) -> Result<Held, Box<Outcome>> {
-        let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
-        let sandbox = if server.is_remote() {
-            self.assignment.first().clone()
-        } else {
-            let sandbox = self.assignment.sandbox().await;
-            sandbox.map_err(|error| {
-                tracing::warn!(?error, "The session's files cannot be reached");
-                Box::new(failed(
-                    Code::SandboxUnavailable,
-                    format!("not run: {error}"),
-                ))
-            })?
-        };
-        let holder = self.assignment.holder();
-        let opened = link.connect(server, &self.servers, (&holder, &sandbox));
-        let opened = opened.await;
-        opened.map_err(|failure| {
-            tracing::warn!(mcp.server = %server.name, error = failure.text, "A server does not start");
-            Box::new(failed(failure.code, format!("not run: {}", failure.told())))
-        })
     }
 
     async fn look_up_image(&self, view: &View, call: &Call) -> Option<ImageId> {

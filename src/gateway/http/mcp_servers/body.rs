@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::connections::ServerConnection;
 use crate::domain::{Digest, McpServerConfig, RunsIn, ToolAnnotations};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
@@ -61,6 +62,9 @@ pub(in crate::gateway) struct Server {
     drifted: Vec<String>,
     /// Why tools of it are not offered.
     problems: Vec<String>,
+    /// My connection to it, where people connect to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection: Option<ServerConnection>,
 }
 
 impl From<ServerReport> for Server {
@@ -83,6 +87,7 @@ impl From<ServerReport> for Server {
             drift: !report.drift.is_empty(),
             drifted: report.drift,
             problems: report.problems,
+            connection: report.connection.map(ServerConnection::from),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! verbs, which all take the caller.
 
 mod body;
+mod connections;
 mod health;
 mod one;
 mod registry;
@@ -34,6 +35,17 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         ))
         .routes(routes!(one::set_mcp_secret, one::delete_mcp_secret))
         .routes(routes!(one::read_mcp_logs))
+        .routes(routes!(connections::list_mcp_connections))
+        .routes(routes!(
+            connections::return_from_authorization,
+            connections::finish_mcp_connection
+        ))
+        .routes(routes!(connections::read_mcp_client))
+        .routes(routes!(
+            connections::connect_mcp_server,
+            connections::disconnect_mcp_server
+        ))
+        .routes(routes!(connections::dismiss_mcp_connection))
         .routes(routes!(trial::test_mcp_server))
         .routes(routes!(tools::list_mcp_tools))
         .routes(routes!(tools::set_mcp_tool))

@@ -65,6 +65,7 @@ pub(crate) fn failure(
             Code::SandboxUnavailable,
             matches!(error.fault(), Fault::Transient),
         ),
+        Cause::Server(mcp::Error::Unauthorized { .. }) => (Code::AuthorizationRequired, false),
         Cause::Server(error) => (Code::ToolFailed, matches!(error.fault(), Fault::Transient)),
         Cause::Store(_) => (Code::StoreUnavailable, true),
         Cause::Missing(_) | Cause::Entry(_) | Cause::Unsupported(_) => (Code::ToolFailed, false),

@@ -3,6 +3,7 @@
 
 mod ending;
 mod failure;
+mod filling;
 mod launch;
 mod reason;
 mod secret;
@@ -23,15 +24,14 @@ use self::failure::{Cause, failure};
 use self::started::{Started, Streams};
 use self::stderr::Said;
 use super::logs::Logs;
-use crate::domain::{
-    Holder, McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool,
-};
-use crate::mcp::config::{Expanded, References, as_image, as_written, expand};
+use crate::domain::{Holder, McpTransport, SandboxId, SandboxKind, TenantId, Tool};
+use crate::mcp::config::{Expanded, as_image};
 use crate::mcp::{self, Cleaner, Connection, Remote};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Ended, ImageId, Launch, Life, Running, Using};
+use crate::servers::authorization::{ClientGrants, Grants};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
-use crate::store::{self, Records, Sealer};
+use crate::store::{Records, Sealer};
 
 /// How long a place whose stream ended may take until it is known why.
 const END_GRACE: Duration = Duration::from_secs(2);
@@ -66,6 +66,10 @@ pub(crate) struct Opener {
     pub(crate) sealer: Sealer,
     pub(crate) logs: Arc<Logs>,
     pub(crate) tasks: TaskTracker,
+    /// What people allowed at remote servers.
+    pub(crate) grants: Grants,
+    /// What entries are allowed that connect by themselves.
+    pub(crate) client_grants: ClientGrants,
 }
 
 /// For whom a server is opened, and where.
@@ -75,6 +79,8 @@ pub(crate) struct ServerLocation<'a> {
     pub(crate) tenant: Option<&'a TenantId>,
     /// For whom what it runs in is counted; none for what the gateway itself wants to know.
     pub(crate) holder: Option<&'a Holder>,
+    /// Whose tokens it is sent; none for looks in nobody's name.
+    pub(crate) person: Option<&'a Holder>,
     /// Whose workspace it may see.
     pub(crate) sandbox: &'a SandboxId,
     /// Secrets of a trial: the only ones that it reads.
@@ -240,17 +246,25 @@ impl Opener {
             environment,
             headers,
             url,
+            client_secret,
             secrets,
-        } = self.expand(entry, &config, place).await?;
+        } = self.expand(entry, &config, place.secrets).await?;
         *cleaner = Cleaner::new(&secrets);
         match config.transport() {
-            McpTransport::Http => {
+            McpTransport::Http | McpTransport::Sse => {
                 let url = url.unwrap_or_default();
-                Ok(Started::Remote(Remote { url, headers }))
-            }
-            McpTransport::Sse => {
-                let url = url.unwrap_or_default();
-                Ok(Started::OldRemote(Remote { url, headers }))
+                let authorizer = self.authorizer(entry, (&url, client_secret), place.person);
+                let remote = Remote {
+                    url,
+                    headers,
+                    authorizer,
+                };
+                Ok(match config.transport() {
+                    McpTransport::Sse => Started::OldRemote(remote),
+                    McpTransport::Http | McpTransport::Stdio | McpTransport::StdioDocker => {
+                        Started::Remote(remote)
+                    }
+                })
             }
             McpTransport::StdioDocker
                 if self.place.is_on() && self.place.runtime.kind() != SandboxKind::Docker =>
@@ -329,51 +343,6 @@ impl Opener {
         };
         let opened = opened.map(|it| it.cleaned_by(cleaner.clone()));
         (life, opened.map_err(Cause::from))
-    }
-
-    /// What reaches a server over HTTP. Whoever is no operator reaches nothing private.
-    fn client(&self, entry: &ServerEntry) -> reqwest::Client {
-        let client = match entry.source {
-            Source::Tenant => &self.clients.guarded,
-            Source::Bundled | Source::Settings | Source::Installation => &self.clients.open,
-        };
-        client.clone()
-    }
-
-    /// What the references of a stored entry stand for.
-    pub(crate) async fn references(
-        &self,
-        entry: &ServerEntry,
-    ) -> Result<References<'_>, store::Error> {
-        let whose = (&entry.scope, entry.name.as_str());
-        let secrets = secret::read_all(&self.records.secrets(), &self.sealer, whose).await?;
-        let reads_environment = entry.source == Source::Installation;
-        Ok(References {
-            environment: reads_environment.then_some(&*self.environment),
-            secrets,
-        })
-    }
-
-    async fn expand(
-        &self,
-        entry: &ServerEntry,
-        config: &McpServerConfig,
-        place: ServerLocation<'_>,
-    ) -> Result<Expanded, Cause> {
-        let from = if entry.is_trial {
-            // It may bear the name of a server that is stored, and go elsewhere than that.
-            References {
-                environment: None,
-                secrets: place.secrets.cloned().unwrap_or_default(),
-            }
-        } else {
-            self.references(entry).await?
-        };
-        if entry.source == Source::Settings {
-            // The settings replaced them when they were read; what looks like one is text.
-            return Ok(as_written(config));
-        }
-        Ok(expand(config, &from)?)
     }
 }
 
