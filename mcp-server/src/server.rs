@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     command::{self, Groups, Progress},
     failure::Failure,
-    files::{self, Incoming, InstructionsParams, Part, Workspace},
+    files::{self, Incoming, InstructionsParams, Part, Workspace, people, people::Uploads},
     settings::Settings,
     stops::Stops,
     tools::{self, ExecuteCommand},
@@ -41,6 +41,12 @@ const PLACE_ATTACHMENT: &str = "sepal/placeAttachment";
 /// What the gateway asks for before it asks a model. No tool either, and it changes nothing.
 const WORKSPACE_INSTRUCTIONS: &str = "sepal/workspaceInstructions";
 
+/// What people do with files through the gateway. No tools either.
+const LIST_FOLDER: &str = "sepal/listFolder";
+const READ_FILE: &str = "sepal/readFile";
+const PUT_FILE: &str = "sepal/putFile";
+const REMOVE_FILE: &str = "sepal/removeFile";
+
 /// The parameters of [`FILE_FACTS`].
 #[derive(Deserialize)]
 struct FileFactsParams {
@@ -52,6 +58,7 @@ struct FileFactsParams {
 pub(crate) struct Server {
     workspace: Arc<Workspace>,
     incoming: Arc<Incoming>,
+    uploads: Arc<Uploads>,
     settings: Settings,
     tools: Vec<Tool>,
     groups: Groups,
@@ -70,6 +77,7 @@ impl Server {
         Ok(Self {
             workspace: Arc::new(workspace),
             incoming: Arc::default(),
+            uploads: Arc::default(),
             settings,
             tools: tools::definitions()?,
             groups,
@@ -109,6 +117,35 @@ impl Server {
         let (workspace, incoming) = (Arc::clone(&self.workspace), Arc::clone(&self.incoming));
         let place = move || files::place(&workspace, &incoming, &part);
         answer(move || place().map(|name| json!({ "name": name }))).await
+    }
+
+    /// What a person does with files.
+    async fn on_people(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let workspace = Arc::clone(&self.workspace);
+        match request.method.as_str() {
+            LIST_FOLDER => {
+                let asked = params(request)?;
+                answer(move || Ok(people::answer(people::list_folder(&workspace, &asked)))).await
+            }
+            READ_FILE => {
+                let asked = params(request)?;
+                answer(move || Ok(people::answer(people::read_file(&workspace, &asked)))).await
+            }
+            PUT_FILE => {
+                let (part, uploads) = (params(request)?, Arc::clone(&self.uploads));
+                let put = move || people::put_file(&workspace, &uploads, &part);
+                answer(move || Ok(people::answer(put()))).await
+            }
+            REMOVE_FILE => {
+                let asked = params(request)?;
+                answer(move || Ok(people::answer(people::remove_file(&workspace, &asked)))).await
+            }
+            unknown => Err(ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                unknown.to_owned(),
+                None,
+            )),
+        }
     }
 
     async fn on_command(
@@ -211,11 +248,7 @@ impl ServerHandler for Server {
         if request.method == PLACE_ATTACHMENT {
             return self.on_attachment(&request).await;
         }
-        Err(ErrorData::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            request.method,
-            None,
-        ))
+        self.on_people(&request).await
     }
 
     async fn call_tool(

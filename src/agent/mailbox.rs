@@ -1,5 +1,6 @@
 //! What a session's task is told, and the answers that need no session.
 
+use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -7,6 +8,7 @@ use super::cluster::message::SessionUpdate;
 use super::feed::{Joined, QueueView};
 use crate::domain::{BlobId, CallId, Code, Gesture, Reached, Resource, Role, SandboxId, UserId};
 use crate::providers::Wanted;
+use crate::servers::Held;
 use crate::session::{Command, Decision, Refusal};
 use crate::store::records::SecretHash;
 use crate::telemetry::instruments;
@@ -92,6 +94,17 @@ pub struct Accepted {
     pub seq: u64,
 }
 
+/// The files of a session, for its owner. While it lives, the session stays in memory.
+#[async_trait]
+pub(super) trait WorkspaceDoor: Send + Sync {
+    /// Whether the session certainly has no files, so that nothing has to be started to say so.
+    async fn is_unused(&self) -> bool;
+    /// The server in the session's sandbox, started if need be.
+    async fn open(&self) -> Result<Held, Refusal>;
+    /// Bytes that the workspace may have in all.
+    fn room(&self) -> u64;
+}
+
 /// What the session's task is told. Small, because a mailbox has room for many: what is large is in
 /// a box.
 pub(super) enum Message {
@@ -103,6 +116,11 @@ pub(super) enum Message {
     Join {
         by: UserId,
         reply: oneshot::Sender<Result<Joined, Refusal>>,
+    },
+    /// The files, to be looked at or changed by the owner.
+    Files {
+        by: UserId,
+        reply: oneshot::Sender<Result<Box<dyn WorkspaceDoor>, Refusal>>,
     },
     /// What waits, as the journal says at that version or later.
     Queue {
@@ -135,6 +153,7 @@ impl Message {
         match self {
             Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Files { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Queue { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Outcome { .. } | Self::Updates(_) | Self::Look | Self::Rest => {}

@@ -44,6 +44,7 @@ pub use rules::{
 pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
 pub use sessions::approvals::{Approvals, WaitingPage, WaitingSession};
 pub use sessions::attach::Upload;
+pub use sessions::files::{FilePurpose, SessionFiles};
 pub use sessions::fork::{ForkRequest, family, fork};
 pub use sessions::import::{CarriedFile, Conversation, Imported, Importing};
 pub use sessions::list::RowError;

@@ -62,6 +62,9 @@ codes! {
     NotFound = "not_found", Validation,
         "There is no such thing, or it belongs to somebody else.",
         "Check the address.";
+    FileExists = "file_exists", Validation,
+        "Something of that name is there, and nothing said that it may be replaced or emptied.",
+        "Send `If-Match` with the version that you saw, or `overwrite=true`; for a folder with files in it, `recursive=true`.";
     MethodNotAllowed = "method_not_allowed", Validation,
         "The address exists, but not for this HTTP method.",
         "Use a method that the `Allow` header names.";

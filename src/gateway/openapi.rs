@@ -126,6 +126,10 @@ const REFUSALS: [(&str, &str); 14] = [
 pub(super) fn routes() -> (Router<GatewayState>, utoipa::openapi::OpenApi) {
     let (routes, mut description) = http::routes(Description::openapi()).split_for_parts();
     description.servers = Some(vec![ServerBuilder::new().url("/").build()]);
+    // What the router needs to see of the rest of an address is none of its description's business.
+    let paths = std::mem::take(&mut description.paths.paths).into_iter();
+    let paths = paths.map(|(path, item)| (path.replace("{*", "{"), item));
+    description.paths.paths = paths.collect();
     let components = description.components.take().unwrap_or_default();
     for (path, item) in &mut description.paths.paths {
         let reads = [&mut item.get].into_iter().flatten();

@@ -5,6 +5,7 @@
 pub mod config;
 mod connection;
 mod error;
+mod file_access;
 #[cfg(test)]
 mod fuzz;
 mod mask;
@@ -18,6 +19,10 @@ mod workspace_files;
 
 pub use connection::{Connection, ToolCall, ToolProgress};
 pub use error::Error;
+pub use file_access::{
+    EntryKind, FILE_PART, FOLDER_PAGE, FileAccess, FileError, FilePart, FileRefusal, FolderEntry,
+    FolderPage, UploadPart, UploadedFile,
+};
 pub use mask::{Cleaner, MASK};
 pub use remote::Remote;
 pub use standstill::Standstill;

@@ -68,3 +68,4 @@ mod traces;
 mod turn_limit;
 mod usage;
 mod vendors;
+mod workspace_files;

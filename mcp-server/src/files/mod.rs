@@ -8,6 +8,7 @@ mod fuzz;
 mod instructions;
 mod list;
 mod name;
+pub(crate) mod people;
 mod place;
 mod read;
 mod write;

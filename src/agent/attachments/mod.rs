@@ -30,6 +30,12 @@ const MAX_UPLOADS: Most = Most {
     per_tenant: Some(8),
     per_user: Some(4),
 };
+/// Requests for files of workspaces that are under way: each holds a part of one in memory.
+const MAX_FILE_REQUESTS: Most = Most {
+    all: Some(64),
+    per_tenant: Some(24),
+    per_user: Some(8),
+};
 /// Files that are decoded at the same time, in the whole gateway.
 const DECODERS: usize = 2;
 
@@ -40,6 +46,8 @@ pub struct AttachmentLimits {
     pub file: u64,
     /// All that one session keeps.
     pub session: u64,
+    /// One file as people upload it into a workspace.
+    pub upload: u64,
 }
 
 /// What is attached to sessions. Cheap to clone.
@@ -50,6 +58,7 @@ struct Shared {
     records: Records,
     limits: AttachmentLimits,
     uploads: Arc<Shares>,
+    file_requests: Arc<Shares>,
     decoders: Semaphore,
     /// One turn for each tenant that decodes. Never held across an await.
     turns: Mutex<HashMap<TenantId, Weak<Semaphore>>>,
@@ -69,6 +78,7 @@ impl Attachments {
             records,
             limits,
             uploads: Shares::new(MAX_UPLOADS),
+            file_requests: Shares::new(MAX_FILE_REQUESTS),
             decoders: Semaphore::new(DECODERS),
             turns: Mutex::default(),
             cache: Cache::default(),
@@ -209,6 +219,15 @@ impl Attachments {
     /// How large they may be.
     pub(in crate::agent) fn limits(&self) -> AttachmentLimits {
         self.0.limits
+    }
+
+    /// Counts a request for files of a workspace against whoever asks, while the answer lives.
+    pub(in crate::agent) fn use_files(&self, holder: Holder) -> Result<Share, Refusal> {
+        self.0.file_requests.take(holder, 1).map_err(|_| {
+            let text = "too many files are being read or written at the same time; try again in a \
+                        moment";
+            Refusal::new(Code::TooManyRequests, text)
+        })
     }
 
     /// Counts an upload against its sender, while the answer lives.

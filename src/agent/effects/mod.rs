@@ -111,6 +111,8 @@ pub(super) struct Running {
     epoch: u64,
     outcomes: Option<mpsc::WeakSender<Message>>,
     tracker: TaskTracker,
+    /// Held by whoever looks at the session's files.
+    guests: Arc<()>,
 }
 
 impl Running {
@@ -124,7 +126,17 @@ impl Running {
             epoch: 0,
             outcomes: Some(outcomes),
             tracker,
+            guests: Arc::default(),
         }
+    }
+
+    /// While it is held, the session stays in memory.
+    pub(super) fn guest(&self) -> Arc<()> {
+        Arc::clone(&self.guests)
+    }
+
+    pub(super) fn has_guests(&self) -> bool {
+        Arc::strong_count(&self.guests) > 1
     }
 
     pub(super) fn tracker(&self) -> &TaskTracker {

@@ -2,6 +2,7 @@
 
 pub(super) mod approvals;
 pub(super) mod attach;
+pub(super) mod files;
 pub(super) mod fork;
 pub(super) mod import;
 pub(super) mod list;
@@ -336,11 +337,8 @@ impl Sessions {
 
     /// Sessions in memory, for `/metrics` and tests.
     pub fn live_count(&self) -> usize {
-        self.0
-            .slots()
-            .values()
-            .filter(|slot| slot.is_live())
-            .count()
+        let slots = self.0.slots();
+        slots.values().filter(|slot| slot.is_live()).count()
     }
 
     async fn request<T>(

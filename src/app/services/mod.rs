@@ -187,6 +187,7 @@ fn attachment_limits(limits: &config::Limits) -> AttachmentLimits {
     AttachmentLimits {
         file: bytes(limits.attachment_mb),
         session: bytes(limits.attachments_mb_per_session),
+        upload: bytes(limits.upload_mb),
     }
 }
 

@@ -179,6 +179,8 @@ settings! { since "0.1":
         "MiB of one file that people attach to a message; 0 = nobody attaches anything. Images are kept smaller than they came.";
     "runtime.limits.attachments_mb_per_session" ["SPL_LIMIT_ATTACHMENTS_MB_PER_SESSION"] Whole(0, 100_000), Is("200"),
         "MiB of attachments that one session keeps, those that tools return among them.";
+    "runtime.limits.upload_mb" ["SPL_LIMIT_UPLOAD_MB"] Whole(0, 100_000), Is("100"),
+        "MiB of one file that people upload into a session's workspace; 0 = nobody uploads anything. The workspace has a limit of its own.";
     "runtime.socket.ping_interval_ms" ["SPL_SOCKET_PING_INTERVAL_MS"] Whole(100, 3_600_000), Is("25000"),
         "Milliseconds between two heartbeats of a socket.";
     "runtime.socket.ping_timeout_ms" ["SPL_SOCKET_PING_TIMEOUT_MS"] Whole(100, 3_600_000), Is("20000"),

@@ -243,6 +243,7 @@ fn status_of(code: Code) -> StatusCode {
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::ReadOnly
         | Code::AlreadyDecided
+        | Code::FileExists
         | Code::CallExpired
         | Code::ChangedSinceShown
         | Code::NothingToDo

@@ -199,6 +199,9 @@ impl Connection {
         let answer = answer.map_err(|error| self.failed(&error).cleaned(&self.cleaner))?;
         if let ServerResult::CustomResult(CustomResult(value)) = answer {
             Ok(value)
+        } else if matches!(answer, ServerResult::EmptyResult(_)) {
+            // How an object without members is read.
+            Ok(json!({}))
         } else {
             Err(Error::Refused("the answer has another form".to_owned()))
         }

@@ -5,7 +5,7 @@ pub(in crate::agent) mod broken;
 pub(in crate::agent) mod connections;
 pub(super) mod instructions;
 pub(in crate::agent) mod outcome;
-pub(super) mod placing;
+pub(in crate::agent) mod placing;
 pub(super) mod proposal;
 pub(in crate::agent) mod shown;
 pub(in crate::agent) mod written_files;

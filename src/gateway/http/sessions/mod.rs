@@ -5,6 +5,7 @@ mod attachments;
 mod commands;
 mod events;
 mod export;
+mod files;
 mod fork;
 mod import;
 mod list;
@@ -41,6 +42,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(fork::list_forks))
         .routes(routes!(attachments::attach_file))
         .routes(routes!(attachments::read_attachment))
+        .merge(files::routes())
         .routes(routes!(commands::send_message))
         .routes(routes!(commands::decide_call))
         .routes(routes!(commands::reset_context))
