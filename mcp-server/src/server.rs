@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     command::{self, Groups, Progress},
     failure::Failure,
-    files::{self, Incoming, InstructionsParams, Part, Workspace},
+    files::{self, Incoming, InstructionsParams, Part, SkillPart, SkillsParams, Workspace},
     settings::Settings,
     stops::Stops,
     tools::{self, ExecuteCommand},
@@ -41,6 +41,12 @@ const PLACE_ATTACHMENT: &str = "sepal/placeAttachment";
 /// What the gateway asks for before it asks a model. No tool either, and it changes nothing.
 const WORKSPACE_INSTRUCTIONS: &str = "sepal/workspaceInstructions";
 
+/// How the gateway puts the files of a skill that a model uses into the workspace. No tool either.
+const PLACE_SKILL: &str = "sepal/placeSkill";
+
+/// What the gateway asks for before it asks a model. No tool either, and it changes nothing.
+const WORKSPACE_SKILLS: &str = "sepal/workspaceSkills";
+
 /// The parameters of [`FILE_FACTS`].
 #[derive(Deserialize)]
 struct FileFactsParams {
@@ -52,6 +58,7 @@ struct FileFactsParams {
 pub(crate) struct Server {
     workspace: Arc<Workspace>,
     incoming: Arc<Incoming>,
+    incoming_skill: Arc<Incoming>,
     settings: Settings,
     tools: Vec<Tool>,
     groups: Groups,
@@ -70,6 +77,7 @@ impl Server {
         Ok(Self {
             workspace: Arc::new(workspace),
             incoming: Arc::default(),
+            incoming_skill: Arc::default(),
             settings,
             tools: tools::definitions()?,
             groups,
@@ -109,6 +117,23 @@ impl Server {
         let (workspace, incoming) = (Arc::clone(&self.workspace), Arc::clone(&self.incoming));
         let place = move || files::place(&workspace, &incoming, &part);
         answer(move || place().map(|name| json!({ "name": name }))).await
+    }
+
+    async fn on_skill(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let part: SkillPart = params(request)?;
+        let (workspace, incoming) = (
+            Arc::clone(&self.workspace),
+            Arc::clone(&self.incoming_skill),
+        );
+        let place = move || files::place_skill(&workspace, &incoming, &part);
+        answer(move || place().map(|placed| json!({ "placed": placed }))).await
+    }
+
+    async fn on_skills(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let params: SkillsParams = params(request)?;
+        let workspace = Arc::clone(&self.workspace);
+        let read = move || files::skills(&workspace, &params);
+        answer(move || Ok(json!({ "skills": read() }))).await
     }
 
     async fn on_command(
@@ -210,6 +235,12 @@ impl ServerHandler for Server {
         }
         if request.method == PLACE_ATTACHMENT {
             return self.on_attachment(&request).await;
+        }
+        if request.method == PLACE_SKILL {
+            return self.on_skill(&request).await;
+        }
+        if request.method == WORKSPACE_SKILLS {
+            return self.on_skills(&request).await;
         }
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,

@@ -82,6 +82,10 @@ prefixed_id!(
     WebhookId, "whk_"
 );
 prefixed_id!(
+    /// A skill of a tenant or of one of its persons; its versions share it.
+    SkillId, "skl_"
+);
+prefixed_id!(
     /// One request or command, for logs and error texts.
     RequestId, "req_"
 );

@@ -24,6 +24,7 @@ pub mod share;
 pub mod time;
 pub mod tool;
 pub mod usage;
+pub mod visible;
 
 pub use access::{Actor, Caller, Role, Scope, Tenant, User, known_approver};
 pub use attachment::{Attachment, BlobId, MediaType};
@@ -43,8 +44,8 @@ pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use gesture::{Gesture, GestureCall, GestureMeans};
 pub use id::{
     ApiKeyId, CallId, CommitId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
-    RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId, UserId,
-    WebhookId,
+    RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, SkillId, TenantId, TurnId,
+    UserId, WebhookId,
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;
@@ -54,7 +55,8 @@ pub use search::SearchQuery;
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
 pub use time::Timestamp;
 pub use tool::{
-    BUNDLED_SERVER, FIND_TOOLS, READ_MORE, Schema, Tool, ToolAnnotations, ToolRef, USE_TOOL,
-    named_shell, shell_tool,
+    BUNDLED_SERVER, FIND_TOOLS, READ_MORE, READ_SKILL_FILE, Schema, Tool, ToolAnnotations, ToolRef,
+    USE_SKILL, USE_TOOL, named_shell, shell_tool,
 };
 pub use usage::{MicroUsd, TokenUsage, Totals};
+pub use visible::{visible, visible_line};

@@ -19,6 +19,11 @@ pub const USE_TOOL: &str = "use_tool";
 /// The tool by which it reads on what of a result was left out. No server may offer one of that name.
 pub const READ_MORE: &str = "read_more";
 
+/// The tool by which it reads a skill's body. No server may offer one of that name.
+pub const USE_SKILL: &str = "use_skill";
+/// The tool by which it reads a file of a skill. No server may offer one of that name.
+pub const READ_SKILL_FILE: &str = "read_skill_file";
+
 /// Hints of an MCP server about a tool: a claim, believed only of trusted servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

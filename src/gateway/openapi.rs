@@ -33,6 +33,7 @@ const PROBLEM: &str = "application/problem+json";
         (name = "usage", description = "What was used, and what it cost"),
         (name = "budgets", description = "What may be spent"),
         (name = "rules", description = "Which calls run, ask or are refused"),
+        (name = "skills", description = "Folders of instructions that models read when a task fits"),
         (name = "notifications", description = "Who is told outside of the page when calls wait"),
         (name = "gestures", description = "Fresh gestures, by which a person shows that it is they who approve, and the passkeys that make them"),
         (name = "system", description = "What this installation runs on"),

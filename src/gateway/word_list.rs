@@ -56,6 +56,8 @@ word_lists! {
     SandboxKind = "docker" | "bubblewrap" | "none";
     /// What holds a limit in force.
     LimitMeans = "cgroup" | "rlimit" | "quota" | "watchdog" | "none";
+    /// Whose sessions a skill is for: those of the person who keeps it, or everybody's in the tenant.
+    SkillScope = "person" | "tenant";
     /// Where an MCP server is kept.
     ServerSource = "bundled" | "settings" | "installation" | "tenant";
     /// How an MCP server is spoken to.

@@ -26,4 +26,4 @@ pub use tools::filter::is_offered;
 pub use tools::result::ToolAnswer;
 pub use tools::toolbox::{Naming, Offer, Toolbox, ToolboxError, ToolboxTool};
 pub use wire::oversized::Size;
-pub use workspace_files::InstructionsFile;
+pub use workspace_files::{FoundSkill, InstructionsFile, SkillFile, SkillsQuestion};

@@ -58,6 +58,7 @@ mod session_marks;
 mod shared_engine;
 mod shares;
 mod sharing;
+mod skills;
 mod stores;
 mod story;
 mod summaries;

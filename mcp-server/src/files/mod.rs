@@ -10,6 +10,7 @@ mod list;
 mod name;
 mod place;
 mod read;
+mod skills;
 mod write;
 
 use std::{
@@ -27,6 +28,7 @@ pub(crate) use self::{
     list::list,
     place::{Incoming, Part, place},
     read::read,
+    skills::{SkillPart, SkillsParams, place_skill, skills},
     write::write,
 };
 use crate::failure::Failure;

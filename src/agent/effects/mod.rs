@@ -4,6 +4,7 @@ mod aside;
 pub(super) mod context_sources;
 pub(super) mod model_request;
 pub(super) mod session_agent;
+pub(super) mod skills;
 pub(super) mod tool_call;
 pub(super) mod trace;
 mod watch;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context_sources::ContextSources;
+use super::skills::SessionSkills;
 use super::tool_call::SessionTools;
 use crate::agent::attachments::{Attachments, Reader, Sight};
 use crate::agent::budget::Budgets;
@@ -20,8 +21,9 @@ use crate::llm::{Catalogue, Compactor, Overrides, ProviderKind, RetryConfig, Ven
 use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
-use crate::servers::Servers;
+use crate::servers::{OwnTools, Servers};
 use crate::session::{Control, ModelChoice};
+use crate::skills::Skills;
 use crate::store::records::Payer;
 use crate::telemetry::traces::Traces;
 
@@ -100,6 +102,8 @@ pub struct AgentFactory {
     pub servers: Servers,
     /// What is attached to sessions.
     pub attachments: Attachments,
+    /// The skills of its tenants and their people; none = sessions have none.
+    pub skills: Option<Skills>,
     /// What requests may cost.
     pub budgets: Budgets,
     pub traces: Traces,
@@ -131,6 +135,7 @@ pub struct SessionAgent {
     pub(in crate::agent) max_tokens: Option<u32>,
     pub(in crate::agent) turn_limit: Option<Duration>,
     pub(in crate::agent) tools: Arc<SessionTools>,
+    pub(in crate::agent) skills: Arc<SessionSkills>,
     pub(in crate::agent) attachments: Attachments,
     pub(in crate::agent) traces: Traces,
     pub(in crate::agent) agent_name: Arc<str>,
@@ -146,22 +151,15 @@ impl SessionAgent {
         reads: Reads<'_>,
         counter: Counter,
     ) -> Result<RequestBase, PromptError> {
-        let Reads {
-            input,
-            arranged,
-            limits,
-            has_short_results,
-        } = reads;
         let model = self.describe(choice);
         let window = model.context_window;
-        let offer = self
-            .tools
-            .offer(window, self.defer_tools_percent, has_short_results);
+        let own = OwnTools::new(self.skills.are_offered(), reads.has_short_results);
+        let offer = self.tools.offer(window, self.defer_tools_percent, own);
         let (tools, searchable) = (offer.definitions, offer.searchable);
         // The prompt names what is told in any case: only the provider knows who searches.
         let told = searchable.as_ref().map(|searchable| &searchable.told);
         let told = told.filter(|told| !told.is_empty()).unwrap_or(&tools);
-        let system = arranged.system(told, input)?;
+        let system = reads.arranged.system(told, reads.input)?;
         let tokens = system.tokens(&tools, counter);
         let answer = self.max_tokens.map_or_else(
             // Not told: an answer of ordinary length, or what a small model can spare.
@@ -181,7 +179,7 @@ impl SessionAgent {
             None => limits.within(window, taken),
         };
         Ok(RequestBase {
-            limits: fits(limits),
+            limits: fits(reads.limits),
             whole: fits(history::Limits::default()),
             window: (!model.is_window_assumed).then_some(window),
             weights: system.weights(&tools, counter),
@@ -226,6 +224,7 @@ impl AgentFactory {
             ),
             self.attachments.clone(),
         ));
+        let skills = SessionSkills::open(self.skills.clone(), (key, owner), &tools);
         SessionAgent {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
@@ -233,7 +232,7 @@ impl AgentFactory {
             budgets: self.budgets.clone(),
             providers: self.providers.clone(),
             catalogue: self.catalogue,
-            context: self.context.of_session(&tools),
+            context: self.context.of_session(&tools, &skills),
             history: self.history.clone(),
             summary_budget: self.summary_budget,
             retry: self.retry,
@@ -244,6 +243,7 @@ impl AgentFactory {
             max_tokens: self.max_tokens,
             turn_limit: self.turn_limit,
             tools,
+            skills,
             attachments: self.attachments.clone(),
             traces: self.traces.clone(),
             agent_name: Arc::clone(&self.agent_name),

@@ -27,6 +27,7 @@ use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Janitor, Peers, Runtime};
 use crate::servers::Servers;
 use crate::session::ModelChoice;
+use crate::skills::{self, SkillSettings, Skills};
 use crate::store::{self, DataDir, Records, Sealer, Store};
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Tenancy};
@@ -190,6 +191,22 @@ fn attachment_limits(limits: &config::Limits) -> AttachmentLimits {
     }
 }
 
+/// The skills that are kept in these records: nothing of them is held in memory, so that a second one is
+/// the same.
+pub(super) fn open_skills(said: &config::Skills, records: Records) -> Skills {
+    let settings = SkillSettings {
+        is_on: said.enabled,
+        has_workspace: said.workspace,
+        most_offered: said.max_offered,
+        most_kept: said.max_kept,
+        limits: skills::Limits {
+            bytes: said.max_kb * 1024,
+            files: said.max_files,
+        },
+    };
+    Skills::new(records, settings)
+}
+
 /// Starts the registry, and goes on with what an earlier process left.
 async fn start_sessions(
     store: &Store,
@@ -300,7 +317,8 @@ fn factory(
         turn_limit: chat.turn_limit,
         place,
         servers,
-        attachments: Attachments::new(records, attachment_limits(&settings.runtime.limits)),
+        attachments: Attachments::new(records.clone(), attachment_limits(&settings.runtime.limits)),
+        skills: Some(open_skills(&settings.skills, records)),
         budgets,
         traces: Traces::default(),
         agent_name: settings.agent.name.as_str().into(),

@@ -22,7 +22,9 @@ pub use agent::{
     ProviderEntry, ProviderKind, Retry, Titles, Tool, ToolSearch,
 };
 pub(in crate::config) use agent::{fallback, listed};
-pub use context::{Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole};
+pub use context::{
+    Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole, Skills,
+};
 pub use notifications::{Notifications, Smtp};
 pub use of_models::ModelPrice;
 pub(in crate::config) use of_models::{model_effort, model_max_output, model_price, model_window};
@@ -47,6 +49,8 @@ pub struct Settings {
     pub chat: Chat,
     /// What models read beside the conversation.
     pub context: Context,
+    /// Folders of instructions that models read when a task fits.
+    pub skills: Skills,
     /// The model and its providers.
     pub llm: Llm,
     /// The one tool of the agent as an MCP server.
@@ -99,6 +103,7 @@ struct AgentTree {
     approval: Vec<ApprovalWay>,
     chat: Chat,
     context: Context,
+    skills: Skills,
     llm: Llm,
     reviewer: Reviewer,
     connections: Connections,
@@ -123,6 +128,7 @@ impl Settings {
             },
             chat: tree.agent.chat,
             context: tree.agent.context,
+            skills: tree.agent.skills,
             llm: tree.agent.llm,
             tool: tree.agent.tool,
             approval: tree.agent.approval,

@@ -229,6 +229,18 @@ settings! { since "0.1":
         "Whether models read `AGENTS.md` and `CLAUDE.md` at the top of a session's workspace, once there may be files.";
     "agent.context.workspace_instructions_kb" ["SPL_CONTEXT_WORKSPACE_INSTRUCTIONS_KB"] Whole(1, 256), Is("32"),
         "KiB that models read of each of these files.";
+    "agent.skills.enabled" ["SPL_SKILLS"] Flag, Is("true"),
+        "Whether sessions have skills: folders with a `SKILL.md` that people keep, or that lie in a workspace (docs/skills.md).";
+    "agent.skills.workspace" ["SPL_SKILLS_WORKSPACE"] Flag, Is("true"),
+        "Whether models are told of the skills below `.skills`, `.claude/skills` and `.agents/skills` of a session's workspace, once there may be files.";
+    "agent.skills.max_offered" ["SPL_SKILLS_MAX_OFFERED"] Whole(1, 500), Is("50"),
+        "Skills that a model request describes; of the others it says the names.";
+    "agent.skills.max_kept" ["SPL_SKILLS_MAX_KEPT"] Whole(1, 1000), Is("100"),
+        "Skills that one person, and that a tenant, may keep.";
+    "agent.skills.max_kb" ["SPL_SKILLS_MAX_KB"] Whole(16, 65_536), Is("8192"),
+        "KiB that the files of one skill may have together, and that its archive may have.";
+    "agent.skills.max_files" ["SPL_SKILLS_MAX_FILES"] Whole(1, 2000), Is("200"),
+        "Files that one skill may have.";
     "agent.reviewer.model" ["SPL_REVIEWER_MODEL"] Model, Words("none; a person is always asked"),
         "The model that may say yes, in the place of the person, to calls that rules with `reviewed` ask for: `provider/model`. It reads the tool, the arguments and what the person said last, and can be wrong or be talked into a yes: open only calls to it whose harm you would bear (docs/rules.md).";
     "agent.reviewer.timeout_s" ["SPL_REVIEWER_TIMEOUT"] Whole(1, 600), Is("20"),

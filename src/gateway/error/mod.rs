@@ -100,7 +100,9 @@ impl ApiError {
     }
 
     /// An error in several fields, all of them named.
-    pub(super) fn of_fields(fields: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub(in crate::gateway) fn of_fields(
+        fields: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
         let fields = fields
             .into_iter()
             .map(|(field, message)| FieldError { field, message });
@@ -128,7 +130,7 @@ impl ApiError {
 
     /// The same with one more member.
     #[must_use]
-    pub(super) fn with(mut self, name: &str, value: Value) -> Self {
+    pub(in crate::gateway) fn with(mut self, name: &str, value: Value) -> Self {
         self.0.more.insert(name.to_owned(), value);
         self
     }

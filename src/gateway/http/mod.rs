@@ -16,6 +16,7 @@ mod providers;
 mod rules;
 mod sessions;
 mod shared;
+mod skills;
 mod system;
 mod token_price;
 mod usage;
@@ -49,6 +50,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .merge(models::routes())
         .merge(mcp_servers::routes())
         .merge(rules::routes())
+        .merge(skills::routes())
         .merge(gestures::routes())
         .merge(passkeys::routes())
         .routes(routes!(providers::list_providers))

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{Digest, FIND_TOOLS, READ_MORE, Schema, Tool, ToolRef, USE_TOOL};
+use crate::domain::{
+    Digest, FIND_TOOLS, READ_MORE, READ_SKILL_FILE, Schema, Tool, ToolRef, USE_SKILL, USE_TOOL,
+};
 
 /// The longest name that all model vendors accept.
 const MAX_NAME: usize = 64;
@@ -122,7 +124,8 @@ impl Toolbox {
             Naming::None => [Some(own), None],
         };
         let mut wanted = wanted.into_iter().flatten();
-        let is_ours = |name: &str| [FIND_TOOLS, READ_MORE, USE_TOOL].contains(&name);
+        let ours = [FIND_TOOLS, READ_MORE, READ_SKILL_FILE, USE_SKILL, USE_TOOL];
+        let is_ours = |name: &str| ours.contains(&name);
         wanted.find(|name| !is_ours(name) && !self.tools.contains_key(name))
     }
 

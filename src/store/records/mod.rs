@@ -20,6 +20,7 @@ mod sandboxes;
 mod secrets;
 mod sessions;
 mod shared_sessions;
+mod skills;
 mod tenants;
 mod texts;
 mod tool_definitions;
@@ -53,6 +54,7 @@ pub use sessions::{
     WaitingSessionsPage, WaitingTotals,
 };
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
+pub use skills::{OfferedSkill, SkillRow, Skills};
 pub use tenants::Tenants;
 pub use texts::{Behind, Hit, NewText, TakenUp, TextChange, TextKind, Texts};
 pub use tool_definitions::{DefinitionChange, ToolDefinitions};
@@ -129,6 +131,8 @@ impl Records {
         tool_settings: ToolSettings,
         /// What people and admins decided about calls beforehand.
         rules: Rules,
+        /// Skills of tenants and their people.
+        skills: Skills,
         /// What was used.
         usage: Usage,
         /// What may be spent, and what running requests hold of it.

@@ -8,6 +8,7 @@ pub(in crate::agent) mod outcome;
 pub(super) mod placing;
 pub(super) mod proposal;
 pub(in crate::agent) mod shown;
+mod skill_files;
 pub(in crate::agent) mod written_files;
 
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
 use crate::servers::{
-    BUNDLED, Held, ServerEntry, Servers, SessionConnection, Source, ToolOffer, View,
+    BUNDLED, Held, OwnTools, ServerEntry, Servers, SessionConnection, Source, ToolOffer, View,
 };
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 use crate::telemetry;
@@ -118,10 +119,9 @@ impl SessionTools {
         view
     }
 
-    /// What a model is told that reads `window` tokens: all definitions, or how it finds those of the
-    /// session's own servers.
-    pub(in crate::agent) fn offer(&self, window: u64, percent: u8, has_short: bool) -> ToolOffer {
-        self.view().offer_within(window, percent, has_short)
+    /// What a model is told that reads `window` tokens: definitions, or how it finds them.
+    pub(in crate::agent) fn offer(&self, window: u64, percent: u8, own: OwnTools) -> ToolOffer {
+        self.view().offer_within(window, percent, own)
     }
 
     /// The server of a tool, by the name that models use.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::SessionTools;
 use crate::agent::attachments::{file_name, is_file_name};
 use crate::domain::{Attachment, BlobId, TurnId};
-use crate::servers::{BUNDLED, Source};
+use crate::servers::{BUNDLED, Held, Source};
 
 /// The folder in the workspace, as every sandbox names it.
 const FOLDER: &str = "/workspace/attachments";
@@ -43,14 +43,16 @@ impl<'a> Workspace<'a> {
         })
     }
 
-    async fn write(self, attachment: &Attachment, content: &[u8]) -> Result<String, String> {
+    /// The server in the sandbox, which is started where it does not run.
+    pub(super) async fn open(self) -> Result<Held, String> {
         let view = self.0.view();
         let server = view.entry(BUNDLED).ok_or("there is no sandbox")?;
-        let opened = self
-            .0
-            .open(server)
-            .await
-            .map_err(|refused| refused.text())?;
+        let opened = self.0.open(server).await;
+        opened.map_err(|refused| refused.text())
+    }
+
+    async fn write(self, attachment: &Attachment, content: &[u8]) -> Result<String, String> {
+        let opened = self.open().await?;
         let name = file_name(attachment);
         let placed = opened
             .connection
