@@ -25,6 +25,8 @@ pub mod mcp;
 
 pub mod sandbox;
 
+pub mod skills;
+
 pub mod tenancy;
 
 pub mod store;

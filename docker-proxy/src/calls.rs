@@ -175,7 +175,7 @@ impl Door {
         })?;
         let body = request::body(asked.request).await?;
         let made = template::container(&name, &body, &self.settings)?;
-        if let Some(volume) = &made.volume {
+        for volume in &made.volumes {
             self.has_volume(volume).await?;
         }
         let listed = async {

@@ -72,14 +72,21 @@ fn container(name: &str, body: &[u8]) {
     assert!((1..=settings.most.memory_bytes).contains(&walls["Memory"].as_i64().unwrap()));
     assert_eq!(walls["Memory"], walls["MemorySwap"]);
     let mounts = walls["Mounts"].as_array().unwrap();
-    assert!(mounts.len() <= 1);
+    assert!(mounts.len() <= 2);
+    let mut sources = Vec::new();
     for mount in mounts {
         assert_eq!(mount["Type"], "volume");
-        assert_eq!(mount["Target"], "/workspace");
         let source = mount["Source"].as_str().unwrap();
-        assert_eq!(sandbox_of_volume(source), Some(name.sandbox.as_str()));
-        assert_eq!(made.volume.as_deref(), Some(source));
+        if mount["Target"] == "/packages" {
+            assert!(sandbox_of_volume(source).is_some() && !name.measures);
+            assert_eq!(mount["ReadOnly"], true);
+        } else {
+            assert_eq!(mount["Target"], "/workspace");
+            assert_eq!(sandbox_of_volume(source), Some(name.sandbox.as_str()));
+        }
+        sources.push(source.to_owned());
     }
+    assert_eq!(made.volumes, sources);
     // What was made is itself a request that may be made, and the same one; but our own label may
     // be one too many.
     match template::container(&name, whole.to_string().as_bytes(), &settings) {

@@ -95,7 +95,7 @@ pub const ROUTES: &[Route] = &[
     post(
         "/containers/create",
         Call::ContainerCreate,
-        "rebuilt from the template; an allowed image, the sandbox's own volume at `/workspace` or none",
+        "rebuilt from the template; an allowed image, the sandbox's own volume at `/workspace` or none, and that of another sandbox of ours at `/packages`, read-only",
     )
     .reading(&["name"]),
     get(

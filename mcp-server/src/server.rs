@@ -21,7 +21,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     command::{self, Groups, Progress},
     failure::Failure,
-    files::{self, Incoming, InstructionsParams, Part, Workspace},
+    files::{
+        self, Incoming, InstructionsParams, Part, SkillPart, SkillsParams, Workspace, people,
+        people::Uploads,
+    },
     settings::Settings,
     stops::Stops,
     tools::{self, ExecuteCommand},
@@ -41,6 +44,17 @@ const PLACE_ATTACHMENT: &str = "sepal/placeAttachment";
 /// What the gateway asks for before it asks a model. No tool either, and it changes nothing.
 const WORKSPACE_INSTRUCTIONS: &str = "sepal/workspaceInstructions";
 
+/// What people do with files through the gateway. No tools either.
+const LIST_FOLDER: &str = "sepal/listFolder";
+const READ_FILE: &str = "sepal/readFile";
+const PUT_FILE: &str = "sepal/putFile";
+const REMOVE_FILE: &str = "sepal/removeFile";
+/// How the gateway puts the files of a skill that a model uses into the workspace. No tool either.
+const PLACE_SKILL: &str = "sepal/placeSkill";
+
+/// What the gateway asks for before it asks a model. No tool either, and it changes nothing.
+const WORKSPACE_SKILLS: &str = "sepal/workspaceSkills";
+
 /// The parameters of [`FILE_FACTS`].
 #[derive(Deserialize)]
 struct FileFactsParams {
@@ -52,6 +66,8 @@ struct FileFactsParams {
 pub(crate) struct Server {
     workspace: Arc<Workspace>,
     incoming: Arc<Incoming>,
+    uploads: Arc<Uploads>,
+    incoming_skill: Arc<Incoming>,
     settings: Settings,
     tools: Vec<Tool>,
     groups: Groups,
@@ -70,6 +86,8 @@ impl Server {
         Ok(Self {
             workspace: Arc::new(workspace),
             incoming: Arc::default(),
+            uploads: Arc::default(),
+            incoming_skill: Arc::default(),
             settings,
             tools: tools::definitions()?,
             groups,
@@ -109,6 +127,52 @@ impl Server {
         let (workspace, incoming) = (Arc::clone(&self.workspace), Arc::clone(&self.incoming));
         let place = move || files::place(&workspace, &incoming, &part);
         answer(move || place().map(|name| json!({ "name": name }))).await
+    }
+
+    /// What a person does with files.
+    async fn on_people(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let workspace = Arc::clone(&self.workspace);
+        match request.method.as_str() {
+            LIST_FOLDER => {
+                let asked = params(request)?;
+                answer(move || Ok(people::answer(people::list_folder(&workspace, &asked)))).await
+            }
+            READ_FILE => {
+                let asked = params(request)?;
+                answer(move || Ok(people::answer(people::read_file(&workspace, &asked)))).await
+            }
+            PUT_FILE => {
+                let (part, uploads) = (params(request)?, Arc::clone(&self.uploads));
+                let put = move || people::put_file(&workspace, &uploads, &part);
+                answer(move || Ok(people::answer(put()))).await
+            }
+            REMOVE_FILE => {
+                let asked = params(request)?;
+                answer(move || Ok(people::answer(people::remove_file(&workspace, &asked)))).await
+            }
+            unknown => Err(ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                unknown.to_owned(),
+                None,
+            )),
+        }
+    }
+
+    async fn on_skill(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let part: SkillPart = params(request)?;
+        let (workspace, incoming) = (
+            Arc::clone(&self.workspace),
+            Arc::clone(&self.incoming_skill),
+        );
+        let place = move || files::place_skill(&workspace, &incoming, &part);
+        answer(move || place().map(|placed| json!({ "placed": placed }))).await
+    }
+
+    async fn on_skills(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
+        let params: SkillsParams = params(request)?;
+        let workspace = Arc::clone(&self.workspace);
+        let read = move || files::skills(&workspace, &params);
+        answer(move || Ok(json!({ "skills": read() }))).await
     }
 
     async fn on_command(
@@ -211,11 +275,13 @@ impl ServerHandler for Server {
         if request.method == PLACE_ATTACHMENT {
             return self.on_attachment(&request).await;
         }
-        Err(ErrorData::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            request.method,
-            None,
-        ))
+        if request.method == PLACE_SKILL {
+            return self.on_skill(&request).await;
+        }
+        if request.method == WORKSPACE_SKILLS {
+            return self.on_skills(&request).await;
+        }
+        self.on_people(&request).await
     }
 
     async fn call_tool(

@@ -1,13 +1,21 @@
 //! What a session's task is told, and the answers that need no session.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::cluster::message::SessionUpdate;
-use super::feed::{Joined, QueueView};
-use crate::domain::{BlobId, CallId, Code, Gesture, Reached, Resource, Role, SandboxId, UserId};
+use super::effects::tool_call::SessionTools;
+use super::feed::{Feed, Joined, QueueView};
+use crate::domain::{
+    BlobId, CallId, Code, Gesture, MicroUsd, Reached, Resource, ResourceRef, Role, SandboxId,
+    UserId,
+};
 use crate::providers::Wanted;
-use crate::session::{Command, Decision, Refusal};
+use crate::servers::Held;
+use crate::session::{Command, Decision, Refusal, SessionRules};
 use crate::store::records::SecretHash;
 use crate::telemetry::instruments;
 
@@ -17,7 +25,12 @@ pub enum SessionRequest {
     /// A command as it is.
     Command(Command),
     /// A message with what is attached to it, which is looked up before the session is told.
-    Say { say: Command, attached: Vec<BlobId> },
+    Say {
+        say: Command,
+        attached: Vec<BlobId>,
+        /// Resources of servers that are read and attached.
+        resources: Vec<ResourceRef>,
+    },
     /// Let another model answer; which one serves the wish is looked up here.
     Choose(Wanted),
     /// A decision whose changed arguments still have to be looked up and validated.
@@ -92,6 +105,29 @@ pub struct Accepted {
     pub seq: u64,
 }
 
+/// What the servers of a session are reached by, and what forbids it.
+pub(super) struct ToolsNow {
+    pub(super) tools: Arc<SessionTools>,
+    /// Those that were given in the session.
+    pub(super) rules: Arc<SessionRules>,
+    /// What the session has cost.
+    pub(super) cost: MicroUsd,
+    /// Whose session it is.
+    pub(super) owner: UserId,
+    pub(super) feed: Arc<Feed>,
+}
+
+/// The files of a session, for its owner. While it lives, the session stays in memory.
+#[async_trait]
+pub(super) trait WorkspaceDoor: Send + Sync {
+    /// Whether the session certainly has no files, so that nothing has to be started to say so.
+    async fn is_unused(&self) -> bool;
+    /// The server in the session's sandbox, started if need be.
+    async fn open(&self) -> Result<Held, Refusal>;
+    /// Bytes that the workspace may have in all.
+    fn room(&self) -> u64;
+}
+
 /// What the session's task is told. Small, because a mailbox has room for many: what is large is in
 /// a box.
 pub(super) enum Message {
@@ -104,12 +140,22 @@ pub(super) enum Message {
         by: UserId,
         reply: oneshot::Sender<Result<Joined, Refusal>>,
     },
+    /// The files, to be looked at or changed by the owner.
+    Files {
+        by: UserId,
+        reply: oneshot::Sender<Result<Box<dyn WorkspaceDoor>, Refusal>>,
+    },
     /// What waits, as the journal says at that version or later.
     Queue {
         version: u64,
         by: UserId,
         role: Role,
         reply: oneshot::Sender<Result<QueueView, Refusal>>,
+    },
+    /// What the session's servers are reached by.
+    Tools {
+        by: UserId,
+        reply: oneshot::Sender<Result<ToolsNow, Refusal>>,
     },
     /// An effect ended.
     Outcome {
@@ -135,7 +181,9 @@ impl Message {
         match self {
             Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Files { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Queue { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Tools { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Outcome { .. } | Self::Updates(_) | Self::Look | Self::Rest => {}
         }

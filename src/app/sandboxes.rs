@@ -8,7 +8,8 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{Sandbox, SandboxDriver};
-use crate::sandbox::host::SandboxHost;
+use crate::domain::{McpNetwork, NetworkWord};
+use crate::sandbox::host::{PackageInstalling, SandboxHost};
 use crate::sandbox::{
     Bounds, Bubblewrap, Capacity, DeferredRuntime, DiskMonitor, Docker, DockerProblem,
     DockerSettings, Error, Off, Peers, Room, Runtime, Settings as BubblewrapSettings,
@@ -114,6 +115,8 @@ pub(super) struct FoundRuntime {
     pub(super) search: Option<Search>,
     /// The disk that it may fill.
     pub(super) disk: DiskMonitor,
+    /// What commands inside may reach.
+    pub(super) network: McpNetwork,
 }
 
 /// How an engine is looked for that did not answer, or that lacked something.
@@ -131,7 +134,8 @@ pub(super) async fn open(
     (names, disk): (Names, &DiskMonitor),
     trial: Trial,
 ) -> FoundRuntime {
-    let place = runtime(settings, (names, disk), trial).await;
+    let mut place = runtime(settings, (names, disk), trial).await;
+    place.network = settings.network.clone();
     if let Some(problem) = &place.problem {
         tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
     }
@@ -147,6 +151,7 @@ impl FoundRuntime {
             passed_over: None,
             search: None,
             disk: disk.clone(),
+            network: McpNetwork::Word(NetworkWord::None),
         }
     }
 
@@ -176,7 +181,6 @@ impl FoundRuntime {
 
     /// The place of all sessions.
     pub(super) fn for_sessions(self, settings: &Sandbox, records: Records) -> SandboxHost {
-        let mebibytes = |amount: u32| u64::from(amount) << 20;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -197,8 +201,35 @@ impl FoundRuntime {
             command_limit: settings.command_timeout,
             bounds,
             idle_limit: settings.idle,
+            network: settings.network.clone(),
             has_foreign_image: settings.image != OWN_IMAGE,
+            packages: packages(settings, bounds),
         }
+    }
+}
+
+fn mebibytes(amount: u32) -> u64 {
+    u64::from(amount) << 20
+}
+
+/// How packages are installed, with the sandboxes' own limits where the settings name no others.
+fn packages(settings: &Sandbox, bounds: Bounds) -> PackageInstalling {
+    let packages = &settings.packages;
+    let hosts = packages.hosts.iter().flat_map(|hosts| hosts.split(','));
+    let hosts = hosts.map(str::trim).filter(|host| !host.is_empty());
+    PackageInstalling {
+        is_on: packages.enabled,
+        npm_registry: packages.npm_registry.trim_end_matches('/').to_owned(),
+        pypi_index: packages.pypi_index.trim_end_matches('/').to_owned(),
+        more_hosts: hosts.map(str::to_owned).collect(),
+        bounds: Bounds {
+            memory_bytes: mebibytes(packages.memory_mb),
+            // Unpacking thousands of files is what takes the time.
+            cpu_millis: bounds.cpu_millis.max(1_000),
+            processes: bounds.processes.max(128),
+            workspace_bytes: mebibytes(packages.size_mb),
+            lifetime: Some(packages.timeout),
+        },
     }
 }
 
@@ -312,6 +343,7 @@ async fn docker(
     let opened = Docker::open(DockerSettings {
         host: settings.docker_host.clone(),
         image: settings.image.clone(),
+        packages_image: settings.packages.image.clone(),
         runtime: settings.runtime.clone(),
         pool_size: usize::try_from(settings.pool_size).unwrap_or(usize::MAX),
         installation,

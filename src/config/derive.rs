@@ -28,6 +28,8 @@ pub(super) fn fill(values: &mut Values, sources: &Sources) {
     fill_one(values, "agent.version", version, Source::Default);
     let image = concat!("sepal/sandbox:", env!("CARGO_PKG_VERSION"));
     fill_one(values, "sandbox.image", image, Source::Default);
+    let image = concat!("sepal/packages:", env!("CARGO_PKG_VERSION"));
+    fill_one(values, "sandbox.packages.image", image, Source::Default);
     if let Some(folder) = text(values, "store.data_dir") {
         let url = format!("sqlite://{}/sepal.db", folder.trim_end_matches('/'));
         let why = Source::Derived("default below store.data_dir");

@@ -62,6 +62,9 @@ codes! {
     NotFound = "not_found", Validation,
         "There is no such thing, or it belongs to somebody else.",
         "Check the address.";
+    FileExists = "file_exists", Validation,
+        "Something of that name is there, and nothing said that it may be replaced or emptied.",
+        "Send `If-Match` with the version that you saw, or `overwrite=true`; for a folder with files in it, `recursive=true`.";
     MethodNotAllowed = "method_not_allowed", Validation,
         "The address exists, but not for this HTTP method.",
         "Use a method that the `Allow` header names.";
@@ -122,9 +125,15 @@ codes! {
     ProviderRejected = "provider_rejected", External,
         "The model provider refused the request; its own words are quoted.",
         "Check key, model name and settings.";
+    RegistryUnavailable = "registry_unavailable", Transient,
+        "The registry of published MCP servers does not answer, or not as a registry does.",
+        "Try again; check `agent.mcp_registry.url`, or name a file with `agent.mcp_registry.file`.";
     ToolFailed = "tool_failed", External,
         "The tool ended with an error; the model has read it.",
         "Open the call's row to see the output.";
+    AuthorizationRequired = "authorization_required", Validation,
+        "A remote MCP server wants its person to connect to it, or to allow more than they did.",
+        "Connect to the server: by the card in the session or on the server's page; then let the call run again.";
     ToolTimeout = "tool_timeout", External,
         "The tool did not answer in time and was stopped.",
         "Ask for a smaller step, or raise the time limit.";

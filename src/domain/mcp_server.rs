@@ -48,6 +48,16 @@ pub enum NetworkWord {
     None,
 }
 
+impl McpNetwork {
+    /// The hosts, as they were written; none for `"none"`.
+    pub fn hosts(&self) -> &[String] {
+        match self {
+            Self::Word(NetworkWord::None) => &[],
+            Self::Hosts(hosts) => hosts,
+        }
+    }
+}
+
 /// What a server's container may do with the session's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -59,6 +69,41 @@ pub enum McpWorkspace {
     Ro,
     /// It can read and write.
     Rw,
+}
+
+/// How we are known at the authorisation server of a remote server. Without it, we introduce ourselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct McpOAuth {
+    /// The client that somebody registered there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Its secret, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// What is asked for where the server asks for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<String>>,
+    /// Who allows access.
+    #[serde(default, skip_serializing_if = "McpGrant::is_person")]
+    pub grant: McpGrant,
+}
+
+/// Who allows access to a remote server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpGrant {
+    /// Each person for themselves.
+    #[default]
+    Person,
+    /// The registered client itself, for everybody who uses the entry.
+    ClientCredentials,
+}
+
+impl McpGrant {
+    fn is_person(&self) -> bool {
+        *self == Self::Person
+    }
 }
 
 /// One server's entry. Every field but the transport's own is optional; absent and empty lists
@@ -95,6 +140,9 @@ pub struct McpServerConfig {
     pub command: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
+    /// Whether code of packages may run while they are installed (`npx`, `uvx` and the like).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_scripts: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Where it starts, below `/workspace`.
@@ -122,6 +170,9 @@ pub struct McpServerConfig {
     /// Sent with every request to it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// How we are known to whoever authorises for it (`http`, `sse`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<McpOAuth>,
 }
 
 fn enabled() -> bool {

@@ -8,6 +8,7 @@ pub mod code;
 pub mod compaction_strategy;
 pub mod digest;
 pub mod effort;
+pub mod egress;
 pub mod encoding;
 pub mod entry;
 pub mod fault;
@@ -17,16 +18,20 @@ pub mod gesture;
 pub mod id;
 pub mod mcp_server;
 pub mod memo;
+pub mod package;
 pub mod request_parts;
+pub mod result_block;
 pub mod sandbox;
 pub mod search;
+pub mod server_offer;
 pub mod share;
 pub mod time;
 pub mod tool;
 pub mod usage;
+pub mod visible;
 
 pub use access::{Actor, Caller, Role, Scope, Tenant, User, known_approver};
-pub use attachment::{Attachment, BlobId, MediaType};
+pub use attachment::{Attachment, BlobId, MediaType, ResourceRef};
 pub use budget::{
     Budget, BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, Days, Grant, Need,
     WARN_PERCENT, grant, in_force, tightest,
@@ -35,6 +40,7 @@ pub use code::Code;
 pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
+pub use egress::{AllowedHost, AllowedHosts, HostProblem, MAX_ALLOWED_HOSTS, RefusedHost};
 pub use encoding::{ByEncoding, Encoding, Weights};
 pub use entry::{Entry, ModelCall, Native, Stamp, Weighed};
 pub use fault::Fault;
@@ -43,18 +49,27 @@ pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use gesture::{Gesture, GestureCall, GestureMeans};
 pub use id::{
     ApiKeyId, CallId, CommitId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
-    RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId, UserId,
-    WebhookId,
+    RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, SkillId, TenantId, TurnId,
+    UserId, WebhookId,
 };
-pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
+pub use mcp_server::{
+    McpGrant, McpNetwork, McpOAuth, McpServerConfig, McpTransport, McpWorkspace, NetworkWord,
+};
 pub use memo::Memo;
+pub use package::{
+    InstallPhase, InstallProblem, InstallState, Installation, InstalledPackage, PackageRegistry,
+    PackageSpec,
+};
 pub use request_parts::{RequestParts, RequestPurpose};
+pub use result_block::{Audience, BlockContent, ResourceLink, ResultBlock};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
+pub use server_offer::{PromptArgument, PromptOffer, ResourceTemplate, ServerOffer};
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
 pub use time::Timestamp;
 pub use tool::{
-    BUNDLED_SERVER, FIND_TOOLS, READ_MORE, Schema, Tool, ToolAnnotations, ToolRef, USE_TOOL,
-    named_shell, shell_tool,
+    BUNDLED_SERVER, FIND_TOOLS, READ_MORE, READ_SKILL_FILE, Schema, Tool, ToolAnnotations, ToolRef,
+    USE_SKILL, USE_TOOL, named_shell, shell_tool,
 };
 pub use usage::{MicroUsd, TokenUsage, Totals};
+pub use visible::{visible, visible_line};

@@ -1,6 +1,6 @@
 //! Tools as every layer sees them.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use sepal_policy::{NamedShell, ShellTool};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -18,6 +18,11 @@ pub const USE_TOOL: &str = "use_tool";
 
 /// The tool by which it reads on what of a result was left out. No server may offer one of that name.
 pub const READ_MORE: &str = "read_more";
+
+/// The tool by which it reads a skill's body. No server may offer one of that name.
+pub const USE_SKILL: &str = "use_skill";
+/// The tool by which it reads a file of a skill. No server may offer one of that name.
+pub const READ_SKILL_FILE: &str = "read_skill_file";
 
 /// Hints of an MCP server about a tool: a claim, believed only of trusted servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +98,10 @@ pub struct Tool {
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
+    /// JSON Schema of the structured result. Nobody decides by it, so it is no part of what a tool is
+    /// known by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Arc<Value>>,
     /// Hints of its server.
     #[serde(default)]
     pub annotations: ToolAnnotations,
@@ -104,7 +113,21 @@ pub struct Tool {
 impl Tool {
     /// Names this very definition; the name in it is the server's own, not the model's.
     pub fn hash(&self) -> Digest {
-        Digest::of_json(&serde_json::json!(self))
+        Digest::of_json(&serde_json::json!(self.known()))
+    }
+
+    /// Whether somebody who said yes to the other said yes to this one.
+    pub fn is_known_as(&self, other: &Self) -> bool {
+        self.known() == other.known()
+    }
+
+    /// What it is known by.
+    #[must_use]
+    pub fn known(&self) -> Self {
+        Self {
+            output_schema: None,
+            ..self.clone()
+        }
     }
 }
 

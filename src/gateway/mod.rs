@@ -42,6 +42,7 @@ use crate::config::AuthMode;
 use crate::domain::{Code, Shares};
 use crate::providers::Providers;
 use crate::servers::Servers;
+use crate::skills::Skills;
 use crate::store::Probe;
 use crate::tenancy::Tenancy;
 
@@ -52,6 +53,8 @@ pub struct GatewayState {
     pub sessions: Sessions,
     /// The MCP servers of the installation and its tenants.
     pub servers: Servers,
+    /// The skills of its tenants and their people.
+    pub skills: Skills,
     pub tenancy: Tenancy,
     /// For lists and the readiness probe; sessions are reached through `sessions` only.
     pub store: Probe,

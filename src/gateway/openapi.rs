@@ -33,6 +33,7 @@ const PROBLEM: &str = "application/problem+json";
         (name = "usage", description = "What was used, and what it cost"),
         (name = "budgets", description = "What may be spent"),
         (name = "rules", description = "Which calls run, ask or are refused"),
+        (name = "skills", description = "Folders of instructions that models read when a task fits"),
         (name = "notifications", description = "Who is told outside of the page when calls wait"),
         (name = "gestures", description = "Fresh gestures, by which a person shows that it is they who approve, and the passkeys that make them"),
         (name = "system", description = "What this installation runs on"),
@@ -126,6 +127,10 @@ const REFUSALS: [(&str, &str); 14] = [
 pub(super) fn routes() -> (Router<GatewayState>, utoipa::openapi::OpenApi) {
     let (routes, mut description) = http::routes(Description::openapi()).split_for_parts();
     description.servers = Some(vec![ServerBuilder::new().url("/").build()]);
+    // What the router needs to see of the rest of an address is none of its description's business.
+    let paths = std::mem::take(&mut description.paths.paths).into_iter();
+    let paths = paths.map(|(path, item)| (path.replace("{*", "{"), item));
+    description.paths.paths = paths.collect();
     let components = description.components.take().unwrap_or_default();
     for (path, item) in &mut description.paths.paths {
         let reads = [&mut item.get].into_iter().flatten();

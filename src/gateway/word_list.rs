@@ -56,12 +56,16 @@ word_lists! {
     SandboxKind = "docker" | "bubblewrap" | "none";
     /// What holds a limit in force.
     LimitMeans = "cgroup" | "rlimit" | "quota" | "watchdog" | "none";
+    /// Whether a person is connected to an MCP server.
+    ConnectionState = "connected" | "needed" | "absent";
+    /// Whose sessions a skill is for: those of the person who keeps it, or everybody's in the tenant.
+    SkillScope = "person" | "tenant";
     /// Where an MCP server is kept.
     ServerSource = "bundled" | "settings" | "installation" | "tenant";
     /// How an MCP server is spoken to.
     ServerTransport = "stdio" | "stdio-docker" | "http" | "sse";
     /// How an MCP server is.
-    ServerStatus = "healthy" | "unhealthy" | "reconnecting" | "disconnected" | "unknown";
+    ServerStatus = "healthy" | "unhealthy" | "reconnecting" | "disconnected" | "unauthorized" | "unknown";
     /// What is done with a call of a tool.
     ToolEffect = "ask" | "allow" | "deny";
     /// For whose calls a rule is, the nearest first.
@@ -74,4 +78,10 @@ word_lists! {
     RuleReach = "exact" | "arguments" | "tool";
     /// A step of trying out an MCP server.
     TestPhaseName = "start" | "handshake" | "tools";
+    /// Where a package comes from.
+    PackageRegistryName = "npm" | "pypi";
+    /// How far the installation of a package is.
+    InstallStateName = "waiting" | "resolving" | "downloading" | "installing" | "listing" | "ready" | "failed";
+    /// Why a package is not installed.
+    InstallProblemName = "no_such_package" | "no_such_version" | "yanked" | "no_wheel" | "needs_newer" | "wrong_hash" | "unreachable" | "too_large" | "timed_out" | "needs_script" | "no_program" | "no_tools" | "cancelled" | "other";
 }

@@ -21,6 +21,16 @@ pub enum Error {
     /// It cannot be reached: nothing that was sent to it ran.
     #[error("the MCP server `{server}` cannot be reached: {reason}")]
     Unreachable { server: String, reason: String },
+    /// It wants its person to connect; nothing that was sent to it ran.
+    #[error(
+        "the MCP server `{server}` needs to be connected: its person has to sign in to it{}",
+        .scopes.as_deref().map_or(String::new(), |scopes| format!(" and allow `{scopes}`"))
+    )]
+    Unauthorized {
+        server: String,
+        /// The scopes that it asks for, separated by spaces.
+        scopes: Option<String>,
+    },
     /// It refused the request before it began anything.
     #[error("the MCP server `{server}` did not take the call: {reason}")]
     NotTaken { server: String, reason: String },
@@ -80,6 +90,9 @@ impl Error {
             | Self::NotTaken { reason, .. }
             | Self::NoAnswer { reason, .. }
             | Self::Refused(reason) => *reason = cleaner.clean(reason),
+            Self::Unauthorized { scopes, .. } => {
+                *scopes = scopes.take().map(|scopes| cleaner.clean(&scopes));
+            }
             Self::Gone { .. }
             | Self::TooLarge { .. }
             | Self::Timeout { .. }
@@ -99,7 +112,7 @@ impl Error {
             | Self::Gone { .. }
             | Self::Timeout { .. }
             | Self::Refused(_) => Fault::External,
-            Self::Cancelled { .. } => Fault::Validation,
+            Self::Unauthorized { .. } | Self::Cancelled { .. } => Fault::Validation,
         }
     }
 }

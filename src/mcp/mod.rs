@@ -2,13 +2,17 @@
 //!
 //! A connection takes any byte stream; where the server runs is not this layer's business.
 
+pub mod authorization;
 pub mod config;
 mod connection;
 mod error;
+mod file_access;
 #[cfg(test)]
 mod fuzz;
 mod mask;
+mod offers;
 mod place_attachment;
+mod place_skill;
 mod remote;
 mod sending;
 mod standstill;
@@ -18,12 +22,19 @@ mod workspace_files;
 
 pub use connection::{Connection, ToolCall, ToolProgress};
 pub use error::Error;
+pub use file_access::{
+    EntryKind, FILE_PART, FOLDER_PAGE, FileAccess, FileError, FilePart, FileRefusal, FolderEntry,
+    FolderPage, UploadPart, UploadedFile,
+};
 pub use mask::{Cleaner, MASK};
-pub use remote::Remote;
+pub use offers::{Completing, GivenPrompt, Offers, PromptMessage, Reference};
+pub use place_skill::{FoundSkill, SkillFile, SkillsQuestion};
+pub use remote::{Authorizer, Refused, RefusedRequest, Remote};
 pub use standstill::Standstill;
-pub use tools::bundled::bundled_tools;
+pub use tools::bundled::{bundled_tools, bundled_tools_with};
+pub use tools::content::{AnswerContent, AnswerFile};
 pub use tools::filter::is_offered;
-pub use tools::result::ToolAnswer;
+pub use tools::result::{AnswerBlock, ToolAnswer};
 pub use tools::toolbox::{Naming, Offer, Toolbox, ToolboxError, ToolboxTool};
 pub use wire::oversized::Size;
 pub use workspace_files::InstructionsFile;

@@ -3,8 +3,8 @@
 use rmcp::transport::DynamicTransportError;
 
 use super::error::Error;
-use super::remote::{self, Failure, below};
-use crate::net;
+use super::remote::{self, Failure};
+use crate::net::{self, below};
 
 /// What became of a request that was not sent, or has no answer that could be read.
 pub(super) fn failed(server: &str, error: &DynamicTransportError) -> Error {
@@ -29,6 +29,11 @@ pub(super) fn failed(server: &str, error: &DynamicTransportError) -> Error {
             }
             None => Error::Gone { server },
         },
+        remote::HttpError::Client(Failure::NeedsPerson(scopes)) => {
+            let scopes = scopes.clone();
+            Error::Unauthorized { server, scopes }
+        }
+        remote::HttpError::Client(Failure::Token(error)) => remote::without_token(server, error),
         remote::HttpError::Client(Failure::Refused(refusal)) => {
             let reason = refusal.to_string();
             if refusal.is_before_running() {

@@ -1,17 +1,19 @@
 //! The one way out: every HTTP client of the product is built here, once, and shared.
 //!
-//! [`client`] is for addresses of the operator, [`guarded_client`] for addresses that a tenant named, and
-//! a [`Mailer`] for mail.
+//! [`client`] is for addresses of the operator, [`guarded_client`] for addresses that a tenant named,
+//! a [`Mailer`] for mail, and a [`Proxy`] for sandboxed programs.
 
+mod egress;
 mod guard;
 mod mail;
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, NoProxy, redirect};
 use rustls::RootCertStore;
 
+pub use egress::{Egress, Proxy, Reach, Refusals};
 pub use guard::{Blocked, Guard, blocked};
 pub use mail::{Mail, MailError, Mailer, is_mail_address};
 
@@ -74,7 +76,7 @@ pub fn client(settings: &Settings) -> Result<Client, Error> {
     let mut client = builder(settings);
     if let Some(address) = &settings.proxy {
         // The address may hold a password, so the text names only what is safe to show.
-        let all = Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
+        let all = reqwest::Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
         let except = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
         client = client.proxy(all.no_proxy(except));
     }
@@ -115,6 +117,30 @@ static AUTHORITIES: LazyLock<Vec<Certificate>> = LazyLock::new(|| {
     authorities
 });
 
+/// The authorities that this system trusts, as PEM: for programs in sandboxes, which see no files of
+/// the system's. Read anew each time; empty where the system has none.
+pub fn authorities_pem() -> String {
+    use base64::Engine as _;
+    const LINE: usize = 64;
+    let mut pem = String::new();
+    for authority in rustls_native_certs::load_native_certs().certs {
+        let body = base64::engine::general_purpose::STANDARD.encode(&authority);
+        pem.push_str("-----BEGIN CERTIFICATE-----\n");
+        let mut rest = body.as_str();
+        while let Some((line, more)) = rest.split_at_checked(LINE) {
+            pem.push_str(line);
+            pem.push('\n');
+            rest = more;
+        }
+        if !rest.is_empty() {
+            pem.push_str(rest);
+            pem.push('\n');
+        }
+        pem.push_str("-----END CERTIFICATE-----\n");
+    }
+    pem
+}
+
 fn builder(settings: &Settings) -> ClientBuilder {
     let builder = match settings.read_timeout {
         Some(silence) => Client::builder().read_timeout(silence),
@@ -133,6 +159,24 @@ fn builder(settings: &Settings) -> ClientBuilder {
         .http2_keep_alive_interval(HTTP2_PING)
         .http2_keep_alive_timeout(HTTP2_PING_TIMEOUT)
         .http2_keep_alive_while_idle(true)
+}
+
+/// What lies below an error of the HTTP client, outermost first; what repeats the one above is
+/// left out.
+pub(crate) fn below(error: &reqwest::Error) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = std::error::Error::source(error);
+    while let Some(error) = next {
+        let said = error.to_string();
+        if texts.last().is_none_or(|last| !last.contains(&said)) {
+            texts.push(said);
+        }
+        next = error.source();
+    }
+    if texts.is_empty() {
+        return "no connection".to_owned();
+    }
+    texts.join(": ")
 }
 
 /// The address without what stands before the `@`.

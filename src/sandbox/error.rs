@@ -35,6 +35,9 @@ pub enum Error {
     /// The folder of a workspace cannot be used.
     #[error("the workspace folder `{path}` cannot be used")]
     Workspace { path: PathBuf, source: io::Error },
+    /// What was installed for a server is not there any more.
+    #[error("the server's package is not installed here any more")]
+    NoPackages,
     /// The container engine cannot do it.
     #[error(transparent)]
     Engine(#[from] DockerProblem),
@@ -80,6 +83,7 @@ impl Error {
                                       the least that has to be free"
                     .to_owned()
             }
+            Self::NoPackages => "have the server's package installed again".to_owned(),
             Self::BadLaunch(_) | Self::Workspace { .. } | Self::Start(_) | Self::Closed => {
                 "look at the log".to_owned()
             }
@@ -96,7 +100,7 @@ impl Error {
             | Self::NoServer(_)
             | Self::DiskFull { .. }
             | Self::Full(_) => Fault::External,
-            Self::Start(_) | Self::Closed => Fault::Transient,
+            Self::Start(_) | Self::Closed | Self::NoPackages => Fault::Transient,
             Self::Workspace { .. } => Fault::Internal,
             Self::Engine(problem) => problem.fault(),
             Self::Awaited(lack) => lack.fault(),

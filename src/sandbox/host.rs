@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Bounds, DiskMonitor, Runtime};
-use crate::domain::{SandboxId, SandboxKind, SessionKey};
+use crate::domain::{McpNetwork, SandboxId, SandboxKind, SessionKey};
 use crate::store::{self, Records};
 
 /// Where sandboxed tools run, for all sessions.
@@ -21,8 +21,27 @@ pub struct SandboxHost {
     pub bounds: Bounds,
     /// How long a sandbox without calls is kept.
     pub idle_limit: Duration,
+    /// What the bundled server's commands may reach.
+    pub network: McpNetwork,
+    /// How packages of servers are installed.
+    pub packages: PackageInstalling,
     /// Whether the image of the sandboxes is the operator's own.
     pub has_foreign_image: bool,
+}
+
+/// How packages of servers are installed.
+#[derive(Debug, Clone)]
+pub struct PackageInstalling {
+    /// Whether any are.
+    pub is_on: bool,
+    /// Where those of npm come from, without a slash at the end.
+    pub npm_registry: String,
+    /// Where those of Python come from, as pip takes it, without a slash at the end.
+    pub pypi_index: String,
+    /// More hosts that an installation may reach, beside that of its registry.
+    pub more_hosts: Vec<String>,
+    /// How much one installation may use; its workspace is what is installed.
+    pub bounds: Bounds,
 }
 
 impl SandboxHost {
@@ -48,6 +67,17 @@ impl SandboxHost {
             self.runtime.kind().as_str(),
             env!("CARGO_PKG_VERSION")
         )
+    }
+
+    /// What it binds for the session's own sandbox: with the hosts, where it may reach any.
+    pub(crate) fn bundled_image(&self) -> String {
+        let hosts = self.network.hosts();
+        let mut image = self.image();
+        if !hosts.is_empty() {
+            image.push('+');
+            image.push_str(&hosts.join(","));
+        }
+        image
     }
 
     /// Removes the workspace of a trial, which is no session's.

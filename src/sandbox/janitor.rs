@@ -125,7 +125,9 @@ impl Round {
         for claim in claims.iter().filter(|claim| !claim.is_listed) {
             removed += usize::from(self.remove_if_dead(&claim.row).await?);
         }
-        let claimed: BTreeSet<_> = claims.iter().map(|claim| &claim.row.sandbox).collect();
+        let installed = self.records.packages().volumes().await?;
+        let mut claimed: BTreeSet<_> = claims.iter().map(|claim| &claim.row.sandbox).collect();
+        claimed.extend(installed.iter().map(|volume| &volume.sandbox));
         let nobodys = found.iter().filter(|sandbox| !claimed.contains(sandbox));
         let mut due = self.due(nobodys.cloned().collect());
         if !due.is_empty() {

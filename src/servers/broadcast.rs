@@ -1,13 +1,18 @@
 //! What a change is told to: the sockets of this gateway, and the registries of other gateways on
 //! the same records; and what those tell.
 
+use std::sync::Arc;
+
 use tokio::sync::broadcast;
 
-use super::catalogue::entry::BUNDLED;
+use super::catalogue::entry::{BUNDLED, ServerEntry};
+use super::health::{Seen, Status};
 use super::news::{Change, News, NewsKind, ServerUpdate};
 use super::registry::Servers;
-use crate::domain::{Scope, TenantId};
+use super::try_out::try_out;
+use crate::domain::{Holder, Scope, TenantId, Tool};
 use crate::store::clock::now;
+use crate::store::records::GrantKey;
 
 impl Servers {
     /// Tells the sockets of this gateway. The connections of open sessions to a server that was removed
@@ -43,6 +48,7 @@ impl Servers {
     pub fn place_came(&self) {
         self.stale();
         self.0.bell.notify_one();
+        self.0.installations.bell.notify_one();
         self.tell(None, BUNDLED, NewsKind::Added);
     }
 
@@ -125,6 +131,13 @@ impl Servers {
                     self.restart_here(tenant, &server);
                 }
             }
+            Change::Installation(state) => {
+                self.stale();
+                self.tell(tenant, &server, NewsKind::Installation(state));
+            }
+            Change::Connection(user) => {
+                self.tell(tenant, &server, NewsKind::Connection(user));
+            }
             Change::Health(status, error) => {
                 let seen = (status, error.clone());
                 if self.0.health.adopt((tenant, &server), seen, now()) {
@@ -143,6 +156,7 @@ impl Servers {
     pub(crate) fn changed(&self, scope: &Scope, name: &str, news: Option<NewsKind>) {
         self.stale();
         self.0.bell.notify_one();
+        self.0.installations.bell.notify_one();
         match scope {
             Scope::Tenant(tenant) => {
                 self.pass_on(Some(tenant), name, Change::of(news.as_ref()));
@@ -167,5 +181,82 @@ impl Servers {
     /// Whether sessions connect to their servers before the first call.
     pub(crate) fn connects_ahead(&self) -> bool {
         self.0.file.state().connects_ahead
+    }
+
+    /// Takes note of what a server offers now.
+    pub(crate) async fn offers(&self, entry: &ServerEntry, tools: &[Tool]) {
+        let key = entry.definitions_key(&self.0.place.image());
+        match self.0.definitions.put(&key, tools).await {
+            Ok(true) => {
+                tracing::info!(mcp.server = %entry.name, tools = tools.len(), "The server's tools are others than before");
+                self.stale();
+                self.pass_on(entry.tenant(), &entry.name, Change::Edited);
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(mcp.server = %entry.name, ?error, "What a server offers was not kept");
+            }
+        }
+    }
+
+    /// Takes note of how a server is, and tells the sockets if it is another than before.
+    pub(crate) fn saw(&self, entry: &ServerEntry, tenant: Option<&TenantId>, seen: Seen) {
+        let changed = self.0.health.note(tenant, &entry.name, seen, now());
+        if let Some((status, error)) = changed {
+            if tenant.is_some() {
+                let health = Change::Health(status, error.clone());
+                self.pass_on(tenant, &entry.name, health);
+            }
+            self.tell(tenant, &entry.name, NewsKind::Health(status, error));
+        }
+    }
+
+    /// It went away during a call.
+    pub(crate) fn lost(&self, entry: &ServerEntry, tenant: &TenantId, why: &str) {
+        let seen = Seen::Badly(Status::Disconnected, why.to_owned());
+        self.saw(entry, Some(tenant), seen);
+    }
+
+    /// It is tried again.
+    pub(crate) fn reconnecting(&self, entry: &ServerEntry, tenant: &TenantId) {
+        let why = self.0.health.of(tenant, entry).error.unwrap_or_default();
+        self.saw(entry, Some(tenant), Seen::Badly(Status::Reconnecting, why));
+    }
+
+    /// It answers, and wants people to connect. What one of them is refused says nothing of others, so a
+    /// server that serves somebody stays healthy.
+    pub(crate) fn wants_people(&self, entry: &ServerEntry, tenant: Option<&TenantId>, why: &str) {
+        let of = |tenant: &TenantId| self.0.health.of(tenant, entry).status;
+        if tenant.map(of) != Some(Status::Healthy) {
+            let seen = Seen::Badly(Status::Unauthorized, why.to_owned());
+            self.saw(entry, tenant, seen);
+        }
+    }
+
+    /// Lists a server in the name of a person who has just connected to it.
+    pub(crate) fn list_for(&self, name: &str, person: Holder) {
+        let (servers, name) = (self.clone(), name.to_owned());
+        self.0.opener.tasks.spawn(async move {
+            let Ok(view) = servers.view(&person.tenant).await else {
+                return;
+            };
+            if let Some(server) = view.server(&name) {
+                let mut phases = Vec::new();
+                // What went wrong is in the records of its health.
+                let entry = Arc::clone(&server.entry);
+                let _ = try_out(&servers, (&entry, Some(&person)), &mut phases).await;
+            }
+        });
+    }
+
+    /// Waits until a person has connected to a server that wants them; false if they do not.
+    pub(crate) async fn person_connects(&self, entry: &ServerEntry, person: &Holder) -> bool {
+        let key = GrantKey {
+            scope: entry.scope.clone(),
+            server: entry.name.clone(),
+            tenant: person.tenant.clone(),
+            user: person.user.clone(),
+        };
+        self.0.opener.grants.wait(&key).await
     }
 }

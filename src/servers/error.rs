@@ -37,6 +37,15 @@ pub enum Error {
          again with its `hash`", .0.name
     )]
     ChangedTool(Box<ToolReport>),
+    /// What is asked of the package of a server cannot be done now.
+    #[error("{0}")]
+    Package(String),
+    /// The newer version is another than the one that was shown.
+    #[error(
+        "the newer version of the package of `{0}` is another than the one that you looked at: look \
+         at it, then decide again"
+    )]
+    ReplacedPackage(String),
     /// The file of the installation was not changed.
     #[error(transparent)]
     File(FileError),

@@ -6,33 +6,51 @@
 //! it uses runs for it alone.
 
 mod administration;
+mod authorization;
 mod broadcast;
 mod catalogue;
 mod connections;
 mod error;
 mod health;
+mod mcp_registry;
 mod monitor;
 mod news;
+pub(crate) mod offers;
+mod packages;
 mod registry;
 mod session_connection;
+mod try_out;
 
 pub use administration::Administration;
 pub use administration::fitness::NewServer;
 pub use administration::report::{Reports, ServerReport, TestReport};
 pub use administration::tools::ToolChange;
 pub use administration::trial::Trials;
+pub use authorization::{
+    Begun, ConnectError, ConnectionAnswer, ConnectionReport, ConnectionState, Connections,
+    RedirectAddress,
+};
 pub use catalogue::entry::{ServerEntry, Source};
 pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
+pub use catalogue::tool_history::{DefinitionDifference, ToolChangeReport};
 pub use catalogue::tool_report::ToolReport;
-pub(crate) use catalogue::view::ToolOffer;
 pub use catalogue::view::View;
+pub(crate) use catalogue::view::{OwnTools, ToolOffer};
 pub use connections::logs::LogLine;
 pub use connections::opening::{Clients, Phase};
 pub use error::Error;
 pub use health::health_history::HealthStep;
 pub use health::{Health, Status};
+pub use mcp_registry::{
+    FilledEntry, Listing, MOST_LISTED, McpRegistry, PublishedServer, Question, RegistryError,
+    RegistrySearch, RegistrySettings, Way,
+};
 pub use monitor::start;
 pub use news::{News, NewsKind};
+pub use offers::ListedOffer;
+pub use packages::administration::{
+    InstallationReport, PackageAdministration, PackagePreview, ToolChanges,
+};
 pub use registry::{Servers, ServersParts};
 
 pub(crate) use catalogue::deferred::asked_for;

@@ -11,12 +11,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::catalogue::entry::{ServerEntry, Source};
-use super::connections::opening::{Failure, Phase, ServerLocation};
+use super::catalogue::entry::ServerEntry;
 use super::health::probe_schedule::ProbeSchedule;
 use super::news::NewsKind;
+use super::packages;
 use super::registry::{Servers, ServersParts};
-use crate::domain::{Digest, SandboxId, Scope, Tool};
+use super::try_out::try_out;
+use crate::domain::{Digest, Scope};
 use crate::mcp::config::{FileState, Looks};
 use crate::store;
 
@@ -27,6 +28,10 @@ const EVERY: Duration = Duration::from_mins(1);
 pub fn start(parts: ServersParts, (tasks, stop): (TaskTracker, CancellationToken)) -> Servers {
     let servers = Servers::new(parts, tasks.clone());
     tasks.spawn(run(servers.clone(), stop.clone()));
+    tasks.spawn(packages::run(
+        servers.clone(),
+        (tasks.clone(), stop.clone()),
+    ));
     tasks.spawn(watch_file(servers.clone(), stop));
     servers
 }
@@ -101,6 +106,14 @@ async fn watch_file(servers: Servers, stop: CancellationToken) {
             };
             tell(&before, &after, &NewsKind::Added);
             tell(&after, &before, &NewsKind::Removed);
+            let gone = before.servers.keys();
+            for name in gone.filter(|name| !after.servers.contains_key(*name)) {
+                let installations = &servers.0.installations;
+                if let Err(error) = installations.forget(&Scope::Installation, name).await {
+                    tracing::warn!(mcp.server = %name, ?error, "An installation is left behind");
+                }
+            }
+            servers.0.installations.bell.notify_one();
             before = after;
         }
     };
@@ -118,17 +131,16 @@ async fn line_up(
     all: bool,
     schedule: &mut ProbeSchedule,
 ) -> Result<(), store::Error> {
-    let mut entries = servers.installation_entries(&servers.0.file.state());
-    for row in servers.0.records.mcp_servers().all().await? {
-        let scope = Scope::Tenant(row.tenant);
-        entries.push(servers.entry(row.name, Source::Tenant, scope, row.config));
-    }
+    let entries = servers.all_entries().await?;
     let there: HashSet<Digest> = entries.iter().map(ServerEntry::fingerprint).collect();
     let waiting = schedule.waiting();
     let mut due = Vec::new();
     // Without a sandbox nobody can say what would run there; it is looked at when there is one.
     let has_place = servers.0.place.is_on();
-    let is_due = |entry: &ServerEntry| entry.config.enabled && (has_place || entry.is_remote());
+    // What has a package is listed once that is installed.
+    let is_due = |entry: &ServerEntry| {
+        entry.config.enabled && (has_place || entry.is_remote()) && !entry.is_installing()
+    };
     for entry in entries.into_iter().filter(is_due) {
         let print = entry.fingerprint();
         let key = entry.definitions_key(&servers.0.place.image());
@@ -146,35 +158,6 @@ async fn line_up(
 async fn glance(servers: Servers, entry: ServerEntry) -> Digest {
     let mut phases = Vec::new();
     // What went wrong is in the records of its health.
-    let _ = try_out(&servers, &entry, &mut phases).await;
+    let _ = try_out(&servers, (&entry, None), &mut phases).await;
     entry.fingerprint()
-}
-
-/// Opens a server in a place that is thrown away, lists it, and closes it.
-pub(crate) async fn try_out(
-    servers: &Servers,
-    entry: &ServerEntry,
-    phases: &mut Vec<Phase>,
-) -> Result<(Vec<Tool>, Vec<String>), Failure> {
-    let sandbox = SandboxId::from_bits(rand::random());
-    let place = ServerLocation {
-        tenant: entry.tenant(),
-        // Looks have turns of their own, for tenants too.
-        holder: None,
-        sandbox: &sandbox,
-        secrets: None,
-    };
-    let opened = servers.open_and_list(entry, place, phases).await;
-    let result = match opened {
-        Ok((opened, tools)) => {
-            opened.kill().await;
-            let said = opened.last_words();
-            Ok((tools, said))
-        }
-        Err(failure) => Err(failure),
-    };
-    if !entry.is_remote() {
-        servers.0.place.discard(&sandbox).await;
-    }
-    result
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use super::health::Status;
-use crate::domain::TenantId;
+use crate::domain::{InstallState, TenantId, UserId};
 
 /// News that a slow socket may be behind; more are dropped, as the list can be read again.
 const RING: usize = 256;
@@ -28,12 +28,23 @@ pub enum NewsKind {
     Removed,
     /// Its health is another.
     Health(Status, Option<String>),
+    /// The installation of its package is somewhere else.
+    Installation(InstallState),
+    /// A person connected to it, has to, or does so no more.
+    Connection(UserId),
 }
 
 impl News {
-    /// Whether the sockets of that tenant are told.
-    pub fn concerns(&self, tenant: &TenantId) -> bool {
-        self.tenant.as_ref().is_none_or(|whose| whose == tenant)
+    /// Whether the sockets of that person are told.
+    pub fn concerns(&self, tenant: &TenantId, user: &UserId) -> bool {
+        let is_theirs = match &self.kind {
+            NewsKind::Connection(whose) => whose == user,
+            NewsKind::Added
+            | NewsKind::Removed
+            | NewsKind::Health(..)
+            | NewsKind::Installation(_) => true,
+        };
+        is_theirs && self.tenant.as_ref().is_none_or(|whose| whose == tenant)
     }
 }
 
@@ -64,6 +75,10 @@ pub(crate) enum Change {
     Restarted,
     /// Its health is another.
     Health(Status, Option<String>),
+    /// The installation of its package is somewhere else.
+    Installation(InstallState),
+    /// A person of the tenant connected to it, has to, or does so no more.
+    Connection(UserId),
 }
 
 impl Change {
@@ -73,6 +88,8 @@ impl Change {
             Some(NewsKind::Added) => Self::Added,
             Some(NewsKind::Removed) => Self::Removed,
             Some(NewsKind::Health(status, error)) => Self::Health(*status, error.clone()),
+            Some(NewsKind::Installation(state)) => Self::Installation(*state),
+            Some(NewsKind::Connection(user)) => Self::Connection(user.clone()),
             None => Self::Edited,
         }
     }

@@ -7,18 +7,22 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast};
 use tokio_util::task::TaskTracker;
 
+use super::authorization::{ClientGrants, Grants};
 use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
+use super::catalogue::installations::Installations;
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use super::connections::logs::Logs;
 use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
+use super::connections::refused_hosts::RefusedHosts;
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
 use super::health::{HealthRecords, Seen, Status};
-use super::news::{Change, News, NewsKind, Teller};
-use crate::domain::{Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
+use super::mcp_registry::McpRegistry;
+use super::news::{News, Teller};
+use crate::domain::{Code, Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
 use crate::llm::RetryConfig;
-use crate::mcp::config::{ConfigFile, FileState};
+use crate::mcp::config::{ConfigFile, FileState, package_of};
 use crate::net::Guard;
 use crate::sandbox::host::SandboxHost;
 use crate::session::Rules;
@@ -54,6 +58,8 @@ pub struct ServersParts {
     pub rules: Arc<Rules>,
     /// Pauses between attempts to connect.
     pub retry: RetryConfig,
+    /// Where published servers are looked up.
+    pub published: McpRegistry,
 }
 
 /// The registry. Cheap to clone.
@@ -69,13 +75,17 @@ pub(crate) struct Inner {
     pub(crate) place: Arc<SandboxHost>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) definitions: Definitions,
+    /// How far packages of servers are installed.
+    pub(crate) installations: Arc<Installations>,
     pub(crate) health: HealthRecords,
     pub(crate) logs: Arc<Logs>,
+    pub(crate) refused_hosts: Arc<RefusedHosts>,
     pub(crate) opener: Opener,
     pub(crate) running: RunningServers,
     pub(crate) guard: Guard,
     retry: RetryConfig,
-    pub(crate) teller: Teller,
+    published: McpRegistry,
+    pub(crate) teller: Arc<Teller>,
     /// Tenants whose rules about tools have changed.
     pub(crate) rule_changes: broadcast::Sender<TenantId>,
     /// Never held across an await.
@@ -93,19 +103,35 @@ pub(crate) struct Inner {
 impl Servers {
     pub(crate) fn new(parts: ServersParts, tasks: TaskTracker) -> Self {
         let logs = Arc::<Logs>::default();
+        let refused_hosts = Arc::<RefusedHosts>::default();
+        let (records, place) = (parts.records.clone(), Arc::clone(&parts.place));
+        let installations = Arc::new(Installations::new(records, place));
+        let teller = Arc::<Teller>::default();
+        let grants = Grants {
+            records: parts.records.clone(),
+            sealer: parts.sealer.clone(),
+            teller: Arc::clone(&teller),
+            tasks: tasks.clone(),
+        };
         let opener = Opener {
+            installations: Arc::clone(&installations),
             place: Arc::clone(&parts.place),
             clients: parts.clients.clone(),
             environment: Arc::new(parts.environment),
             records: parts.records.clone(),
             sealer: parts.sealer.clone(),
             logs: Arc::clone(&logs),
+            refused_hosts: Arc::clone(&refused_hosts),
+            guard: parts.guard.clone(),
             tasks,
+            grants,
+            client_grants: ClientGrants::default(),
         };
         Self(Arc::new(Inner {
             settings: parts.settings,
             bundled: parts.bundled,
             file: parts.file,
+            installations,
             definitions: Definitions::new(parts.records.clone()),
             records: parts.records,
             sealer: parts.sealer,
@@ -113,11 +139,13 @@ impl Servers {
             rules: parts.rules,
             health: HealthRecords::default(),
             logs,
+            refused_hosts,
             opener,
             running: RunningServers::default(),
             guard: parts.guard,
             retry: parts.retry,
-            teller: Teller::default(),
+            published: parts.published,
+            teller,
             rule_changes: broadcast::channel(RULE_CHANGES).0,
             views: Mutex::default(),
             epochs: Mutex::default(),
@@ -130,6 +158,11 @@ impl Servers {
     /// What happens to servers, for the sockets.
     pub fn news(&self) -> broadcast::Receiver<News> {
         self.0.teller.listen()
+    }
+
+    /// The servers that others publish.
+    pub fn published(&self) -> &McpRegistry {
+        &self.0.published
     }
 
     /// What is wrong with `mcp-config.json`, for operators.
@@ -190,6 +223,7 @@ impl Servers {
 
     async fn ingredients(&self, tenant: &TenantId) -> Result<Ingredients, store::Error> {
         let settings = self.0.records.tool_settings().list(tenant).await?;
+        self.0.installations.refresh().await?;
         let mut servers: Vec<Ingredient> = self.bundled().into_iter().collect();
         for entry in self.entries(tenant).await? {
             let key = entry.definitions_key(&self.0.place.image());
@@ -226,7 +260,7 @@ impl Servers {
     /// The server that runs in every sandbox, where there are sandboxes.
     fn bundled(&self) -> Option<Ingredient> {
         self.0.place.is_on().then(|| Ingredient {
-            entry: Arc::new(ServerEntry::bundled()),
+            entry: Arc::new(ServerEntry::bundled(&self.0.place.network)),
             listed: Some(Arc::clone(&self.0.bundled)),
             accepted: Arc::clone(&self.0.bundled),
             since: None,
@@ -247,6 +281,17 @@ impl Servers {
                     "A tenant's server is hidden by one of the installation");
                 continue;
             }
+            let scope = Scope::Tenant(row.tenant);
+            entries.push(self.entry(row.name, Source::Tenant, scope, row.config));
+        }
+        Ok(entries)
+    }
+
+    /// Those of the installation and of every tenant.
+    pub(crate) async fn all_entries(&self) -> Result<Vec<ServerEntry>, store::Error> {
+        self.0.installations.refresh().await?;
+        let mut entries = self.installation_entries(&self.0.file.state());
+        for row in self.0.records.mcp_servers().all().await? {
             let scope = Scope::Tenant(row.tenant);
             entries.push(self.entry(row.name, Source::Tenant, scope, row.config));
         }
@@ -275,7 +320,11 @@ impl Servers {
     ) -> ServerEntry {
         let epochs = self.0.epochs.lock().unwrap_or_else(PoisonError::into_inner);
         let epoch = epochs.get(&(scope.clone(), name.clone()));
+        let command = package_of(&config).ok().flatten();
+        let installed = &self.0.installations;
+        let package = command.and_then(|it| installed.package((&scope, &name), &it.spec));
         ServerEntry {
+            package,
             epoch: epoch.copied().unwrap_or_default(),
             name,
             source,
@@ -304,6 +353,7 @@ impl Servers {
         let place = ServerLocation {
             tenant: Some(&holder.tenant),
             holder: Some(holder),
+            person: Some(holder),
             sandbox,
             secrets: None,
         };
@@ -330,11 +380,16 @@ impl Servers {
             Ok((opened, tools))
         }
         .await;
-        let seen = match &result {
-            Ok(_) => Seen::Well(begun.elapsed()),
-            Err(failure) => Seen::Badly(Status::Unhealthy, failure.text.clone()),
-        };
-        self.saw(entry, place.tenant, seen);
+        match &result {
+            Ok(_) => self.saw(entry, place.tenant, Seen::Well(begun.elapsed())),
+            Err(failure) if failure.code == Code::AuthorizationRequired => {
+                self.wants_people(entry, place.tenant, &failure.text);
+            }
+            Err(failure) => {
+                let seen = Seen::Badly(Status::Unhealthy, failure.text.clone());
+                self.saw(entry, place.tenant, seen);
+            }
+        }
         result
     }
 
@@ -356,45 +411,5 @@ impl Servers {
                 }
             }
         });
-    }
-
-    /// Takes note of what a server offers now.
-    pub(crate) async fn offers(&self, entry: &ServerEntry, tools: &[Tool]) {
-        let key = entry.definitions_key(&self.0.place.image());
-        match self.0.definitions.put(&key, tools).await {
-            Ok(true) => {
-                tracing::info!(mcp.server = %entry.name, tools = tools.len(), "The server's tools are others than before");
-                self.stale();
-                self.pass_on(entry.tenant(), &entry.name, Change::Edited);
-            }
-            Ok(false) => {}
-            Err(error) => {
-                tracing::warn!(mcp.server = %entry.name, ?error, "What a server offers was not kept");
-            }
-        }
-    }
-
-    /// Takes note of how a server is, and tells the sockets if it is another than before.
-    pub(crate) fn saw(&self, entry: &ServerEntry, tenant: Option<&TenantId>, seen: Seen) {
-        let changed = self.0.health.note(tenant, &entry.name, seen, now());
-        if let Some((status, error)) = changed {
-            if tenant.is_some() {
-                let health = Change::Health(status, error.clone());
-                self.pass_on(tenant, &entry.name, health);
-            }
-            self.tell(tenant, &entry.name, NewsKind::Health(status, error));
-        }
-    }
-
-    /// It went away during a call.
-    pub(crate) fn lost(&self, entry: &ServerEntry, tenant: &TenantId, why: &str) {
-        let seen = Seen::Badly(Status::Disconnected, why.to_owned());
-        self.saw(entry, Some(tenant), seen);
-    }
-
-    /// It is tried again.
-    pub(crate) fn reconnecting(&self, entry: &ServerEntry, tenant: &TenantId) {
-        let why = self.0.health.of(tenant, entry).error.unwrap_or_default();
-        self.saw(entry, Some(tenant), Seen::Badly(Status::Reconnecting, why));
     }
 }

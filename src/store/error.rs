@@ -156,7 +156,7 @@ impl Error {
     }
 
     /// A stored value that cannot be read.
-    pub(super) fn corrupt(what: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn corrupt(what: &'static str, value: impl Into<String>) -> Self {
         Self::Corrupt {
             what,
             value: value.into(),

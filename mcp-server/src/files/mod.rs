@@ -8,8 +8,10 @@ mod fuzz;
 mod instructions;
 mod list;
 mod name;
+pub(crate) mod people;
 mod place;
 mod read;
+mod skills;
 mod write;
 
 use std::{
@@ -27,6 +29,7 @@ pub(crate) use self::{
     list::list,
     place::{Incoming, Part, place},
     read::read,
+    skills::{SkillPart, SkillsParams, place_skill, skills},
     write::write,
 };
 use crate::failure::Failure;

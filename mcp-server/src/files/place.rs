@@ -49,7 +49,7 @@ pub(crate) struct Part {
 #[derive(Default)]
 pub(crate) struct Incoming(Mutex<Option<Unfinished>>);
 
-struct Unfinished {
+pub(super) struct Unfinished {
     folder: Dir,
     file: File,
     written: u64,
@@ -68,30 +68,91 @@ pub(crate) fn place(
         .decode(&part.data)
         .map_err(|_| Failure::new("The data is no base64."))?;
     let failed = |error: io::Error| Failure::of(&format!("{FOLDER}/{name}"), &error);
-    let mut incoming = incoming.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if part.offset == 0 {
-        // What was begun before and is not whole has no use.
-        *incoming = None;
-        *incoming = Some(begin(&workspace.root).map_err(failed)?);
+    let begin = || begin(&workspace.root).map_err(failed);
+    let whole = incoming.take((part.offset, part.bytes), &data, begin);
+    match whole.map_err(|wrong| wrong.of(&format!("{FOLDER}/{name}")))? {
+        Some(whole) => whole.name(name).map_err(failed).map(Some),
+        None => Ok(None),
     }
-    let mut unfinished = incoming
-        .take()
-        .filter(|unfinished| unfinished.written == part.offset)
-        .ok_or_else(|| Failure::new("The part does not follow the one before."))?;
-    let written = unfinished.written.saturating_add(data.len() as u64);
-    if written > part.bytes {
-        return Err(Failure::new("There is more content than was announced."));
+}
+
+/// Why a part is not taken.
+pub(super) enum NotTaken {
+    Refused(Failure),
+    Broken(io::Error),
+}
+
+impl NotTaken {
+    /// In words, of that file.
+    pub(super) fn of(self, file: &str) -> Failure {
+        match self {
+            Self::Refused(failure) => failure,
+            Self::Broken(error) => Failure::of(file, &error),
+        }
     }
-    unfinished.file.write_all(&data).map_err(failed)?;
-    unfinished.written = written;
-    if written < part.bytes {
-        *incoming = Some(unfinished);
-        return Ok(None);
+}
+
+impl Incoming {
+    /// Adds a part to the file that comes in: the one at 0 begins a file anew. The file, once it is whole.
+    pub(super) fn take(
+        &self,
+        (offset, bytes): (u64, u64),
+        data: &[u8],
+        begin: impl FnOnce() -> Result<Unfinished, Failure>,
+    ) -> Result<Option<Unfinished>, NotTaken> {
+        let refused = |words: &str| NotTaken::Refused(Failure::new(words));
+        let mut incoming = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if offset == 0 {
+            // What was begun before and is not whole has no use.
+            *incoming = None;
+            *incoming = Some(begin().map_err(NotTaken::Refused)?);
+        }
+        let mut unfinished = incoming
+            .take()
+            .filter(|unfinished| unfinished.written == offset)
+            .ok_or_else(|| refused("The part does not follow the one before."))?;
+        let written = unfinished.written.saturating_add(data.len() as u64);
+        if written > bytes {
+            return Err(refused("There is more content than was announced."));
+        }
+        unfinished.file.write_all(data).map_err(NotTaken::Broken)?;
+        unfinished.written = written;
+        if written < bytes {
+            *incoming = Some(unfinished);
+            return Ok(None);
+        }
+        Ok(Some(unfinished))
     }
-    unfinished.name(name).map_err(failed).map(Some)
 }
 
 impl Unfinished {
+    /// An empty file in that folder.
+    pub(super) fn begin(folder: Dir) -> io::Result<Self> {
+        match folder.remove_file(UNFINISHED) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let file = folder.open_with(UNFINISHED, &options)?.into_std();
+        Ok(Self {
+            folder,
+            file,
+            written: 0,
+        })
+    }
+
+    /// Gives the whole file that name, or finds the same there; false where something else has it.
+    pub(super) fn name_only(&self, name: &str, mode: u32) -> io::Result<bool> {
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        self.file.set_permissions(permissions)?;
+        match self.folder.hard_link(UNFINISHED, &self.folder, name) {
+            Ok(()) => self.check_is_ours(name).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.is_equal(name),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Gives the whole file a name that is free, or finds it under one.
     fn name(&self, wanted: &str) -> io::Result<String> {
         // What the session's journal says to be there survives a crash of the machine.
@@ -146,25 +207,18 @@ impl Drop for Unfinished {
 
 /// An empty file in the folder of attachments. Whatever has its name goes, and nothing is followed.
 fn begin(root: &Dir) -> io::Result<Unfinished> {
-    match root.create_dir(FOLDER) {
+    Unfinished::begin(folder(root, FOLDER)?)
+}
+
+/// The folder of that name, made where there is none; an error where the name is another thing's.
+pub(super) fn folder(parent: &Dir, name: &str) -> io::Result<Dir> {
+    match parent.create_dir(name) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}
     }
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    let folder = openat(root, FOLDER, flags, Mode::empty())?;
-    let folder = Dir::from_std_file(File::from(folder));
-    match folder.remove_file(UNFINISHED) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    let file = folder.open_with(UNFINISHED, &options)?.into_std();
-    Ok(Unfinished {
-        folder,
-        file,
-        written: 0,
-    })
+    let folder = openat(parent, name, flags, Mode::empty())?;
+    Ok(Dir::from_std_file(File::from(folder)))
 }
 
 /// Only what names one file, and looks like no option and no hidden file.

@@ -12,5 +12,6 @@ mod endings;
 mod facts;
 mod files;
 mod harness;
+mod people;
 mod place;
 mod tools;

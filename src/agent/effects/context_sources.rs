@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::skills::SessionSkills;
 use super::tool_call::SessionTools;
 use super::tool_call::instructions::WorkspaceInstructions;
 use crate::context::{
@@ -21,8 +22,13 @@ pub struct ContextSources {
 }
 
 impl ContextSources {
-    /// The assembler of the session with those tools.
-    pub(super) fn of_session(&self, tools: &Arc<SessionTools>) -> Assembler {
+    /// The assembler of the session with those tools and skills.
+    pub(super) fn of_session(
+        &self,
+        tools: &Arc<SessionTools>,
+        skills: &Arc<SessionSkills>,
+    ) -> Assembler {
+        let skills: Arc<dyn ContextProvider> = Arc::<SessionSkills>::clone(skills);
         let instructions = self.workspace_instructions.map(|most| {
             let instructions = WorkspaceInstructions::new(Arc::clone(tools), most);
             Arc::new(instructions) as Arc<dyn ContextProvider>
@@ -31,6 +37,7 @@ impl ContextSources {
         ContextBuilder::default()
             .with_system_prompt(self.system_prompt.clone())
             .with_context_providers(self.before.iter().cloned())
+            .with_context_providers([skills])
             .with_context_providers(instructions)
             .with_context_providers([history])
             .with_context_providers(self.after.iter().cloned())

@@ -4,6 +4,7 @@ mod aside;
 pub(super) mod context_sources;
 pub(super) mod model_request;
 pub(super) mod session_agent;
+pub(super) mod skills;
 pub(super) mod tool_call;
 pub(super) mod trace;
 mod watch;
@@ -111,6 +112,8 @@ pub(super) struct Running {
     epoch: u64,
     outcomes: Option<mpsc::WeakSender<Message>>,
     tracker: TaskTracker,
+    /// Held by whoever looks at the session's files.
+    guests: Arc<()>,
 }
 
 impl Running {
@@ -124,7 +127,17 @@ impl Running {
             epoch: 0,
             outcomes: Some(outcomes),
             tracker,
+            guests: Arc::default(),
         }
+    }
+
+    /// While it is held, the session stays in memory.
+    pub(super) fn guest(&self) -> Arc<()> {
+        Arc::clone(&self.guests)
+    }
+
+    pub(super) fn has_guests(&self) -> bool {
+        Arc::strong_count(&self.guests) > 1
     }
 
     pub(super) fn tracker(&self) -> &TaskTracker {

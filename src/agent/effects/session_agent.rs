@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context_sources::ContextSources;
+use super::skills::SessionSkills;
 use super::tool_call::SessionTools;
 use crate::agent::attachments::{Attachments, Reader, Sight};
 use crate::agent::budget::Budgets;
@@ -20,8 +21,9 @@ use crate::llm::{Catalogue, Compactor, Overrides, ProviderKind, RetryConfig, Ven
 use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
-use crate::servers::Servers;
+use crate::servers::{OwnTools, Servers};
 use crate::session::{Control, ModelChoice};
+use crate::skills::Skills;
 use crate::store::records::Payer;
 use crate::telemetry::traces::Traces;
 
@@ -100,6 +102,8 @@ pub struct AgentFactory {
     pub servers: Servers,
     /// What is attached to sessions.
     pub attachments: Attachments,
+    /// The skills of its tenants and their people; none = sessions have none.
+    pub skills: Option<Skills>,
     /// What requests may cost.
     pub budgets: Budgets,
     pub traces: Traces,
@@ -131,6 +135,7 @@ pub struct SessionAgent {
     pub(in crate::agent) max_tokens: Option<u32>,
     pub(in crate::agent) turn_limit: Option<Duration>,
     pub(in crate::agent) tools: Arc<SessionTools>,
+    pub(in crate::agent) skills: Arc<SessionSkills>,
     pub(in crate::agent) attachments: Attachments,
     pub(in crate::agent) traces: Traces,
     pub(in crate::agent) agent_name: Arc<str>,
@@ -154,9 +159,11 @@ impl SessionAgent {
         } = reads;
         let model = self.describe(choice);
         let window = model.context_window;
-        let offer = self
-            .tools
-            .offer(window, self.defer_tools_percent, has_short_results);
+        let own = OwnTools {
+            skills: self.skills.are_offered(),
+            read_more: has_short_results,
+        };
+        let offer = self.tools.offer(window, self.defer_tools_percent, own);
         let (tools, searchable) = (offer.definitions, offer.searchable);
         // The prompt names what is told in any case: only the provider knows who searches.
         let told = searchable.as_ref().map(|searchable| &searchable.told);
@@ -226,6 +233,11 @@ impl AgentFactory {
             ),
             self.attachments.clone(),
         ));
+        let skills = Arc::new(SessionSkills::new(
+            self.skills.clone(),
+            (key.clone(), owner.clone()),
+            Arc::clone(&tools),
+        ));
         SessionAgent {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
@@ -233,7 +245,7 @@ impl AgentFactory {
             budgets: self.budgets.clone(),
             providers: self.providers.clone(),
             catalogue: self.catalogue,
-            context: self.context.of_session(&tools),
+            context: self.context.of_session(&tools, &skills),
             history: self.history.clone(),
             summary_budget: self.summary_budget,
             retry: self.retry,
@@ -244,6 +256,7 @@ impl AgentFactory {
             max_tokens: self.max_tokens,
             turn_limit: self.turn_limit,
             tools,
+            skills,
             attachments: self.attachments.clone(),
             traces: self.traces.clone(),
             agent_name: Arc::clone(&self.agent_name),
@@ -383,6 +396,7 @@ impl SessionAgent {
             ProviderKind::OpenAiCompatible | ProviderKind::Scripted => false,
         };
         match (has_images, reads_pdf) {
+            (true, _) if offer.kind() == ProviderKind::Gemini => Sight::Sounds,
             (true, true) => Sight::Documents,
             (true, false) => Sight::Images,
             (false, _) => Sight::Nothing,

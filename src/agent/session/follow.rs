@@ -1,7 +1,6 @@
 //! A session that other gateways work on too: hear what happens there, take over when its runner
 //! is gone.
 
-use crate::domain::ModelRequestId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +9,12 @@ use tokio::time::Instant;
 use super::{LiveSession, Lost};
 use crate::agent::cluster::message::SessionUpdate;
 use crate::agent::effects::first_attempt;
+use crate::agent::effects::tool_call::placing::OwnersDoor;
 use crate::agent::feed::What;
 use crate::agent::feed::running_answer::Merged;
-use crate::session::{Command, Effect, Turn, effects};
+use crate::agent::mailbox::WorkspaceDoor;
+use crate::domain::{Code, ModelRequestId, UserId};
+use crate::session::{Command, Effect, Refusal, Turn, effects};
 use crate::store::clock::now;
 
 /// How long the whole of a running answer may be on its way.
@@ -58,6 +60,9 @@ impl LiveSession {
                 }
             }
             SessionUpdate::Copying(bytes) => self.replica.feed.show(What::Copying(bytes)),
+            SessionUpdate::ResourceChanged(resource) => {
+                self.replica.feed.show(What::ResourceChanged(resource));
+            }
             SessionUpdate::Notice(notice) => self.replica.feed.show(What::Notice(notice)),
             SessionUpdate::TellAnswer => {
                 if self.running.has_model() {
@@ -108,6 +113,54 @@ impl LiveSession {
             self.replica.feed.show(What::Usage(self.replica.usage()));
         }
         self.reconcile();
+    }
+
+    /// Lets the owner at the session's files, which this gateway runs from then on, unless another one
+    /// is at work in it.
+    pub(super) async fn open_files(
+        &mut self,
+        by: &UserId,
+    ) -> Result<Box<dyn WorkspaceDoor>, Refusal> {
+        self.replica.admit(by)?;
+        if !self.replica.is_run_here() {
+            self.replica.catch_up().await;
+        }
+        let control = &self.replica.state.control;
+        let away = |text: &str| Refusal::new(Code::SandboxUnavailable, text);
+        if control.version == 0 {
+            return Err(Refusal::new(
+                Code::SessionNotFound,
+                "there is no such session",
+            ));
+        }
+        if control.awaits_workspace {
+            return Err(away(
+                "the files of this session are still being copied; try again in a moment",
+            ));
+        }
+        let tools = Arc::clone(&self.replica.agent.tools);
+        let keeps = control.engine.as_ref();
+        if tools.engine().is_some() && keeps.is_some_and(|keeps| Some(keeps) != tools.engine()) {
+            return Err(away(
+                "the files of this session are kept by another engine than this gateway uses",
+            ));
+        }
+        if !self.replica.is_run_here() {
+            let from = control.runner.clone();
+            let is_at_work = control.is_unfinished()
+                && (from.as_ref())
+                    .is_some_and(|runner| self.replica.cluster.membership.is_alive(runner));
+            if is_at_work {
+                return Err(away(
+                    "another gateway is at work in this session; try again when its turn has ended",
+                ));
+            }
+            self.replica.command(Command::TakeOver { from }).await?;
+        }
+        Ok(Box::new(OwnersDoor {
+            tools,
+            _guest: self.running.guest(),
+        }))
     }
 
     /// Decides what waits by the rules of now, if they are others than at the last look.

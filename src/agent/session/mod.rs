@@ -85,7 +85,9 @@ impl LiveSession {
                     }
                     message = self.mailbox.recv() => message,
                     () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => {
-                        if may_leave(&self.mailbox, self.replica.state.control.version) {
+                        if !self.running.has_guests()
+                            && may_leave(&self.mailbox, self.replica.state.control.version)
+                        {
                             break;
                         }
                         // Somebody is about to tell it something.
@@ -284,6 +286,9 @@ impl LiveSession {
             Message::Join { by, reply } => {
                 let _ = reply.send(self.replica.admit(&by).map(|()| self.replica.joined()));
             }
+            Message::Files { by, reply } => {
+                drop(reply.send(Box::pin(self.open_files(&by)).await));
+            }
             Message::Queue {
                 version,
                 by,
@@ -294,6 +299,9 @@ impl LiveSession {
                     Box::pin(self.replica.catch_up()).await;
                 }
                 let _ = reply.send(Ok(self.replica.queue_for((&by, role))));
+            }
+            Message::Tools { by, reply } => {
+                let _ = reply.send(self.replica.admit(&by).map(|()| self.replica.tools_now()));
             }
             Message::Outcome { command, epoch } => self.outcomes(*command, epoch).await,
             Message::Look => {

@@ -10,6 +10,7 @@ use crate::agent::feed::{
     GoingOn, Joined, LeftOut, QueueState, QueueView, SessionView, TurnView, UsageState,
 };
 use crate::agent::mailbox::SessionRequest;
+use crate::agent::mailbox::ToolsNow;
 use crate::context::{Arranged, ContextSession};
 use crate::domain::{CallId, Code, RequestParts, Role, UserId};
 use crate::history::{self, Past};
@@ -36,6 +37,18 @@ impl Replica {
             Code::SessionNotFound,
             "there is no such session",
         ))
+    }
+
+    /// What its servers are reached by.
+    pub(super) fn tools_now(&self) -> ToolsNow {
+        let control = &self.state.control;
+        ToolsNow {
+            tools: Arc::clone(&self.agent.tools),
+            rules: Arc::clone(&control.rules),
+            cost: control.totals.cost,
+            owner: self.owner().id.clone(),
+            feed: Arc::clone(&self.feed),
+        }
     }
 
     /// Others are admitted to decide the calls that wait for their yes, and to nothing else.

@@ -27,6 +27,7 @@ use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Janitor, Peers, Runtime};
 use crate::servers::Servers;
 use crate::session::ModelChoice;
+use crate::skills::{self, SkillSettings, Skills};
 use crate::store::{self, DataDir, Records, Sealer, Store};
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Tenancy};
@@ -44,6 +45,7 @@ pub(super) struct Services {
     pub(super) report: System,
     pub(super) sessions: Sessions,
     pub(super) servers: Servers,
+    pub(super) skills: Skills,
     pub(super) agents: (TaskTracker, CancellationToken),
     traces: Traces,
     writer: (TaskTracker, CancellationToken),
@@ -95,8 +97,10 @@ impl Services {
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
         follow(found, (&report, &servers), &store, &agents);
         let traces = open_traces(&settings.telemetry)?;
+        let skills = open_skills(&settings.skills, store.records());
         let factory = AgentFactory {
             traces: traces.clone(),
+            skills: Some(skills.clone()),
             ..factory(
                 settings,
                 (providers.clone(), context),
@@ -113,6 +117,7 @@ impl Services {
             report,
             sessions,
             servers,
+            skills,
             agents,
             traces,
             writer,
@@ -187,7 +192,22 @@ fn attachment_limits(limits: &config::Limits) -> AttachmentLimits {
     AttachmentLimits {
         file: bytes(limits.attachment_mb),
         session: bytes(limits.attachments_mb_per_session),
+        upload: bytes(limits.upload_mb),
     }
+}
+
+fn open_skills(said: &config::Skills, records: Records) -> Skills {
+    let settings = SkillSettings {
+        is_on: said.enabled,
+        has_workspace: said.workspace,
+        most_offered: said.max_offered,
+        most_kept: said.max_kept,
+        limits: skills::Limits {
+            bytes: said.max_kb * 1024,
+            files: said.max_files,
+        },
+    };
+    Skills::new(records, settings)
 }
 
 /// Starts the registry, and goes on with what an earlier process left.
@@ -301,6 +321,7 @@ fn factory(
         place,
         servers,
         attachments: Attachments::new(records, attachment_limits(&settings.runtime.limits)),
+        skills: None,
         budgets,
         traces: Traces::default(),
         agent_name: settings.agent.name.as_str().into(),

@@ -20,6 +20,24 @@ pub struct Context {
     pub providers: BTreeMap<String, ContextProviderEntry>,
 }
 
+/// `agent.skills`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Skills {
+    /// Whether sessions have any.
+    pub enabled: bool,
+    /// Whether they have those of their workspace.
+    pub workspace: bool,
+    /// Descriptions in one request.
+    pub max_offered: usize,
+    /// Skills of one person, and of one tenant.
+    pub max_kept: u64,
+    /// KiB of one skill.
+    pub max_kb: u64,
+    /// Files of one skill.
+    pub max_files: usize,
+}
+
 /// One entry of `agent.context.providers`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

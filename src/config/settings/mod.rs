@@ -2,6 +2,7 @@
 
 mod agent;
 mod context;
+mod mcp_registry;
 mod notifications;
 mod of_models;
 mod read;
@@ -22,7 +23,10 @@ pub use agent::{
     ProviderEntry, ProviderKind, Retry, Titles, Tool, ToolSearch,
 };
 pub(in crate::config) use agent::{fallback, listed};
-pub use context::{Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole};
+pub use context::{
+    Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole, Skills,
+};
+pub use mcp_registry::McpRegistry;
 pub use notifications::{Notifications, Smtp};
 pub use of_models::ModelPrice;
 pub(in crate::config) use of_models::{model_effort, model_max_output, model_price, model_window};
@@ -34,7 +38,7 @@ pub use runtime::{
 };
 pub use telemetry::Telemetry;
 
-use crate::domain::{McpServerConfig, Most};
+use crate::domain::{McpNetwork, McpServerConfig, Most};
 
 /// Everything that can be set. A module gets its own section, once.
 #[derive(Debug, Clone)]
@@ -47,6 +51,8 @@ pub struct Settings {
     pub chat: Chat,
     /// What models read beside the conversation.
     pub context: Context,
+    /// Folders of instructions that models read when a task fits.
+    pub skills: Skills,
     /// The model and its providers.
     pub llm: Llm,
     /// The one tool of the agent as an MCP server.
@@ -59,6 +65,8 @@ pub struct Settings {
     pub rules: Vec<Rule>,
     /// Who reviews calls that rules open.
     pub reviewer: Reviewer,
+    /// Where published MCP servers are looked up.
+    pub mcp_registry: McpRegistry,
     /// What outlives the process.
     pub store: Store,
     pub sandbox: Sandbox,
@@ -99,8 +107,10 @@ struct AgentTree {
     approval: Vec<ApprovalWay>,
     chat: Chat,
     context: Context,
+    skills: Skills,
     llm: Llm,
     reviewer: Reviewer,
+    mcp_registry: McpRegistry,
     connections: Connections,
 }
 
@@ -123,12 +133,14 @@ impl Settings {
             },
             chat: tree.agent.chat,
             context: tree.agent.context,
+            skills: tree.agent.skills,
             llm: tree.agent.llm,
             tool: tree.agent.tool,
             approval: tree.agent.approval,
             mcp_servers: tree.agent.connections.mcp_servers,
             rules: rules_of(&tree.policy.rules)?,
             reviewer: tree.agent.reviewer,
+            mcp_registry: tree.agent.mcp_registry,
             store: tree.store,
             sandbox: Sandbox {
                 most,
@@ -184,6 +196,8 @@ pub struct Sandbox {
     pub image: String,
     /// The engine's runtime for sandboxes; `None` = its own choice (Docker).
     pub runtime: Option<String>,
+    /// What commands in a session's sandbox may reach.
+    pub network: McpNetwork,
     /// Where the engine is; `None` = its own socket (Docker).
     pub docker_host: Option<String>,
     /// Sandboxes that wait started for a session (Docker).
@@ -209,6 +223,32 @@ pub struct Sandbox {
     /// How long a sandbox may lie idle.
     #[serde(rename = "idle_minutes", deserialize_with = "read::minutes")]
     pub idle: Duration,
+    /// How packages of MCP servers are installed.
+    pub packages: Packages,
+}
+
+/// `sandbox.packages`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packages {
+    /// Whether any are.
+    pub enabled: bool,
+    /// Where those of npm come from.
+    pub npm_registry: String,
+    /// Where those of Python come from, as pip takes it.
+    pub pypi_index: String,
+    /// More hosts that an installation may reach, comma-separated.
+    #[serde(default)]
+    pub hosts: Option<String>,
+    /// The image with Node and Python (Docker).
+    pub image: String,
+    /// Memory of one installation in MiB.
+    pub memory_mb: u32,
+    /// What one may fill in MiB.
+    pub size_mb: u32,
+    /// How long one may take.
+    #[serde(rename = "timeout_s", deserialize_with = "read::whole_seconds")]
+    pub timeout: Duration,
 }
 
 /// What seals tools in.

@@ -242,6 +242,8 @@ pub struct Limits {
     pub attachment_mb: u32,
     /// MiB of all that one session holds.
     pub attachments_mb_per_session: u32,
+    /// MiB of one file that people upload into a workspace.
+    pub upload_mb: u32,
 }
 
 impl Limits {

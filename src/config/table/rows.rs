@@ -2,8 +2,8 @@
 
 use super::Fallback::{Is, Words};
 use super::Kind::{
-    Attributes, Database, Flag, Headers, Host, ListOf, Listen, Model, Networks, Number, OneOf,
-    Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
+    Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, Networks, Number,
+    OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
 use super::{Definition, Kind, Later, Word};
 
@@ -92,7 +92,6 @@ const DRIVERS: &[Word] = &[
     Word::Is("bubblewrap"),
     Word::Is("none"),
 ];
-const NETWORKS: &[Word] = &[Word::Is("none")];
 const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none"), Word::Later("oidc")];
 
 settings! { since "0.1":
@@ -179,6 +178,8 @@ settings! { since "0.1":
         "MiB of one file that people attach to a message; 0 = nobody attaches anything. Images are kept smaller than they came.";
     "runtime.limits.attachments_mb_per_session" ["SPL_LIMIT_ATTACHMENTS_MB_PER_SESSION"] Whole(0, 100_000), Is("200"),
         "MiB of attachments that one session keeps, those that tools return among them.";
+    "runtime.limits.upload_mb" ["SPL_LIMIT_UPLOAD_MB"] Whole(0, 100_000), Is("100"),
+        "MiB of one file that people upload into a session's workspace; 0 = nobody uploads anything. The workspace has a limit of its own.";
     "runtime.socket.ping_interval_ms" ["SPL_SOCKET_PING_INTERVAL_MS"] Whole(100, 3_600_000), Is("25000"),
         "Milliseconds between two heartbeats of a socket.";
     "runtime.socket.ping_timeout_ms" ["SPL_SOCKET_PING_TIMEOUT_MS"] Whole(100, 3_600_000), Is("20000"),
@@ -229,10 +230,28 @@ settings! { since "0.1":
         "Whether models read `AGENTS.md` and `CLAUDE.md` at the top of a session's workspace, once there may be files.";
     "agent.context.workspace_instructions_kb" ["SPL_CONTEXT_WORKSPACE_INSTRUCTIONS_KB"] Whole(1, 256), Is("32"),
         "KiB that models read of each of these files.";
+    "agent.skills.enabled" ["SPL_SKILLS"] Flag, Is("true"),
+        "Whether sessions have skills: folders with a `SKILL.md` that people keep, or that lie in a workspace (docs/skills.md).";
+    "agent.skills.workspace" ["SPL_SKILLS_WORKSPACE"] Flag, Is("true"),
+        "Whether models are told of the skills below `.skills`, `.claude/skills` and `.agents/skills` of a session's workspace, once there may be files.";
+    "agent.skills.max_offered" ["SPL_SKILLS_MAX_OFFERED"] Whole(1, 500), Is("50"),
+        "Skills that a model request describes; of the others it says the names.";
+    "agent.skills.max_kept" ["SPL_SKILLS_MAX_KEPT"] Whole(1, 1000), Is("100"),
+        "Skills that one person, and that a tenant, may keep.";
+    "agent.skills.max_kb" ["SPL_SKILLS_MAX_KB"] Whole(16, 65_536), Is("8192"),
+        "KiB that the files of one skill may have together, and that its archive may have.";
+    "agent.skills.max_files" ["SPL_SKILLS_MAX_FILES"] Whole(1, 2000), Is("200"),
+        "Files that one skill may have.";
     "agent.reviewer.model" ["SPL_REVIEWER_MODEL"] Model, Words("none; a person is always asked"),
         "The model that may say yes, in the place of the person, to calls that rules with `reviewed` ask for: `provider/model`. It reads the tool, the arguments and what the person said last, and can be wrong or be talked into a yes: open only calls to it whose harm you would bear (docs/rules.md).";
     "agent.reviewer.timeout_s" ["SPL_REVIEWER_TIMEOUT"] Whole(1, 600), Is("20"),
         "Seconds that it may take for one call, after which the person alone decides; they may decide at any time.";
+    "agent.mcp_registry.enabled" ["SPL_MCP_REGISTRY_ENABLED"] Flag, Is("true"),
+        "Whether admins can look up MCP servers in a registry. It is asked only when an admin looks.";
+    "agent.mcp_registry.url" ["SPL_MCP_REGISTRY_URL"] Url, Is("https://registry.modelcontextprotocol.io"),
+        "The MCP registry, without `/v0.1`.";
+    "agent.mcp_registry.file" ["SPL_MCP_REGISTRY_FILE"] Text, Words("none; the registry is asked"),
+        "A file that is read in its place, for machines without internet: an answer of the registry's `/v0.1/servers`, a list of them, or a list of `server.json`.";
     "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] Provider,
         Words("the first of `openai`, `anthropic`, `gemini`, `mistral`, `cohere` with a key, `openai-compatible` with only a base URL, else `scripted`"),
         "Who runs the model unless a session chose otherwise: a kind, `mistral`, `cohere`, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";
@@ -309,8 +328,8 @@ settings! { since "0.1":
         "The image of a sandbox (`docker`).";
     "sandbox.runtime" ["SPL_SANDBOX_RUNTIME"] Text, Words("the engine's"),
         "The engine's runtime for sandboxes, for example `runsc` (`docker`).";
-    "sandbox.network" ["SPL_SANDBOX_NETWORK"] OneOf(NETWORKS), Is("none"),
-        "What a sandbox reaches.";
+    "sandbox.network" ["SPL_SANDBOX_NETWORK"] Hosts, Is("none"),
+        "The hosts that commands in a session's sandbox may reach, such as `pypi.org`, `*.example.com` or `db.example.com:5432`; without a port, 443 and 80.";
     "sandbox.docker_host" ["SPL_SANDBOX_DOCKER_HOST" "DOCKER_HOST"] Text, Words("the engine's own socket"),
         "Where the engine is, for example `unix:///run/docker.sock` (`docker`).";
     "sandbox.pool_size" ["SPL_SANDBOX_POOL_SIZE"] Whole(0, 1000), Is("2"),
@@ -331,6 +350,22 @@ settings! { since "0.1":
         "Sandboxes of this gateway that may run at the same time: each MCP server that runs in one counts, and warm ones too.";
     "sandbox.idle_minutes" ["SPL_SANDBOX_IDLE_MINUTES"] Whole(1, 525_600), Is("15"),
         "Minutes without a call after which a sandbox is stopped; its workspace stays.";
+    "sandbox.packages.enabled" ["SPL_PACKAGES"] Flag, Is("true"),
+        "Whether packages of MCP servers (`npx`, `uvx` and the like) are installed; without, such entries are refused.";
+    "sandbox.packages.npm_registry" ["SPL_NPM_REGISTRY"] Url, Is("https://registry.npmjs.org"),
+        "Where packages of npm come from.";
+    "sandbox.packages.pypi_index" ["SPL_PYPI_INDEX"] Url, Is("https://pypi.org/simple"),
+        "Where Python packages come from: the address of an index as pip takes it.";
+    "sandbox.packages.hosts" ["SPL_PACKAGES_HOSTS"] Text, Words("none; `files.pythonhosted.org` where the index is `pypi.org`"),
+        "More hosts that an installation may reach beside the registry, where that keeps its files elsewhere; comma-separated.";
+    "sandbox.packages.image" ["SPL_PACKAGES_IMAGE"] Text, Words("`sepal/packages:<version>`"),
+        "The image in which packages are installed and run: that of the sandboxes with Node and Python (`docker`).";
+    "sandbox.packages.memory_mb" ["SPL_PACKAGES_MEMORY_MB"] Whole(128, 1_048_576), Is("1024"),
+        "Memory of one installation in MiB.";
+    "sandbox.packages.size_mb" ["SPL_PACKAGES_SIZE_MB"] Whole(16, 1_048_576), Is("1024"),
+        "What one installation may fill in MiB.";
+    "sandbox.packages.timeout_s" ["SPL_PACKAGES_TIMEOUT"] Whole(10, 86_400), Is("600"),
+        "Seconds that one installation may take.";
     "auth.mode" ["SPL_AUTH"] OneOf(AUTH_MODES), Is("password"),
         "How people sign in; `none` only when nobody else can reach the gateway.";
     "auth.secret_key" ["SPL_SECRET_KEY"] Secret, Words("made once, `secret.key` in `store.data_dir`"),

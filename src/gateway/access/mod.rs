@@ -180,6 +180,38 @@ impl AccessRules {
         is_name.then_some(RelyingParty { id: name, origins })
     }
 
+    /// The address of this installation as it was asked, with a slash at its end; the public one where
+    /// that host was asked. None for a request without a host.
+    pub fn address(&self, parts: &Parts) -> Option<Url> {
+        let (name, port) = split(host_of(parts)?)?;
+        let mut address = match &self.public_url {
+            Some(public)
+                if public
+                    .host_str()
+                    .is_some_and(|it| it.eq_ignore_ascii_case(&name)) =>
+            {
+                public.clone()
+            }
+            Some(_) | None => {
+                let scheme = if self.peer(parts).is_encrypted {
+                    "https"
+                } else {
+                    "http"
+                };
+                let port = port.map_or(String::new(), |port| format!(":{port}"));
+                Url::parse(&format!("{scheme}://{name}{port}/")).ok()?
+            }
+        };
+        address.set_path(&self.base_path());
+        Some(address)
+    }
+
+    /// Whether an address of ours is at the public one.
+    pub fn is_public(&self, url: &Url) -> bool {
+        let public = self.public_url.as_ref();
+        public.is_some_and(|public| public.origin() == url.origin())
+    }
+
     /// What is known of the client.
     pub fn peer(&self, parts: &Parts) -> Peer {
         let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();

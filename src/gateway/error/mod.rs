@@ -18,7 +18,7 @@ use crate::agent::{BudgetError, NotificationError, RowError, RuleError};
 use crate::domain::{Code, Fault, RequestId};
 use crate::providers;
 use crate::session::Refusal;
-use crate::{store, tenancy};
+use crate::{skills, store, tenancy};
 
 /// Why a request was not done.
 #[derive(Debug, Clone)]
@@ -243,9 +243,11 @@ fn status_of(code: Code) -> StatusCode {
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::ReadOnly
         | Code::AlreadyDecided
+        | Code::FileExists
         | Code::CallExpired
         | Code::ChangedSinceShown
         | Code::NothingToDo
+        | Code::AuthorizationRequired
         | Code::MissingApiKey
         | Code::MaxIterations
         | Code::RepeatedCall
@@ -262,6 +264,7 @@ fn status_of(code: Code) -> StatusCode {
         | Code::UnknownCommand
         | Code::ProviderRateLimited
         | Code::ProviderUnavailable
+        | Code::RegistryUnavailable
         | Code::ProviderRejected
         | Code::ToolFailed
         | Code::ToolUnknownOutcome
@@ -351,6 +354,27 @@ impl From<RuleError> for ApiError {
         match error {
             RuleError::Refused(refusal) => refusal.into(),
             RuleError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<skills::Error> for ApiError {
+    fn from(error: skills::Error) -> Self {
+        match error {
+            skills::Error::Refused(refusal) => refusal.into(),
+            skills::Error::Store(error) => error.into(),
+            skills::Error::Invalid(problems) => {
+                let fields = problems.iter().filter(|problem| !problem.is_warning);
+                let fields = fields.map(|it| (it.at.clone(), it.message.clone()));
+                let refused = Self::of_fields(fields);
+                let told = problems.iter().map(|problem| {
+                    serde_json::json!({
+                        "at": problem.at, "message": problem.message, "remedy": problem.remedy,
+                        "isWarning": problem.is_warning,
+                    })
+                });
+                refused.with("problems", told.collect())
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ mod budgets;
 mod fuzz;
 mod gestures;
 mod health;
+mod mcp_registry;
 mod mcp_servers;
 mod metrics;
 mod models;
@@ -16,6 +17,7 @@ mod providers;
 mod rules;
 mod sessions;
 mod shared;
+mod skills;
 mod system;
 mod token_price;
 mod usage;
@@ -48,7 +50,9 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(approvals::count_approvals))
         .merge(models::routes())
         .merge(mcp_servers::routes())
+        .merge(mcp_registry::routes())
         .merge(rules::routes())
+        .merge(skills::routes())
         .merge(gestures::routes())
         .merge(passkeys::routes())
         .routes(routes!(providers::list_providers))

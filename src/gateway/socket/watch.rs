@@ -103,7 +103,10 @@ impl Asking {
 }
 
 fn pass_on(context: &SocketContext, news: &News) {
-    let concerned = |connection: &Connection| news.concerns(&connection.entered.caller.tenant.id);
+    let concerned = |connection: &Connection| {
+        let caller = &connection.entered.caller;
+        news.concerns(&caller.tenant.id, &caller.user.id)
+    };
     tell(context, wire::news_frame(news), concerned);
 }
 

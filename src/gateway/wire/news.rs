@@ -9,8 +9,13 @@ use crate::servers::{News, NewsKind};
 /// The frame of one piece of news; no part of any session's stream.
 pub fn news_frame(news: &News) -> Frame {
     match &news.kind {
+        NewsKind::Installation(state) => frame(
+            "mcp:installation",
+            &[&json!({ "server": news.server, "state": state })],
+        ),
         NewsKind::Added => frame("mcpAdded", &[&json!({ "name": news.server })]),
         NewsKind::Removed => frame("mcpRemoved", &[&json!({ "name": news.server })]),
+        NewsKind::Connection(_) => frame("mcpConnection", &[&json!({ "name": news.server })]),
         NewsKind::Health(status, error) => {
             let mut what = json!({ "server": news.server, "status": status });
             if let (Some(what), Some(error)) = (what.as_object_mut(), error) {

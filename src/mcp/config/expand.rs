@@ -59,6 +59,8 @@ pub struct Expanded {
     pub headers: BTreeMap<String, String>,
     /// `url`.
     pub url: Option<String>,
+    /// `oauth.clientSecret`.
+    pub client_secret: Option<String>,
     /// What must not be read in anything that the server says.
     pub secrets: BTreeSet<String>,
 }
@@ -68,6 +70,7 @@ impl Expanded {
         let url = self.url.as_deref();
         let found = given::secrets(&self.environment, &self.headers, url);
         self.secrets.extend(found);
+        self.secrets.extend(self.client_secret.clone());
         self
     }
 }
@@ -96,6 +99,9 @@ pub fn expand(config: &McpServerConfig, from: &References<'_>) -> Result<Expande
     if let Some(url) = &config.url {
         expanded.url = Some(text(url)?);
     }
+    if let Some(secret) = client_secret(config) {
+        expanded.client_secret = Some(text(secret)?);
+    }
     expanded.secrets = secrets;
     Ok(expanded.with_secrets())
 }
@@ -109,9 +115,14 @@ pub fn as_written(config: &McpServerConfig) -> Expanded {
             .collect(),
         headers: config.headers.clone(),
         url: config.url.clone(),
+        client_secret: client_secret(config).map(ToOwned::to_owned),
         secrets: BTreeSet::new(),
     };
     expanded.with_secrets()
+}
+
+fn client_secret(config: &McpServerConfig) -> Option<&str> {
+    config.oauth.as_ref()?.client_secret.as_deref()
 }
 
 /// Replaces the references of one text.

@@ -8,7 +8,8 @@ mod file;
 #[cfg(test)]
 mod fuzz;
 mod given;
-mod installing;
+mod oauth;
+mod package;
 mod problem;
 
 pub use check::{Author, entry_problems, name_problem};
@@ -17,4 +18,5 @@ pub use expand::{
     Expanded, Missing, Reference, References, as_written, expand, expand_text, references,
 };
 pub use file::{ConfigFile, FileError, FileState, Looks};
+pub use package::{PackageCommand, package_of};
 pub use problem::EntryProblem;

@@ -20,8 +20,10 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 
+use super::authorizer::Sending;
 use super::events::events;
 use super::refusal::Refusal;
+use crate::mcp::authorization::AuthorizationError;
 use crate::mcp::wire::message;
 use crate::mcp::wire::oversized::{MAX_COUNTED_BYTES, MAX_MESSAGE_BYTES, Size, answer};
 
@@ -32,7 +34,10 @@ const COUNTING_LIMIT: Duration = Duration::from_secs(2);
 
 /// Sends what the library wants to have sent.
 #[derive(Clone)]
-pub(in crate::mcp) struct Exchange(pub(super) reqwest::Client);
+pub(in crate::mcp) struct Exchange {
+    pub(super) client: reqwest::Client,
+    pub(super) sending: Sending,
+}
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +48,12 @@ pub(in crate::mcp) enum Failure {
     /// It answered with a status that is none of success.
     #[error("{0}")]
     Refused(Refusal),
+    /// It wants a person to connect, or to allow these scopes too.
+    #[error("it wants its person to connect")]
+    NeedsPerson(Option<String>),
+    /// There is no token to ask it with.
+    #[error(transparent)]
+    Token(AuthorizationError),
 }
 
 /// What the library makes of it.
@@ -67,9 +78,9 @@ impl StreamableHttpClient for Exchange {
         _auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let request = self.0.post(&*uri).json(&message);
+        let request = self.client.post(&*uri).json(&message);
         let request = with_headers(request, session_id.as_deref(), custom_headers);
-        let response = request.send().await.map_err(Failure::Client)?;
+        let response = self.sending.send(request).await?;
         read(response, asked(&message), session_id.is_some()).await
     }
 
@@ -80,8 +91,8 @@ impl StreamableHttpClient for Exchange {
         _auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<(), Error> {
-        let request = with_headers(self.0.delete(&*uri), Some(&session_id), custom_headers);
-        let response = request.send().await.map_err(Failure::Client)?;
+        let request = with_headers(self.client.delete(&*uri), Some(&session_id), custom_headers);
+        let response = self.sending.send(request).await?;
         // Many servers do not let themselves be told.
         if response.status() != StatusCode::METHOD_NOT_ALLOWED {
             response.error_for_status().map_err(Failure::Client)?;
@@ -97,12 +108,16 @@ impl StreamableHttpClient for Exchange {
         _auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<BoxedSseResponse, Error> {
-        let request = with_headers(self.0.get(&*uri), session_id.as_deref(), custom_headers);
+        let request = with_headers(
+            self.client.get(&*uri),
+            session_id.as_deref(),
+            custom_headers,
+        );
         let request = match last_event_id {
             Some(id) => request.header(HEADER_LAST_EVENT_ID, id),
             None => request,
         };
-        let response = request.send().await.map_err(Failure::Client)?;
+        let response = self.sending.send(request).await?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(Error::ServerDoesNotSupportSse),
             // Asking again mends no credentials.

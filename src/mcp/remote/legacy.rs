@@ -15,8 +15,9 @@ use rmcp::transport::common::http_header::EVENT_STREAM_MIME_TYPE;
 use tokio::sync::mpsc;
 use url::Url;
 
+use super::authorizer::Sending;
 use super::events::events;
-use super::exchange::{Error, Failure, Headers, asked, is, kind, read_refusal, refused};
+use super::exchange::{Error, Headers, asked, is, kind, read_refusal, refused};
 use crate::mcp::wire::message;
 
 /// The event that says where to post.
@@ -27,6 +28,7 @@ const MESSAGE: &str = "message";
 /// A connection whose stream is open.
 pub(in crate::mcp) struct Legacy {
     client: reqwest::Client,
+    sending: Sending,
     /// Where messages are posted, at the origin of the stream.
     endpoint: Url,
     headers: Headers,
@@ -42,13 +44,13 @@ pub(in crate::mcp) struct Legacy {
 impl Legacy {
     /// Opens the stream and waits for the address to post to, for as long as the caller does.
     pub(super) async fn open(
-        client: reqwest::Client,
+        (client, sending): (reqwest::Client, Sending),
         url: &str,
         headers: Headers,
     ) -> Result<Self, Error> {
         let request = client.get(url).header(ACCEPT, EVENT_STREAM_MIME_TYPE);
         let request = request.headers(headers.clone().into_iter().collect());
-        let response = request.send().await.map_err(Failure::Client)?;
+        let response = sending.send(request).await?;
         if !response.status().is_success() {
             return Err(refused(response.status(), None));
         }
@@ -61,6 +63,7 @@ impl Legacy {
         let endpoint = endpoint(&base, &mut events).await?;
         Ok(Self {
             client,
+            sending,
             endpoint,
             headers,
             events: Some(events),
@@ -106,9 +109,9 @@ impl Transport<RoleClient> for Legacy {
     ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
         let request = self.client.post(self.endpoint.clone()).json(&message);
         let request = request.headers(self.headers.clone().into_iter().collect());
-        let said = self.refusals.0.clone();
+        let (said, sending) = (self.refusals.0.clone(), self.sending.clone());
         async move {
-            let response = request.send().await.map_err(Failure::Client)?;
+            let response = sending.send(request).await?;
             if !response.status().is_success() {
                 let asked = asked(&message);
                 let refusal = read_refusal(response, asked.as_ref()).await?;

@@ -1,10 +1,12 @@
 //! Servers that are reached over HTTP: streamable, and the older HTTP with SSE.
 
+mod authorizer;
 mod events;
 mod exchange;
 mod legacy;
 mod refusal;
 
+pub use self::authorizer::{Authorizer, Refused, RefusedRequest};
 pub(super) use self::exchange::{Error as HttpError, Failure};
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,10 +19,13 @@ use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
+use self::authorizer::Sending;
 use self::exchange::Exchange;
 use self::legacy::Legacy;
+use super::authorization::AuthorizationError;
 use super::error::Error;
-use crate::net;
+use crate::domain::Fault;
+use crate::net::{self, below};
 
 /// How often an answer whose stream broke is asked for again, after pauses of 1, 2 and 4 s or as the
 /// server says. After that the call is lost, which is not to take as long as its time limit.
@@ -35,6 +40,8 @@ pub struct Remote {
     pub url: String,
     /// The headers; their values are secrets.
     pub headers: BTreeMap<String, String>,
+    /// Where tokens come from. `None`: what the server wants stands in the headers.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 /// The streamable HTTP of 2025-03-26 and later.
@@ -51,7 +58,10 @@ pub(super) fn transport(
     let mut resuming = ExponentialBackoff::default();
     resuming.max_times = Some(RESUMES);
     config.retry_config = Arc::new(resuming);
-    let client = Exchange(client);
+    let client = Exchange {
+        client,
+        sending: Sending(remote.authorizer.clone()),
+    };
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
@@ -62,7 +72,8 @@ pub(super) async fn legacy_transport(
     remote: &Remote,
 ) -> Result<Legacy, Error> {
     let headers = headers(server, remote)?;
-    let opened = Legacy::open(client, &remote.url, headers).await;
+    let sending = Sending(remote.authorizer.clone());
+    let opened = Legacy::open((client, sending), &remote.url, headers).await;
     opened.map_err(|error| not_opened(server, &error))
 }
 
@@ -112,6 +123,11 @@ fn not_opened(server: &str, error: &HttpError) -> Error {
         reason = "every other error comes from the server's answer, whatever rmcp adds"
     )]
     let reason = match error {
+        HttpError::Client(Failure::NeedsPerson(scopes)) => {
+            let scopes = scopes.clone();
+            return Error::Unauthorized { server, scopes };
+        }
+        HttpError::Client(Failure::Token(error)) => return without_token(server, error),
         HttpError::Client(Failure::Refused(refusal)) => refusal.to_string(),
         HttpError::Client(Failure::Client(error)) => match net::blocked(error) {
             Some(blocked) => blocked.to_string(),
@@ -129,6 +145,15 @@ fn not_opened(server: &str, error: &HttpError) -> Error {
     Error::Handshake { server, reason }
 }
 
+/// There was no token to send a request with, so it was not sent.
+pub(super) fn without_token(server: String, error: &AuthorizationError) -> Error {
+    let reason = error.to_string();
+    match error.fault() {
+        Fault::Transient => Error::Unreachable { server, reason },
+        Fault::Validation | Fault::External | Fault::Internal => Error::NotTaken { server, reason },
+    }
+}
+
 /// The HTTP client's own error; rmcp does not name it as the source.
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -139,22 +164,4 @@ fn http_error(error: &ClientInitializeError) -> Option<&HttpError> {
         ClientInitializeError::TransportError { error, .. } => error.error.downcast_ref(),
         _ => None,
     }
-}
-
-/// What lies below an error of the HTTP client, outermost first; what repeats the one above is
-/// left out.
-pub(super) fn below(error: &reqwest::Error) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    let mut next = std::error::Error::source(error);
-    while let Some(error) = next {
-        let said = error.to_string();
-        if texts.last().is_none_or(|last| !last.contains(&said)) {
-            texts.push(said);
-        }
-        next = error.source();
-    }
-    if texts.is_empty() {
-        return "no connection".to_owned();
-    }
-    texts.join(": ")
 }

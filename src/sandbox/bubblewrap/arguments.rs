@@ -5,12 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::sandbox::{Access, Bounds, Launch, Program};
+use crate::sandbox::{Access, Bounds, Launch, Program, egress};
 
 /// The user inside. Where the server is root it is also the user outside.
 pub(super) const NOBODY: u32 = 65_534;
 /// Where the bundled server is seen inside.
 const SERVER: &str = "/sepal/mcp-server";
+/// Where installed packages are seen inside.
+const PACKAGES: &str = "/packages";
 /// What `execute_command` finds.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Folders of the system that are seen, read-only.
@@ -76,6 +78,8 @@ pub(super) struct Plan<'a> {
     pub(super) launch: &'a Launch,
     pub(super) privilege: Privilege,
     pub(super) workspace: &'a Path,
+    /// What was installed, where the launch sees it.
+    pub(super) packages: Option<&'a Path>,
     /// The folder with [`OWN_ETC`].
     pub(super) etc: &'a Path,
     pub(super) server: &'a Path,
@@ -150,6 +154,7 @@ fn line(plan: &Plan<'_>) -> Vec<OsString> {
     }
     line.extend(words(["sh", "-c", TAKE_STREAMS, "sh"]));
     line.extend(rlimits(&plan.launch.bounds, plan.needs_process_rlimit));
+    line.extend(words(egress::prefix(plan.launch, SERVER)));
     line.extend(program(&plan.launch.program));
     line
 }
@@ -189,6 +194,13 @@ fn walls(plan: &Plan<'_>) -> Vec<OsString> {
     walls.extend(system(plan));
     walls.extend(temporary());
     walls.extend(workspace(plan));
+    if let Some(packages) = plan.packages {
+        walls.extend(words([
+            OsStr::new("--ro-bind"),
+            packages.as_ref(),
+            PACKAGES.as_ref(),
+        ]));
+    }
     walls.extend(words(["--remount-ro", "/dev", "--remount-ro", "/"]));
     walls.extend(words(["--clearenv", "--setenv", "PATH", PATH]));
     walls
@@ -220,7 +232,8 @@ fn system(plan: &Plan<'_>) -> Vec<OsString> {
             inside.as_ref(),
         ]));
     }
-    if matches!(plan.launch.program, Program::Bundled { .. }) {
+    let is_bundled = matches!(plan.launch.program, Program::Bundled { .. });
+    if is_bundled || plan.launch.egress.is_some() {
         seen.extend(words([
             OsStr::new("--ro-bind"),
             plan.server.as_ref(),
@@ -327,10 +340,12 @@ mod tests {
 
     use super::*;
     use crate::domain::SandboxId;
+    use crate::sandbox::Packages;
 
     fn arguments(privilege: Privilege, workspace: Access) -> Arguments {
         let launch = Launch {
             sandbox: SandboxId::from_bits(7),
+            packages: Packages::None,
             holder: None,
             server: "files".to_owned(),
             program: Program::Bundled {
@@ -338,12 +353,14 @@ mod tests {
             },
             environment: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
             workspace,
+            egress: None,
             bounds: Bounds::default(),
         };
         Arguments::new(&Plan {
             launch: &launch,
             privilege,
             workspace: Path::new("/data/workspaces/w"),
+            packages: Some(Path::new("/data/workspaces/p")),
             etc: Path::new("/data/etc"),
             server: Path::new("/opt/server"),
             mark: "house.w",
@@ -384,6 +401,8 @@ mod tests {
             let walls = joined(&arguments(Privilege::User, access).walls);
             assert!(walls.contains(expected), "{walls}");
         };
+        let packages = " --ro-bind /data/workspaces/p /packages ";
+        check(Access::None, packages);
         check(Access::None, "--dir /workspace");
         check(Access::ReadOnly, "--ro-bind /data/workspaces/w /workspace");
         check(Access::ReadWrite, "--bind /data/workspaces/w /workspace");

@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 use super::Bubblewrap;
 use crate::{
     domain::SandboxId,
-    sandbox::{Access, Bounds, Ended, Error, Launch, Program, Runtime},
+    sandbox::{Access, Bounds, Ended, Error, Launch, Packages, Program, Runtime},
 };
 
 /// The sandbox of the trial; no session can have it.
@@ -22,11 +22,13 @@ pub(super) async fn run(runtime: &Bubblewrap) -> Result<(), Error> {
     let running = runtime
         .start(Launch {
             sandbox: sandbox.clone(),
+            packages: Packages::None,
             holder: None,
             server: "probe".to_owned(),
             program: Program::Command(question.to_vec()),
             environment: BTreeMap::new(),
             workspace: Access::ReadWrite,
+            egress: None,
             bounds: Bounds::default(),
         })
         .await?;

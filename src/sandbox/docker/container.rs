@@ -8,12 +8,14 @@ use bollard::models::{
 
 use crate::domain::{GatewayId, SandboxId};
 use crate::sandbox::workspace::trim;
-use crate::sandbox::{Access, Launch, Program};
+use crate::sandbox::{Access, Launch, Packages, Program, egress};
 
 /// The user inside.
 const NOBODY: &str = "65534:65534";
 /// Where the bundled server lies in our image.
 const SERVER: &str = "/sepal/mcp-server";
+/// Where installed packages are seen.
+const PACKAGES: &str = "/packages";
 /// The size of `/tmp` and of `/dev/shm`; both count as memory.
 const TEMPORARY_BYTES: i64 = 64 << 20;
 /// Open files of one process.
@@ -46,6 +48,8 @@ pub(super) struct Plan<'p> {
     pub(super) gateway: &'p GatewayId,
     /// The image with the bundled server.
     pub(super) image: &'p str,
+    /// The image with Node and Python.
+    pub(super) packages_image: &'p str,
     /// The OCI runtime, where it is not the engine's own choice.
     pub(super) runtime: Option<&'p str>,
 }
@@ -133,22 +137,23 @@ impl Plan<'_> {
 
     /// Image, entry point (where it is not the image's own) and what follows.
     fn program(&self) -> (&str, Option<Vec<String>>, Vec<String>) {
+        let mut line = egress::prefix(self.launch, SERVER);
         match &self.launch.program {
             Program::Bundled { command_timeout } => {
                 let timeout = command_timeout.as_secs().max(1).to_string();
                 let options = ["--workspace", "/workspace", "--command-timeout", &timeout];
-                (
-                    self.image,
-                    Some(vec![SERVER.to_owned()]),
-                    options.map(str::to_owned).to_vec(),
-                )
+                line.push(SERVER.to_owned());
+                line.extend(options.map(str::to_owned));
             }
-            Program::Command(words) => {
-                let (first, rest) = words.split_at(words.len().min(1));
-                (self.image, Some(first.to_vec()), rest.to_vec())
-            }
-            Program::Image { image, arguments } => (image, None, arguments.clone()),
+            Program::Command(words) => line.extend_from_slice(words),
+            Program::Image { image, arguments } => return (image, None, arguments.clone()),
         }
+        let (first, rest) = line.split_at(line.len().min(1));
+        let image = match self.launch.packages {
+            Packages::None => self.image,
+            Packages::Installing | Packages::Installed(_) => self.packages_image,
+        };
+        (image, Some(first.to_vec()), rest.to_vec())
     }
 
     fn environment(&self) -> Vec<String> {
@@ -192,7 +197,7 @@ impl Plan<'_> {
             // The default seccomp profile stays in force as long as none is named here.
             security_opt: Some(vec!["no-new-privileges:true".to_owned()]),
             ulimits: Some(self.ulimits()),
-            mounts: self.mount().map(|mount| vec![mount]),
+            mounts: Some(self.mounts()).filter(|mounts| !mounts.is_empty()),
             // What the server says on stdout is MCP traffic: a log would fill the engine's disk.
             log_config: Some(HostConfigLogConfig {
                 typ: Some("none".to_owned()),
@@ -201,10 +206,16 @@ impl Plan<'_> {
             // Kept until we have read how it ended; see `supervisor`.
             auto_remove: Some(false),
             // The bundled server is an init itself; others may not bury their orphans.
-            init: Some(!matches!(self.launch.program, Program::Bundled { .. })),
+            init: Some(!self.is_own_init()),
             runtime: self.runtime.map(str::to_owned),
             ..HostConfig::default()
         }
+    }
+
+    /// Whether our own server is the first process, around the program or by itself.
+    fn is_own_init(&self) -> bool {
+        let is_ours = matches!(self.launch.program, Program::Bundled { .. });
+        is_ours || self.launch.egress.is_some()
     }
 
     fn ulimits(&self) -> Vec<ResourcesUlimits> {
@@ -219,7 +230,21 @@ impl Plan<'_> {
             .collect()
     }
 
-    fn mount(&self) -> Option<Mount> {
+    fn mounts(&self) -> Vec<Mount> {
+        let packages = match &self.launch.packages {
+            Packages::None | Packages::Installing => None,
+            Packages::Installed(sandbox) => Some(Mount {
+                target: Some(PACKAGES.to_owned()),
+                source: Some(volume(sandbox)),
+                typ: Some(MountType::VOLUME),
+                read_only: Some(true),
+                ..Mount::default()
+            }),
+        };
+        self.workspace().into_iter().chain(packages).collect()
+    }
+
+    fn workspace(&self) -> Option<Mount> {
         let is_read_only = match self.launch.workspace {
             Access::None => return None,
             Access::ReadOnly => true,
@@ -245,6 +270,7 @@ impl Plan<'_> {
         body.env = None;
         if let Some(walls) = &mut body.host_config {
             walls.cap_add = Some(vec!["DAC_READ_SEARCH".to_owned()]);
+            walls.mounts = self.workspace().map(|mount| vec![mount]);
             for mount in walls.mounts.iter_mut().flatten() {
                 mount.read_only = Some(true);
             }
@@ -259,11 +285,13 @@ impl Plan<'_> {
         let bounds = [limit, trim::ceiling(limit)].map(|bytes| bytes.to_string());
         let launch = Launch {
             sandbox: self.launch.sandbox.clone(),
+            packages: Packages::None,
             holder: None,
             server: TRIMMER.to_owned(),
             program: Program::Command([words.as_slice(), bounds.as_slice()].concat()),
             environment: BTreeMap::new(),
             workspace: Access::ReadWrite,
+            egress: None,
             bounds: self.launch.bounds,
         };
         let plan = Plan {
@@ -284,11 +312,13 @@ mod tests {
     fn launch(program: Program, workspace: Access) -> Launch {
         Launch {
             sandbox: SandboxId::from_bits(7),
+            packages: Packages::None,
             holder: None,
             server: "git/hub one".to_owned(),
             program,
             environment: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
             workspace,
+            egress: None,
             bounds: Bounds::default(),
         }
     }
@@ -306,6 +336,7 @@ mod tests {
             installation: "house",
             gateway: &gateway,
             image: "sepal/sandbox:1",
+            packages_image: "sepal/packages:1",
             runtime: None,
         };
         plan.body()

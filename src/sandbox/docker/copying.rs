@@ -23,7 +23,9 @@ use super::startup::DockerShared;
 use super::workspace::Volume;
 use crate::domain::SandboxId;
 use crate::sandbox::workspace::{Size, copy, trim};
-use crate::sandbox::{Access, Bounds, Copied, CopyOrder, CopyWatch, Error, Launch, Program};
+use crate::sandbox::{
+    Access, Bounds, Copied, CopyOrder, CopyWatch, Error, Launch, Packages, Program,
+};
 
 /// Where a server of a session has its name, the runs that copy have this one.
 const COPIER: &str = "sepal-copy";
@@ -168,11 +170,13 @@ impl DockerShared {
 fn launch(sandbox: &SandboxId, workspace: Access, bounds: Bounds, script: &str) -> Launch {
     Launch {
         sandbox: sandbox.clone(),
+        packages: Packages::None,
         holder: None,
         server: COPIER.to_owned(),
         program: Program::Command(["bash", "-c", script].map(str::to_owned).to_vec()),
         environment: BTreeMap::new(),
         workspace,
+        egress: None,
         bounds,
     }
 }

@@ -53,6 +53,8 @@ pub struct DockerSettings {
     pub host: Option<String>,
     /// The image with the bundled server.
     pub image: String,
+    /// The image of servers whose package was installed: that of the sandboxes with Node and Python.
+    pub packages_image: String,
     /// The OCI runtime, such as `runsc`; the engine's own choice without it.
     pub runtime: Option<String>,
     /// How many sandboxes are kept warm.

@@ -184,6 +184,7 @@ impl Stock {
 /// Whether sessions start it all the time: nothing in it is one session's own.
 fn is_ordinary(launch: &Launch) -> bool {
     matches!(launch.program, Program::Bundled { .. })
+        && launch.egress.is_none()
         && launch.environment.is_empty()
         && launch.workspace == Access::ReadWrite
         && launch.bounds.lifetime.is_none()
@@ -206,11 +207,12 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::sandbox::{Bounds, Ended, Life};
+    use crate::sandbox::{Bounds, Ended, Life, Packages};
 
     fn launch(number: u128) -> Launch {
         Launch {
             sandbox: SandboxId::from_bits(number),
+            packages: Packages::None,
             holder: None,
             server: "files".to_owned(),
             program: Program::Bundled {
@@ -218,6 +220,7 @@ mod tests {
             },
             environment: BTreeMap::new(),
             workspace: Access::ReadWrite,
+            egress: None,
             bounds: Bounds::default(),
         }
     }

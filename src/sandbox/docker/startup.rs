@@ -21,7 +21,7 @@ use super::{DockerProblem, DockerSettings, attach};
 use crate::domain::{Enforcement, SandboxId};
 use crate::sandbox::workspace::{Size, trim};
 use crate::sandbox::{
-    Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running,
+    Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Packages, Program, Running, egress,
 };
 
 /// What starts share.
@@ -58,6 +58,12 @@ impl DockerShared {
         let owner = self.owned.own(name.clone());
         let plan = self.plan(launch);
         self.maker.check(&launch.program).await?;
+        if let Packages::Installed(packages) = &launch.packages
+            && !self.has_volume(packages).await?
+        {
+            // The engine would make an empty one.
+            return Err(Error::NoPackages);
+        }
         let workspace = self.workspace(&plan).await?.map(Arc::new);
         if let Some(home) = workspace.as_ref().and_then(|workspace| workspace.home()) {
             self.settings.disk.add(home.to_owned());
@@ -91,12 +97,16 @@ impl DockerShared {
                 workspace.trim(limit).await;
             }
         });
-        Ok(Running {
+        let running = Running {
             stdin: Box::new(streams.stdin),
             stdout: Box::new(streams.stdout),
             stderr: streams.stderr,
             image,
             life: Life::new(move || killed.cancel(), end),
+        };
+        Ok(match launch.egress.clone() {
+            Some(egress) => egress::open(running, egress, &launch.server, &self.pumps),
+            None => running,
         })
     }
 
@@ -107,6 +117,7 @@ impl DockerShared {
             installation: &self.settings.installation,
             gateway: self.settings.peers.own(),
             image: &self.settings.image,
+            packages_image: &self.settings.packages_image,
             runtime: self.settings.runtime.as_deref(),
         }
     }
@@ -166,6 +177,11 @@ impl DockerShared {
         Ok(is_counted.then(|| Volume::at(mountpoint, measuring, by_runs)))
     }
 
+    async fn has_volume(&self, sandbox: &SandboxId) -> Result<bool, Error> {
+        let label = format!("{}={sandbox}", container::SANDBOX);
+        Ok(!self.engine.volumes(&label).await?.is_empty())
+    }
+
     fn measuring(&self, plan: &Plan<'_>) -> Measuring {
         Measuring {
             maker: self.maker.clone(),
@@ -218,6 +234,7 @@ impl DockerShared {
     pub(super) fn image_name<'i>(&'i self, image: &'i Image) -> &'i str {
         match image {
             Image::Sandbox => &self.settings.image,
+            Image::Packages => &self.settings.packages_image,
             Image::Named(name) => name,
         }
     }

@@ -127,7 +127,9 @@ mod tests {
 
     use super::*;
     use crate::domain::Most;
-    use crate::sandbox::{Access, Bounds, Capacity, DiskMonitor, DockerProblem, Program, Room};
+    use crate::sandbox::{
+        Access, Bounds, Capacity, DiskMonitor, DockerProblem, Packages, Program, Room,
+    };
 
     fn missing(image: &str) -> Arc<Error> {
         let image = image.to_owned();
@@ -137,11 +139,13 @@ mod tests {
     fn launch() -> Launch {
         Launch {
             sandbox: SandboxId::from_bits(1),
+            packages: Packages::None,
             holder: None,
             server: "files".to_owned(),
             program: Program::Command(vec!["true".to_owned()]),
             environment: BTreeMap::new(),
             workspace: Access::None,
+            egress: None,
             bounds: Bounds::default(),
         }
     }

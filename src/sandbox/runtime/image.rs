@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Image {
     /// That of the sandboxes, with the bundled server.
     Sandbox,
+    /// That of servers whose package was installed: the sandboxes' own with Node and Python.
+    Packages,
     /// One of the engine's.
     Named(String),
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::domain::{Holder, SandboxId};
+use crate::net::Egress;
 use crate::sandbox::Error;
 
 /// One program to start in a sandbox.
@@ -19,6 +20,10 @@ pub struct Launch {
     pub environment: BTreeMap<String, String>,
     /// Whether it sees the session's files.
     pub workspace: Access,
+    /// What of installed packages it sees.
+    pub packages: Packages,
+    /// What it may reach; `None` = nothing.
+    pub egress: Option<Egress>,
     /// How much it may use.
     pub bounds: Bounds,
 }
@@ -50,6 +55,19 @@ pub enum Access {
     ReadOnly,
     /// It can read and write.
     ReadWrite,
+}
+
+/// What of installed packages a program sees. Where there is an engine, a command that sees some runs in
+/// the image that has Node and Python.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Packages {
+    /// Nothing.
+    #[default]
+    None,
+    /// It installs them: its workspace is what they come into.
+    Installing,
+    /// What came into the workspace of that sandbox, read-only at `/packages`.
+    Installed(SandboxId),
 }
 
 /// How much one started program, with all that it starts, may use.
@@ -96,6 +114,11 @@ impl Launch {
         {
             return Err(Error::BadLaunch(
                 "the command is empty or holds a NUL character".to_owned(),
+            ));
+        }
+        if self.egress.is_some() && matches!(self.program, Program::Image { .. }) {
+            return Err(Error::BadLaunch(
+                "a program of an image cannot reach hosts".to_owned(),
             ));
         }
         Ok(())

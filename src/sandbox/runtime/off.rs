@@ -55,17 +55,19 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::sandbox::{Access, Bounds, Program};
+    use crate::sandbox::{Access, Bounds, Packages, Program};
 
     #[tokio::test]
     async fn every_start_says_how_to_get_sandboxes() {
         let launch = Launch {
             sandbox: SandboxId::from_bits(1),
+            packages: Packages::None,
             holder: None,
             server: "files".to_owned(),
             program: Program::Command(vec!["true".to_owned()]),
             environment: BTreeMap::new(),
             workspace: Access::None,
+            egress: None,
             bounds: Bounds::default(),
         };
         let error = Off.start(launch).await.unwrap_err();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fitness::{NewServer, check, check_address, merge};
+use super::fitness::{NewServer, check, check_address, check_package, merge};
 use super::masking::unmasked;
 use super::permission::{administers_tenant, scope_for};
 use super::retarget::{goes_elsewhere, kept_secret, kept_values};
@@ -24,11 +24,18 @@ impl Administration<'_> {
     pub async fn add(&self, new: NewServer) -> Result<(), Error> {
         let scope = scope_for(self.caller, new.for_everybody)?;
         check(&new)?;
+        check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.guard, &scope, &new.config).await?;
         let _alone = self.servers.0.changing.lock().await;
         self.check_free(&scope, &new.name).await?;
         // What an entry of that name left behind, removed by hand perhaps, was given to another.
         self.forget_secrets(&scope, &new.name).await?;
+        self.servers
+            .0
+            .records
+            .mcp_grants()
+            .forget(&scope, &new.name)
+            .await?;
         // Before the entry: the monitor lists it as soon as it is there.
         for (secret, value) in &new.secrets {
             self.keep_secret(&scope, &new.name, (secret, value)).await?;
@@ -76,6 +83,11 @@ impl Administration<'_> {
                     }
                 }
             }
+            // What people allowed, they allowed at the address of before.
+            if goes_elsewhere(&entry.config, &config) || entry.config.url != config.url {
+                let grants = self.servers.0.records.mcp_grants();
+                grants.forget(&entry.scope, name).await?;
+            }
             self.servers.changed(&entry.scope, name, None);
             return Ok(());
         }
@@ -104,6 +116,7 @@ impl Administration<'_> {
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));
         }
+        check_package(&self.servers.0.place, &config)?;
         check_address(&self.servers.0.guard, &entry.scope, &config).await?;
         Ok(config)
     }
@@ -139,8 +152,20 @@ impl Administration<'_> {
             self.servers.0.definitions.forget(tenant, name).await?;
         }
         self.forget_secrets(&entry.scope, name).await?;
+        self.servers
+            .0
+            .installations
+            .forget(&entry.scope, name)
+            .await?;
+        self.servers
+            .0
+            .records
+            .mcp_grants()
+            .forget(&entry.scope, name)
+            .await?;
         self.servers.0.health.forget(entry.tenant(), &entry.name);
         self.servers.0.logs.forget(&entry);
+        self.servers.0.refused_hosts.forget(&entry);
         self.servers
             .changed(&entry.scope, name, Some(NewsKind::Removed));
         tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "An MCP server was removed");

@@ -6,16 +6,18 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 use crate::domain::{McpServerConfig, Scope};
-use crate::mcp::config::{Author, EntryProblem, entry_problems, name_problem};
+use crate::mcp::config::{Author, EntryProblem, entry_problems, name_problem, package_of};
 use crate::net::Guard;
+use crate::sandbox::host::SandboxHost;
 use crate::servers::catalogue::entry::{ServerEntry, Source};
+use crate::servers::catalogue::installations::Unavailable;
 use crate::servers::error::Error;
 
 /// Bytes of a secret.
 const MAX_SECRET: usize = 16 * 1024;
 
 /// Names that stand for something else below `/api/mcp`.
-const RESERVED: [&str; 3] = ["add", "health", "test"];
+const RESERVED: [&str; 4] = ["add", "health", "package", "test"];
 
 /// A server to add or to try.
 #[derive(Clone)]
@@ -55,6 +57,26 @@ pub(crate) fn check(new: &NewServer) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Invalid(problems))
+}
+
+/// A clear answer for a person whose entry starts a package where nothing can be installed.
+pub(crate) fn check_package(place: &SandboxHost, config: &McpServerConfig) -> Result<(), Error> {
+    let starts_package = package_of(config).is_ok_and(|command| command.is_some());
+    if !config.enabled || !starts_package {
+        return Ok(());
+    }
+    if !place.packages.is_on {
+        return Err(Error::invalid(
+            "config.command",
+            Unavailable::Off.to_string(),
+        ));
+    }
+    if !place.is_on() {
+        let text = "its package is installed and run in a sandbox, and this installation has none \
+                    (`sandbox.driver`): use the address of a remote server, or turn sandboxes on";
+        return Err(Error::invalid("config.command", text));
+    }
+    Ok(())
 }
 
 /// What people stored before a rule was made is told at once when it is tried, and not when its time is

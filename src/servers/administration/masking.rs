@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::McpServerConfig;
+use crate::domain::{McpOAuth, McpServerConfig};
 use crate::mcp::MASK;
 use crate::mcp::config::references;
 
@@ -18,6 +18,10 @@ pub(crate) fn masked(config: &McpServerConfig) -> McpServerConfig {
         container_env: hide(&config.container_env),
         headers: hide(&config.headers),
         url: config.url.as_deref().map(hidden_url),
+        oauth: config.oauth.clone().map(|oauth| McpOAuth {
+            client_secret: oauth.client_secret.as_deref().map(hidden),
+            ..oauth
+        }),
         ..config.clone()
     }
 }
@@ -57,6 +61,15 @@ pub(crate) fn unmasked(new: &mut McpServerConfig, old: &McpServerConfig) {
     keep(&mut new.env, &old.env);
     keep(&mut new.container_env, &old.container_env);
     keep(&mut new.headers, &old.headers);
+    let kept = old
+        .oauth
+        .as_ref()
+        .and_then(|oauth| oauth.client_secret.clone());
+    if let (Some(oauth), Some(kept)) = (&mut new.oauth, kept)
+        && oauth.client_secret.as_deref() == Some(MASK)
+    {
+        oauth.client_secret = Some(kept);
+    }
     if new.url.is_some() && new.url == old.url.as_deref().map(hidden_url) {
         new.url.clone_from(&old.url);
     }
@@ -75,6 +88,7 @@ mod tests {
             "url": "https://e.test/mcp?key=k",
             "headers": {"Authorization": "Bearer ${secret:T}", "X-Key": "plain ${secret:T}"},
             "env": {"A": "swordfish", "B": ""},
+            "oauth": {"clientId": "us", "clientSecret": "plain"},
         }))
         .unwrap();
         let mut shown = masked(&config);
@@ -82,6 +96,8 @@ mod tests {
         assert_eq!(shown.headers["X-Key"], "••••");
         assert_eq!(shown.env["A"], "••••");
         assert_eq!(shown.env["B"], "");
+        let oauth = shown.oauth.clone().unwrap();
+        assert_eq!(oauth.client_secret.as_deref(), Some("••••"));
         assert_eq!(shown.url.as_deref(), Some("https://e.test/mcp?••••"));
         shown.env.insert("A".into(), "••••".into());
         unmasked(&mut shown, &config);

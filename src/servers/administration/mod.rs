@@ -13,6 +13,7 @@ pub(super) mod trial;
 
 use self::report::Reports;
 use self::trial::Trials;
+use super::authorization::Connections;
 use super::error::Error;
 use super::registry::Servers;
 use crate::domain::Caller;
@@ -35,6 +36,14 @@ impl Servers {
     /// Reads the registry as `caller` may.
     pub fn reports<'a>(&'a self, caller: &'a Caller) -> Reports<'a> {
         Reports {
+            servers: self,
+            caller,
+        }
+    }
+
+    /// Connects `caller` to servers that want it.
+    pub fn person_connections<'a>(&'a self, caller: &'a Caller) -> Connections<'a> {
+        Connections {
             servers: self,
             caller,
         }

@@ -1,13 +1,15 @@
 //! What people are told of servers and tools. Configurations go to admins only, values masked.
 
-use std::sync::Arc;
-
 use super::masking::masked;
 use super::permission::{administers_tenant, may_administer};
 use super::unknown;
-use crate::domain::{Caller, McpServerConfig, McpTransport, RunsIn, Tool};
+use crate::domain::{
+    Caller, McpGrant, McpServerConfig, McpTransport, RefusedHost, RunsIn, Timestamp, Tool,
+};
 use crate::llm::tokens;
-use crate::servers::catalogue::entry::Source;
+use crate::servers::authorization::ConnectionReport;
+use crate::servers::catalogue::entry::{ServerEntry, Source};
+use crate::servers::catalogue::tool_history::{self, ToolChangeReport};
 use crate::servers::catalogue::tool_report::ToolReport;
 use crate::servers::catalogue::view::{Ingredient, View};
 use crate::servers::connections::logs::LogLine;
@@ -17,6 +19,7 @@ use crate::servers::health::health_history::HealthStep;
 use crate::servers::health::{Health, Status};
 use crate::servers::registry::Servers;
 use crate::store::clock::now;
+use crate::store::records::{GrantKey, ToolVersion};
 
 /// A server as people see it.
 #[derive(Debug, Clone)]
@@ -47,8 +50,12 @@ pub struct ServerReport {
     pub definition_tokens: u64,
     /// The tools that are others than those the tenant said yes to.
     pub drift: Vec<String>,
+    /// The hosts that it was refused in the caller's tenant; for the admins of the tenant.
+    pub refused_hosts: Vec<RefusedHost>,
     /// Why tools are not offered.
     pub problems: Vec<String>,
+    /// The caller's own connection, where people connect to it.
+    pub connection: Option<ConnectionReport>,
 }
 
 /// How a trial went.
@@ -143,6 +150,34 @@ impl Reports<'_> {
             .collect())
     }
 
+    /// The definitions of a tool that the tenant was offered, newest first, as far as they are kept.
+    pub async fn tool_history(
+        &self,
+        name: &str,
+        tool: &str,
+    ) -> Result<Vec<ToolChangeReport>, Error> {
+        let tenant = &self.caller.tenant.id;
+        let view = self.servers.view(tenant).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let definitions = self.servers.0.records.tool_definitions();
+        let mut versions = definitions.versions((tenant, name), tool).await?;
+        let mut listed = server.listed.iter().flat_map(|tools| tools.iter());
+        let now = listed.find(|known| known.name == tool);
+        if versions.is_empty() {
+            let Some(now) = now else {
+                let (server, tool) = (name.to_owned(), tool.to_owned());
+                return Err(Error::NoTool { server, tool });
+            };
+            // Servers of an earlier release are as they were first seen.
+            versions.push(ToolVersion {
+                hash: now.hash().as_str().to_owned(),
+                first_seen: server.since.unwrap_or(Timestamp(0)),
+                definition: now.known(),
+            });
+        }
+        Ok(tool_history::reports(&versions))
+    }
+
     /// The last lines of a server's stderr, for the admins of the tenant.
     pub async fn logs(&self, name: &str) -> Result<Vec<LogLine>, Error> {
         administers_tenant(self.caller)?;
@@ -199,12 +234,44 @@ impl Reports<'_> {
             tool_count: listed.len(),
             enabled_tools: offered.len(),
             definition_tokens: offered.iter().map(|tool| tokens::of_tool(tool)).sum(),
+            refused_hosts: self.refused_hosts(entry),
             drift: drift.map(|tool| tool.name.clone()).collect(),
             problems: view.problems.get(&entry.name).cloned().unwrap_or_default(),
+            connection: self.connection(entry).await?,
         })
     }
 
-    fn health_of(&self, entry: &Arc<crate::servers::catalogue::entry::ServerEntry>) -> Health {
+    fn refused_hosts(&self, entry: &ServerEntry) -> Vec<RefusedHost> {
+        match administers_tenant(self.caller) {
+            Ok(()) => {
+                let refused = &self.servers.0.refused_hosts;
+                refused.list(&self.caller.tenant.id, entry)
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// The caller's own connection: where they have one, or the server is known to want them.
+    async fn connection(&self, entry: &ServerEntry) -> Result<Option<ConnectionReport>, Error> {
+        let oauth = entry.config.oauth.as_ref();
+        let is_of_client = oauth.is_some_and(|it| it.grant == McpGrant::ClientCredentials);
+        if !entry.is_remote() || is_of_client {
+            return Ok(None);
+        }
+        let key = GrantKey {
+            scope: entry.scope.clone(),
+            server: entry.name.clone(),
+            tenant: self.caller.tenant.id.clone(),
+            user: self.caller.user.id.clone(),
+        };
+        let row = self.servers.0.records.mcp_grants().get(&key).await?;
+        let health = self.servers.0.health.of(&self.caller.tenant.id, entry);
+        let wants = health.status == Status::Unauthorized || oauth.is_some();
+        let report = ConnectionReport::new(&entry.name, row.as_ref());
+        Ok((row.is_some() || wants).then_some(report))
+    }
+
+    fn health_of(&self, entry: &ServerEntry) -> Health {
         let mut health = self.servers.0.health.of(&self.caller.tenant.id, entry);
         if entry.source == Source::Bundled && health.status == Status::Unknown {
             // The sandbox was tried at start, else the entry would not be there.

@@ -11,6 +11,9 @@ use crate::domain::McpServerConfig;
 use crate::mcp::MASK;
 use crate::mcp::config::{EntryProblem, Reference, References, expand_text, references};
 
+const AGAIN: &str =
+    "it was given for another address or program: give it again, or `null` for none";
+
 /// Whether what the entry sends, or what it runs with, would reach somebody else: another origin,
 /// another program. Another path of the same origin is the same somebody.
 pub(crate) fn goes_elsewhere(old: &McpServerConfig, new: &McpServerConfig) -> bool {
@@ -115,14 +118,23 @@ pub(crate) fn kept_values(
             let given = patch.get(field).and_then(|map| map.get(name));
             let is_given = given.is_some_and(|given| given != MASK);
             if !is_given && old.get(name) == Some(value) && hidden(value) == MASK {
-                let text = "it was given for another address or program: give it again, or `null` \
-                            for none";
                 found.push(EntryProblem {
                     field: format!("{field}.{name}"),
-                    message: text.to_owned(),
+                    message: AGAIN.to_owned(),
                 });
             }
         }
+    }
+    let secret = |config: &McpServerConfig| config.oauth.as_ref()?.client_secret.clone();
+    let given = patch
+        .pointer("/oauth/clientSecret")
+        .filter(|given| *given != MASK);
+    let kept = secret(new).filter(|secret| hidden(secret) == MASK);
+    if given.is_none() && kept.is_some() && kept == secret(old) {
+        found.push(EntryProblem {
+            field: "oauth.clientSecret".to_owned(),
+            message: AGAIN.to_owned(),
+        });
     }
     found
 }

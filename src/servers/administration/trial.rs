@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use secrecy::ExposeSecret as _;
 
-use super::fitness::{NewServer, check, check_address, still_fits};
+use super::fitness::{NewServer, check, check_address, check_package, still_fits};
 use super::permission::{administers_tenant, scope_for};
 use super::report::TestReport;
 use super::unknown;
@@ -12,9 +12,9 @@ use crate::domain::{Caller, SandboxId, Scope};
 use crate::servers::catalogue::entry::Source;
 use crate::servers::connections::opening::{Phase, ServerLocation};
 use crate::servers::error::Error;
-use crate::servers::monitor;
 use crate::servers::news::Change;
 use crate::servers::registry::Servers;
+use crate::servers::try_out::try_out;
 
 /// What a caller may try.
 pub struct Trials<'a> {
@@ -36,7 +36,9 @@ impl Trials<'_> {
             .turn(&self.caller.tenant.id)
             .await;
         let mut phases = Vec::new();
-        let tried = monitor::try_out(self.servers, &server.entry, &mut phases).await;
+        let holder = self.caller.holder();
+        let person = server.entry.is_remote().then_some(&holder);
+        let tried = try_out(self.servers, (&server.entry, person), &mut phases).await;
         Ok(TestReport::new(phases, tried))
     }
 
@@ -44,6 +46,7 @@ impl Trials<'_> {
     pub async fn test_new(&self, new: NewServer) -> Result<TestReport, Error> {
         let scope = scope_for(self.caller, new.for_everybody)?;
         check(&new)?;
+        check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.guard, &scope, &new.config).await?;
         let source = match scope {
             Scope::Installation => Source::Installation,
@@ -60,6 +63,7 @@ impl Trials<'_> {
         let place = ServerLocation {
             tenant: Some(&self.caller.tenant.id),
             holder: Some(&holder),
+            person: None,
             sandbox: &sandbox,
             secrets: Some(&secrets),
         };
@@ -99,7 +103,9 @@ impl Trials<'_> {
         tracing::info!(mcp.server = %name, tenant.id = %tenant, user.id = %self.caller.user.id, ended = open.len(), "An MCP server is restarted");
         let _turn = self.servers.0.probe_limits.turn(tenant).await;
         let mut phases = Vec::new();
-        let tried = monitor::try_out(self.servers, &server.entry, &mut phases).await;
+        let holder = self.caller.holder();
+        let person = server.entry.is_remote().then_some(&holder);
+        let tried = try_out(self.servers, (&server.entry, person), &mut phases).await;
         Ok((open.len(), TestReport::new(phases, tried)))
     }
 }

@@ -1,12 +1,13 @@
 //! One server of the registry, wherever it was written down.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::domain::{
-    BUNDLED_SERVER, Digest, McpNetwork, McpServerConfig, McpTransport, McpWorkspace, RunsIn,
-    RunsInKind, Scope, TenantId,
+    AllowedHosts, BUNDLED_SERVER, Digest, InstalledPackage, McpNetwork, McpServerConfig,
+    McpTransport, McpWorkspace, RunsIn, RunsInKind, Scope, TenantId,
 };
-use crate::mcp::config::as_image;
+use crate::mcp::config::{as_image, package_of};
 use crate::sandbox::Image;
 
 /// The name of the server that runs in every sandbox.
@@ -49,19 +50,25 @@ pub struct ServerEntry {
     pub config: McpServerConfig,
     /// Counts the changes of its secrets, so that a connection with old ones is not used again.
     pub(crate) epoch: u64,
+    /// What is installed of the package that it starts.
+    pub(crate) package: Option<Arc<InstalledPackage>>,
     /// Whether somebody only tries it: then it reads no environment and no kept secret.
     pub(crate) is_trial: bool,
 }
 
 impl ServerEntry {
     /// The server that runs in every sandbox.
-    pub(crate) fn bundled() -> Self {
+    pub(crate) fn bundled(network: &McpNetwork) -> Self {
         Self {
             name: BUNDLED.to_owned(),
             source: Source::Bundled,
             scope: Scope::Installation,
-            config: bundled_config(),
+            config: McpServerConfig {
+                network: (!network.hosts().is_empty()).then(|| network.clone()),
+                ..bundled_config()
+            },
             epoch: 0,
+            package: None,
             is_trial: false,
         }
     }
@@ -84,9 +91,17 @@ impl ServerEntry {
         if self.is_remote() {
             return None;
         }
+        if self.package.is_some() {
+            return Some(Image::Packages);
+        }
         let config = as_image(&self.config).ok();
         let named = config.and_then(|config| config.container_image);
         Some(named.map_or(Image::Sandbox, Image::Named))
+    }
+
+    /// Whether it starts a package that is not installed yet.
+    pub(crate) fn is_installing(&self) -> bool {
+        self.package.is_none() && package_of(&self.config).is_ok_and(|it| it.is_some())
     }
 
     /// Whether it runs elsewhere.
@@ -99,10 +114,12 @@ impl ServerEntry {
 
     /// Where its calls run, as people are told it.
     pub(crate) fn runs_in(&self) -> RunsIn {
-        let hosts = match &self.config.network {
-            Some(McpNetwork::Hosts(hosts)) => hosts.clone(),
-            Some(McpNetwork::Word(_)) | None => Vec::new(),
-        };
+        let hosts = self
+            .config
+            .network
+            .as_ref()
+            .map_or(&[][..], McpNetwork::hosts);
+        let hosts = hosts.to_vec();
         match (self.source, self.is_remote()) {
             (Source::Bundled, _) => RunsIn {
                 kind: RunsInKind::Sandbox,
@@ -117,6 +134,17 @@ impl ServerEntry {
                 hosts,
             },
         }
+    }
+
+    /// The hosts that it may reach from where it runs here. An entry that cannot be read, which its
+    /// check has said, allows nothing.
+    pub(crate) fn allowed_hosts(&self) -> AllowedHosts {
+        let hosts = self
+            .config
+            .network
+            .as_ref()
+            .map_or(&[][..], McpNetwork::hosts);
+        AllowedHosts::parse(hosts).unwrap_or_default()
     }
 
     /// The host of a remote server; its name only, as an address may hold a key.
@@ -141,6 +169,7 @@ impl ServerEntry {
             trusted: _,
             command,
             args,
+            allow_scripts: _,
             env,
             cwd,
             container_image,
@@ -151,24 +180,34 @@ impl ServerEntry {
             workspace,
             url,
             headers,
+            oauth: _,
         } = &self.config;
-        Digest::of_json(&serde_json::json!({
+        // The package by its content: another version is another server.
+        let package = self.package.as_ref().map(|it| it.content.as_str());
+        let mut key = serde_json::json!({
             "scope": self.scope.as_str(), "name": self.name, "image": image,
             "transport": self.config.transport(), "command": command, "args": args, "env": env,
             "cwd": cwd, "containerImage": container_image, "containerEnv": container_env,
             "network": network, "workspace": workspace, "url": url, "headers": headers,
-        }))
+        });
+        if let (Some(package), Some(key)) = (package, key.as_object_mut()) {
+            key.insert("package".to_owned(), package.into());
+        }
+        Digest::of_json(&key)
     }
 
     /// Whether a connection that was made for this one is right for the other.
     pub(crate) fn connects_like(&self, other: &Self) -> bool {
-        (&self.scope, &self.config, self.epoch) == (&other.scope, &other.config, other.epoch)
+        let is_same =
+            (&self.scope, &self.config, self.epoch) == (&other.scope, &other.config, other.epoch);
+        is_same && self.package == other.package
     }
 
     /// Changes whenever a running connection is not the right one any more.
     pub(crate) fn fingerprint(&self) -> Digest {
         Digest::of_json(&serde_json::json!({
             "scope": self.scope.as_str(), "config": self.config, "epoch": self.epoch,
+            "package": self.package.as_ref().map(|it| it.content.as_str()),
         }))
     }
 }
@@ -186,6 +225,7 @@ fn bundled_config() -> McpServerConfig {
         trusted: true,
         command: None,
         args: Vec::new(),
+        allow_scripts: false,
         env: BTreeMap::new(),
         cwd: None,
         container_image: None,
@@ -196,5 +236,6 @@ fn bundled_config() -> McpServerConfig {
         workspace: McpWorkspace::Rw,
         url: None,
         headers: BTreeMap::new(),
+        oauth: None,
     }
 }

@@ -3,6 +3,8 @@
 pub(super) mod deferred;
 pub(super) mod definitions;
 pub(super) mod entry;
+pub(super) mod installations;
 pub(super) mod rule_sets;
+pub(super) mod tool_history;
 pub(super) mod tool_report;
 pub(super) mod view;

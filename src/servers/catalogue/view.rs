@@ -14,6 +14,7 @@ use crate::llm::tool_search::Searchable;
 use crate::mcp::{Naming, Offer, Toolbox, is_offered};
 use crate::sandbox::Image;
 use crate::session::{PolicyEffect, Rules};
+use crate::skills;
 use crate::store::records::{RuleRow, ToolSetting};
 
 /// More tools than these are worth a word: each definition is sent with each request.
@@ -48,8 +49,9 @@ pub struct View {
     pub(crate) definitions: Arc<[Tool]>,
     /// What is sent instead where those take too much of a window; made when it is first needed.
     deferred: OnceLock<Deferred>,
-    /// Each of the two with the tool that reads shortened results on; made when it is first needed.
-    readable: [OnceLock<ToolOffer>; 2],
+    /// Each of the two with tools of Sepal's own: [`OwnTools::place`] and four more for the second; made
+    /// when it is first needed.
+    with_own: [OnceLock<ToolOffer>; 8],
     /// What the definitions take that may be searched, estimated; counted when it is first needed.
     deferrable_tokens: OnceLock<u64>,
     /// What decides about calls.
@@ -66,13 +68,30 @@ pub(crate) struct ToolOffer {
     pub(crate) searchable: Option<Arc<Searchable>>,
 }
 
+/// Which tools of Sepal's own a model is told of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct OwnTools {
+    /// Those that read skills.
+    pub(crate) skills: bool,
+    /// The one that reads shortened results on.
+    pub(crate) read_more: bool,
+}
+
+impl OwnTools {
+    fn place(self) -> usize {
+        usize::from(self.skills) * 2 + usize::from(self.read_more)
+    }
+}
+
 impl ToolOffer {
-    /// The same with the tool that reads shortened results on, behind all others: what is before it
-    /// stays the same, byte for byte.
-    fn with_read_more(&self) -> Self {
+    /// The same with tools of Sepal's own behind all others, the one last that comes in the middle of a
+    /// session: what is before it stays the same, byte for byte.
+    fn with_own(&self, own: OwnTools) -> Self {
         let with = |tools: &Arc<[Tool]>| {
-            let more = std::iter::once(history::read_more_definition());
-            tools.iter().cloned().chain(more).collect()
+            let skills = own.skills.then(skills::definitions);
+            let more = own.read_more.then(history::read_more_definition);
+            let own = skills.into_iter().flatten().chain(more);
+            tools.iter().cloned().chain(own).collect()
         };
         let searchable = self.searchable.as_ref().map(|searchable| {
             Arc::new(Searchable {
@@ -119,7 +138,7 @@ impl Ingredient {
     /// Since when the tool is another than the one that the tenant said yes to.
     pub(crate) fn drift(&self, tool: &Tool) -> Option<Timestamp> {
         let accepted = self.accepted.iter().find(|known| known.name == tool.name)?;
-        (accepted != tool).then(|| self.since.unwrap_or(Timestamp(0)))
+        (!accepted.is_known_as(tool)).then(|| self.since.unwrap_or(Timestamp(0)))
     }
 
     pub(crate) fn is_on(&self, tool: &Tool) -> bool {
@@ -187,7 +206,7 @@ impl View {
             toolbox,
             definitions,
             deferred: OnceLock::new(),
-            readable: Default::default(),
+            with_own: Default::default(),
             deferrable_tokens: OnceLock::new(),
             rules,
             problems,
@@ -203,13 +222,8 @@ impl View {
     /// take more than `percent` of it, the bundled ones and how to find the others. The same from turn
     /// to turn, whatever was found, so that what a vendor has cached stays right.
     ///
-    /// With `has_short_results`, also how to read them on.
-    pub(crate) fn offer_within(
-        &self,
-        window: u64,
-        percent: u8,
-        has_short_results: bool,
-    ) -> ToolOffer {
+    /// With them, the tools of Sepal's own.
+    pub(crate) fn offer_within(&self, window: u64, percent: u8, own: OwnTools) -> ToolOffer {
         let tokens = self.deferrable_tokens();
         let is_too_much =
             percent > 0 && tokens.saturating_mul(100) > window.saturating_mul(percent.into());
@@ -225,12 +239,14 @@ impl View {
                 searchable: None,
             }
         };
-        if !has_short_results {
+        if own == OwnTools::default() {
             return offer;
         }
-        let [plain, deferred] = &self.readable;
-        let readable = if is_deferred { deferred } else { plain };
-        readable.get_or_init(|| offer.with_read_more()).clone()
+        let place = own.place() + if is_deferred { 4 } else { 0 };
+        match self.with_own.get(place) {
+            Some(known) => known.get_or_init(|| offer.with_own(own)).clone(),
+            None => offer.with_own(own),
+        }
     }
 
     fn deferrable_tokens(&self) -> u64 {

@@ -26,17 +26,20 @@ pub enum Status {
     Reconnecting,
     /// It went away while it was in use.
     Disconnected,
+    /// It answers, and wants its people to connect to it.
+    Unauthorized,
     /// It was not used yet.
     Unknown,
 }
 
 impl Status {
     /// Every state, in the order of the summary.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Healthy,
         Self::Unhealthy,
         Self::Reconnecting,
         Self::Disconnected,
+        Self::Unauthorized,
         Self::Unknown,
     ];
 
@@ -47,6 +50,7 @@ impl Status {
             Self::Unhealthy => "unhealthy",
             Self::Reconnecting => "reconnecting",
             Self::Disconnected => "disconnected",
+            Self::Unauthorized => "unauthorized",
             Self::Unknown => "unknown",
         }
     }

@@ -99,6 +99,7 @@ mod tests {
             scope: Scope::Tenant(TenantId::from_bits(u128::from(tenant.as_bytes()[0]))),
             config: serde_json::from_value(json!({ "command": name })).unwrap(),
             epoch: 0,
+            package: None,
             is_trial: false,
         }
     }

@@ -10,16 +10,21 @@ mod compaction_defaults;
 mod gestures;
 mod installation;
 mod links;
+mod mcp_authorizations;
+mod mcp_grants;
 mod mcp_servers;
 mod model_defaults;
 mod notifications;
+mod packages;
 mod passkeys;
 mod providers;
 mod rules;
 mod sandboxes;
 mod secrets;
+mod server_offers;
 mod sessions;
 mod shared_sessions;
+mod skills;
 mod tenants;
 mod texts;
 mod tool_definitions;
@@ -37,25 +42,30 @@ pub use calibrations::{CalibrationRow, Calibrations};
 pub use compaction_defaults::CompactionDefaults;
 pub use gestures::{GestureStage, Gestures};
 pub use links::{LinkTarget, Links};
+pub use mcp_authorizations::McpAuthorizations;
+pub use mcp_grants::{GrantKey, GrantRow, McpGrants, SealedTokens};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use notifications::{
     DueNotification, NotificationEvent, NotificationKey, NotificationTarget, Notifications, Tried,
 };
+pub use packages::{InstallationRow, PackageVolume, Packages};
 pub use passkeys::{MOST_PASSKEYS, PasskeyRow, Passkeys};
 pub use providers::{ProviderRow, Providers};
 pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
+pub use server_offers::ServerOffers;
 pub use sessions::{
     AskedRoles, Cursor, DecidableSessions, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow,
     SessionRow, SessionState, Sessions, SessionsPage, WaitingBatch, WaitingCursor,
     WaitingSessionsPage, WaitingTotals,
 };
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
+pub use skills::{OfferedSkill, SkillRow, Skills};
 pub use tenants::Tenants;
 pub use texts::{Behind, Hit, NewText, TakenUp, TextChange, TextKind, Texts};
-pub use tool_definitions::{DefinitionChange, ToolDefinitions};
+pub use tool_definitions::{DefinitionChange, ToolDefinitions, ToolVersion};
 pub use tool_settings::{ToolSetting, ToolSettings};
 pub use usage::{
     CallRow, CallSums, DAY_MS, Direction, EventPlace, RequestRow, RequestSums, Sorting, Usage,
@@ -123,12 +133,22 @@ impl Records {
         secrets: Secrets,
         /// MCP servers that tenants added.
         mcp_servers: McpServers,
+        /// What people allowed at MCP servers.
+        mcp_grants: McpGrants,
+        /// People who are at an authorisation server, and our registrations there.
+        mcp_authorizations: McpAuthorizations,
         /// What MCP servers offered.
         tool_definitions: ToolDefinitions,
+        /// The resources and prompts that MCP servers offered.
+        server_offers: ServerOffers,
+        /// Installations of the packages of MCP servers.
+        packages: Packages,
         /// What tenants decided about single tools.
         tool_settings: ToolSettings,
         /// What people and admins decided about calls beforehand.
         rules: Rules,
+        /// Skills of tenants and their people.
+        skills: Skills,
         /// What was used.
         usage: Usage,
         /// What may be spent, and what running requests hold of it.

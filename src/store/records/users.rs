@@ -244,6 +244,14 @@ impl<'s> Users<'s> {
                     "DELETE FROM gestures WHERE tenant = $1 AND user_id = $2",
                     whom(),
                 ),
+                Statement::new(
+                    "DELETE FROM mcp_authorizations WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM mcp_grants WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
             ])
             .await?;
         Ok(done.is_some())

@@ -20,7 +20,7 @@ const LAYERS: &[&[&str]] = &[
     &["servers"],
     &["providers"],
     &["context"],
-    &["history", "llm", "mcp", "sandbox", "tenancy"],
+    &["history", "llm", "mcp", "sandbox", "skills", "tenancy"],
     &["store"],
     &["net"],
     &["session"],

@@ -12,7 +12,7 @@ use rmcp::{RoleClient, ServiceExt as _};
 use sepal::domain::{Most, SandboxId};
 use sepal::sandbox::{
     Access, Bounds, Bubblewrap, Capacity, DiskMonitor, Docker, DockerSettings, Ended, Launch, Life,
-    Peers, Program, Room, Running, Runtime, Settings,
+    Packages, Peers, Program, Room, Running, Runtime, Settings,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -125,11 +125,13 @@ impl House {
     pub(super) fn command(&self, number: u128, words: &[&str]) -> Launch {
         Launch {
             sandbox: self.sandbox(number),
+            packages: Packages::None,
             holder: None,
             server: "test".to_owned(),
             program: Program::Command(words.iter().copied().map(str::to_owned).collect()),
             environment: BTreeMap::new(),
             workspace: Access::ReadWrite,
+            egress: None,
             bounds: Bounds::default(),
         }
     }
@@ -218,6 +220,7 @@ pub(super) fn docker_settings(installation: &str) -> DockerSettings {
     DockerSettings {
         host: Some(docker::address()),
         image: docker::image(),
+        packages_image: docker::image(),
         runtime: None,
         pool_size: 0,
         installation: installation.to_owned(),

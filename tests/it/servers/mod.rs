@@ -2,15 +2,19 @@
 //! rmcp's own server, and the registry that people change.
 
 mod answers;
+mod contents;
 pub(crate) mod deferred;
 mod drift;
+mod egress;
 mod fair;
 mod images;
 mod masked;
 mod moved;
 mod odd;
+mod offered;
 mod offers;
 mod old_sse;
+mod published;
 mod registry;
 mod remote;
 mod removed;
@@ -18,6 +22,7 @@ mod restart;
 mod retagged;
 mod sandboxed;
 mod shown;
+mod stand_in;
 mod stopping;
 mod unknown;
 mod vendor_search;

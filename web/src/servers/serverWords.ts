@@ -6,6 +6,7 @@ import { looseLines, type FieldProblem } from '@/servers/entry/entryPatch'
 import { fromWords } from '@/servers/entry/lineFormat'
 import type { Conflict } from '@/servers/entry/mergeConflicts'
 import type { Draft } from '@/servers/entry/secrets'
+import { visibleHost } from '@/text/hiddenCharacters'
 import { RequestError } from '@/wire/request'
 import type { ServerConfig, ServerItem } from '@/wire/restTypes'
 import './texts'
@@ -14,13 +15,20 @@ import './texts'
 export function facts(item: ServerItem): string {
   const { toolCount, enabledTools, definitionTokens } = item
   return [
-    t(`servers.where.${item.source === 'bundled' ? 'bundled' : item.transport}`),
+    whereItRuns(item),
     typeof toolCount === 'number' ? t('servers.tools', { enabled: enabledTools ?? toolCount, total: toolCount }) : '',
     typeof definitionTokens === 'number' ? t('servers.tokens', { n: shortCount(definitionTokens) }) : '',
     t(`servers.source.${item.source}`),
   ]
     .filter(Boolean)
     .join(' · ')
+}
+
+/** The place, with the hosts that it may reach from there. */
+function whereItRuns({ source, transport, runsIn }: ServerItem): string {
+  const { kind, hosts } = runsIn
+  if (kind === 'remote' || hosts.length === 0) return t(`servers.where.${source === 'bundled' ? 'bundled' : transport}`)
+  return t(`approval.runsIn.${kind}Open`, { hosts: hosts.map(visibleHost).join(', ') })
 }
 
 /** Models choose worse among more tools, and each definition is sent with each request. */

@@ -3,7 +3,7 @@
  * the description leaves open, and that has to fit into it.
  */
 import type { components, paths } from './rest.generated'
-import type { QueueCall, Seq, ToolAnnotations } from './types'
+import type { QueueCall, RunsIn, Seq, ToolAnnotations } from './types'
 
 type Schemas = components['schemas']
 
@@ -27,6 +27,10 @@ export type SnippetPiece = Schemas['PieceItem']
 export type WaitingItem = Exactly<Schemas['WaitingItem'], { queue: { calls: QueueCall[]; seq: Seq } }>
 export type WaitingPage = Exactly<Schemas['ApprovalsPage'], { items: WaitingItem[] }>
 export type WaitingCount = Schemas['WaitingCount']
+
+export type PublishedServer = Schemas['PublishedServerItem']
+export type PublishedWay = Schemas['PublishedWay']
+export type PublishedQuestion = Schemas['PublishedQuestion']
 
 /** `retiresAt` (a date) is not in the description of every server. */
 export type Model = Schemas['AvailableModel'] & { retiresAt?: string | null }
@@ -64,6 +68,7 @@ export type ServerConfig = {
   trusted?: boolean
   command?: string
   args?: string[]
+  allowScripts?: boolean
   env?: Record<string, string>
   cwd?: string
   containerImage?: string
@@ -81,11 +86,15 @@ export type ServerPatch = {
     : ServerConfig[Field] | null
 }
 
-export type ServerItem = Exactly<Schemas['Server'], { config?: ServerConfig | null }>
+export type ServerItem = Exactly<Schemas['Server'], { config?: ServerConfig | null; runsIn: RunsIn }>
 export type ServerTool = Exactly<Schemas['ServerTool'], { annotations: ToolAnnotations }>
 /** What is decided about a tool, and the `hash` of the definition that was read. */
 export type ToolDecision = Exactly<Schemas['ToolRequest'], { effect?: Schemas['ToolEffect'] | null }>
 export type ServerTest = Schemas['TestServerResponse']
+/** What an entry would install. */
+export type PackagePreview = Schemas['PackageResponse']
+/** How far a server's package is. */
+export type PackageInstallation = Schemas['InstallationResponse']
 /** What the gateway saw of a server in the last 24 hours. */
 export type ServerDay = Schemas['ServerDay']
 

@@ -128,8 +128,10 @@ export interface CallView {
   durationMs?: number
   exitCode?: number
   truncated?: { bytes: number; link?: string }
-  /** Pictures that the tool returned. */
+  /** Pictures and other files that the tool returned. */
   attachments?: Attachment[]
+  /** All that it returned, where that is more than a text and pictures. */
+  blocks?: ResultBlock[]
   /** What came between a call and its end, where its outcome is unknown. */
   cause?: string
   progress?: string
@@ -177,7 +179,23 @@ export interface Attachment {
   bytes: number
   width?: number | null
   height?: number | null
+  /** The resource of an MCP server that it was read from. */
+  source?: ResourceSource | null
 }
+
+/** Where a resource was read. */
+export interface ResourceSource {
+  server: string
+  uri: string
+}
+
+/** A piece of what a tool returned. */
+export type ResultBlock = { audience?: 'user' | 'assistant' } & (
+  | { type: 'text'; text: string }
+  | { type: 'file'; attachment: Attachment; uri?: string; mimeType?: string }
+  | { type: 'resource'; uri: string; mimeType?: string; text: string }
+  | { type: 'resource_link'; uri: string; name: string; title?: string; description?: string; mimeType?: string; size?: number }
+)
 
 export interface WaitingMessage {
   text: string

@@ -35,10 +35,10 @@ export function importFile(file: File, watch: UploadWatch): Promise<ImportDone> 
   return send<ImportDone>('api/sessions/import', file, watch)
 }
 
-function send<T>(path: string, file: File, { onProgress, signal }: UploadWatch): Promise<T> {
+export function send<T>(path: string, file: File, { onProgress, signal }: UploadWatch, method = 'POST'): Promise<T> {
   return new Promise((resolve, reject) => {
     const sending = new XMLHttpRequest()
-    sending.open('POST', address(path))
+    sending.open(method, address(path))
     sending.setRequestHeader('Accept', 'application/json')
     sending.setRequestHeader('Content-Type', 'application/octet-stream')
     sending.setRequestHeader('X-CSRF-Token', csrf())

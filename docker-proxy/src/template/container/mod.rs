@@ -17,8 +17,10 @@ use crate::{
 const TEMPORARY_BYTES: i64 = 64 << 20;
 /// Open files of one process.
 const MAX_OPEN_FILES: i64 = 1024;
-/// Where a workspace is mounted, and nothing else is.
+/// Where a workspace is mounted.
 const WORKSPACE: &str = "/workspace";
+/// Where what was installed in another sandbox is mounted, read-only. Nothing is mounted elsewhere.
+const PACKAGES: &str = "/packages";
 
 /// What of a request is used.
 #[derive(Deserialize, Default)]
@@ -55,6 +57,8 @@ struct AskedUlimit {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase", default)]
 struct AskedMount {
+    source: String,
+    target: String,
     read_only: bool,
 }
 
@@ -62,8 +66,8 @@ struct AskedMount {
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) body: Value,
-    /// The volume that it mounts, which has to be ours.
-    pub(crate) volume: Option<String>,
+    /// The volumes that it mounts, which have to be ours.
+    pub(crate) volumes: Vec<String>,
 }
 
 /// Writes the request that makes the container of that name.
@@ -84,7 +88,11 @@ pub(crate) fn container(
         ordinary(&asked, settings)?
     };
     let mounts = asked.host_config.mounts.as_deref().unwrap_or_default();
-    let volume = (!mounts.is_empty()).then(|| name::volume(&name.sandbox));
+    let (packages, workspace): (Vec<&AskedMount>, Vec<_>) =
+        mounts.iter().partition(|mount| mount.target == PACKAGES);
+    let volume = (!workspace.is_empty()).then(|| name::volume(&name.sandbox));
+    let packages = packages.first().filter(|_| !name.measures);
+    let packages = packages.map(|mount| installed(mount)).transpose()?;
     let made = json!({
         "Hostname": "sandbox",
         "User": inside.user,
@@ -104,9 +112,20 @@ pub(crate) fn container(
         "NetworkDisabled": inside.network == "none",
         "HostConfig": walls(&asked.host_config, &inside, settings)?,
     });
-    let made = with_mount(made, volume.as_deref(), inside.is_read_only, &labels);
+    let workspace = volume.iter().map(|volume| {
+        // Should it go before the container is made, the engine makes it anew, as ours.
+        let own = json!({ "Labels": labels });
+        mount((volume, WORKSPACE), inside.is_read_only, &own)
+    });
+    let packages_mount = packages
+        .iter()
+        .map(|volume| mount((volume, PACKAGES), true, &json!({})));
+    let made = with_mounts(made, workspace.chain(packages_mount).collect());
     compare(&whole, &made)?;
-    Ok(Container { body: made, volume })
+    Ok(Container {
+        body: made,
+        volumes: volume.into_iter().chain(packages).collect(),
+    })
 }
 
 /// What may differ behind the same walls.
@@ -131,7 +150,8 @@ fn ordinary(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
             return Err(Refusal::field("HostConfig.NetworkMode", remedy));
         }
     };
-    let mut mounts = asked.host_config.mounts.iter().flatten();
+    let mounts = asked.host_config.mounts.iter().flatten();
+    let mut mounts = mounts.filter(|it| it.target != PACKAGES);
     Ok(Inside {
         user: "65534:65534",
         entrypoint: asked.entrypoint.clone(),
@@ -222,18 +242,28 @@ fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Val
     }))
 }
 
-/// Adds the sandbox's own workspace.
-fn with_mount(mut made: Value, volume: Option<&str>, is_read_only: bool, labels: &Labels) -> Value {
-    let mounts = made.pointer_mut("/HostConfig/Mounts");
-    if let (Some(mounts), Some(volume)) = (mounts, volume) {
-        *mounts = json!([{
-            "Type": "volume",
-            "Source": volume,
-            "Target": WORKSPACE,
-            "ReadOnly": is_read_only,
-            // Should it go before the container is made, the engine makes it anew, as ours.
-            "VolumeOptions": { "Labels": labels },
-        }]);
+/// The volume of another sandbox, in whose workspace something was installed.
+fn installed(mount: &AskedMount) -> Result<String, Refusal> {
+    if name::sandbox_of_volume(&mount.source).is_none() {
+        let remedy = "it has to be the volume of a sandbox, `sepal-ws-sbx_<32 hexadecimal digits>`";
+        return Err(Refusal::field("HostConfig.Mounts.Source", remedy));
+    }
+    Ok(mount.source.clone())
+}
+
+fn mount((volume, target): (&str, &str), is_read_only: bool, options: &Value) -> Value {
+    json!({
+        "Type": "volume",
+        "Source": volume,
+        "Target": target,
+        "ReadOnly": is_read_only,
+        "VolumeOptions": options,
+    })
+}
+
+fn with_mounts(mut made: Value, mounts: Vec<Value>) -> Value {
+    if let Some(place) = made.pointer_mut("/HostConfig/Mounts") {
+        *place = Value::Array(mounts);
     }
     made
 }

@@ -162,6 +162,39 @@ fn only_the_own_workspace_is_mounted() {
 }
 
 #[test]
+fn what_was_installed_in_another_sandbox_is_mounted_read_only_in_its_one_place() {
+    let other = "sepal-ws-sbx_0000000000000000000000000000000b";
+    let with = |source: &str, target: &str, read_only: bool| {
+        let mut asked = asked();
+        let first = asked["HostConfig"]["Mounts"][0].clone();
+        asked["HostConfig"]["Mounts"] = json!([first, {
+            "Type": "volume", "Source": source, "Target": target, "ReadOnly": read_only,
+        }]);
+        asked
+    };
+    let made = made_as("", &with(other, "/packages", true), &settings()).unwrap();
+    let mounts = &made["HostConfig"]["Mounts"];
+    assert_eq!(mounts[1]["Source"], other);
+    assert_eq!(mounts[1]["ReadOnly"], true);
+    assert_eq!(mounts[0]["Target"], "/workspace");
+    for wrong in [
+        with(other, "/packages", false),
+        with(other, "/sepal", true),
+        with(other, "/workspace", true),
+        with("data", "/packages", true),
+        with("/etc", "/packages", true),
+    ] {
+        assert!(made_as("", &wrong, &settings()).is_err(), "{wrong}");
+    }
+    let mut alone = asked();
+    alone["HostConfig"]["Mounts"] = json!([{
+        "Type": "volume", "Source": other, "Target": "/packages", "ReadOnly": true,
+    }]);
+    let made = made_as("", &alone, &settings()).unwrap();
+    assert_eq!(made["HostConfig"]["Mounts"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn limits_are_at_most_those_of_the_settings() {
     for (name, value) in [
         ("Memory", json!(3_i64 << 30)),

@@ -65,6 +65,7 @@ impl ModelRequest {
             Err(refusal) => return self.failed(unanswered(refusal)),
         };
         self.agent.tools.refresh().await;
+        self.refresh_skills().await;
         self.gather().await;
         let gate = self.agent.budgets.gate(self.payer.clone());
         let gate = gate.as_ref();

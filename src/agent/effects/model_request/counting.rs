@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::meter::{Subject, estimated};
 use crate::agent::effects::session_agent::{RequestBase, SessionAgent};
-use crate::domain::{Entry, READ_MORE, RequestParts, RequestPurpose, TokenUsage, Weighed};
+use crate::domain::{
+    Entry, READ_MORE, READ_SKILL_FILE, RequestParts, RequestPurpose, TokenUsage, USE_SKILL, Weighed,
+};
 use crate::llm;
 use crate::llm::tokens::Counter;
 use crate::session::{Control, ModelChoice, Phase, RequestFacts, Spent};
@@ -13,6 +15,8 @@ use crate::session::{Control, ModelChoice, Phase, RequestFacts, Spent};
 const TOOL_SEARCH: &str = "(tool search)";
 /// The same of the tool that reads shortened results on.
 const READING_ON: &str = "(shortened results)";
+/// The same of the tools that read skills.
+const SKILLS: &str = "(skills)";
 
 impl SessionAgent {
     /// The parts of a request, before the provider's report scales them. `question` is the `seq` of the
@@ -32,6 +36,7 @@ impl SessionAgent {
             let server = self.tools.server_of(&tool.name);
             let ours = || match tool.name.as_str() {
                 READ_MORE => READING_ON,
+                READ_SKILL_FILE | USE_SKILL => SKILLS,
                 _ => TOOL_SEARCH,
             };
             let server = server.unwrap_or_else(|| ours().to_owned());

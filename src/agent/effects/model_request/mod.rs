@@ -8,6 +8,7 @@ pub(in crate::agent) mod meter;
 mod paying;
 mod reading;
 mod results;
+mod skills;
 mod summarising;
 
 use std::sync::Arc;
@@ -365,6 +366,9 @@ impl ModelRequest {
             let provider_id = asked.provider_id.clone();
             calls.push(match &asked.args {
                 Ok(args) if asked.name == READ_MORE => self.read_more(provider_id, args).await,
+                Ok(args) if self.agent.skills.answers(&asked.name) => {
+                    self.read_skill(provider_id, &asked.name, args).await
+                }
                 Ok(args) => propose(tools, provider_id, &asked.name, args),
                 Err(invalid) => {
                     let name = &asked.name;

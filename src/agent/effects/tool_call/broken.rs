@@ -64,6 +64,9 @@ impl SessionTools {
                 let text = format!("not run: {error}");
                 failed(Code::ToolFailed, text)
             }
+            mcp::Error::Unauthorized { .. } => {
+                failed(Code::AuthorizationRequired, format!("not run: {error}"))
+            }
             mcp::Error::Refused(_) | mcp::Error::Handshake { .. } => {
                 failed(Code::ToolFailed, error.to_string())
             }

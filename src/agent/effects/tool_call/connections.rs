@@ -6,8 +6,11 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::SessionTools;
+use super::outcome::failed;
 use crate::agent::cluster::presence::HasSite;
-use crate::servers::{BUNDLED, Opened, ServerEntry};
+use crate::domain::Code;
+use crate::servers::{BUNDLED, Held, Opened, ServerEntry};
+use crate::session::Outcome;
 use crate::store::live::cluster_bus::Site;
 
 impl HasSite for SessionTools {
@@ -34,6 +37,30 @@ impl SessionTools {
             let connecting = tasks.spawn(async move { tools.connect_all().await });
             *begun = Some(AbortOnDropHandle::new(connecting));
         }
+    }
+
+    /// The session's open connection to a server, made if need be.
+    pub(in crate::agent) async fn open(&self, server: &ServerEntry) -> Result<Held, Box<Outcome>> {
+        let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
+        let sandbox = if server.is_remote() {
+            self.assignment.first().clone()
+        } else {
+            let sandbox = self.assignment.sandbox().await;
+            sandbox.map_err(|error| {
+                tracing::warn!(?error, "The session's files cannot be reached");
+                Box::new(failed(
+                    Code::SandboxUnavailable,
+                    format!("not run: {error}"),
+                ))
+            })?
+        };
+        let holder = self.assignment.holder();
+        let opened = link.connect(server, &self.servers, (&holder, &sandbox));
+        let opened = opened.await;
+        opened.map_err(|failure| {
+            tracing::warn!(mcp.server = %server.name, error = failure.text, "A server does not start");
+            Box::new(failed(failure.code, format!("not run: {}", failure.told())))
+        })
     }
 
     async fn connect_all(&self) {

@@ -1,13 +1,15 @@
 //! The second effect: run approved calls. Joins what the session's tenant is offered, and the
 //! session's own connections to those servers.
 
-pub(in crate::agent) mod broken;
+mod authorizing;
+mod broken;
 pub(in crate::agent) mod connections;
 pub(super) mod instructions;
 pub(in crate::agent) mod outcome;
-pub(super) mod placing;
+pub(in crate::agent) mod placing;
 pub(super) mod proposal;
 pub(in crate::agent) mod shown;
+mod skill_files;
 pub(in crate::agent) mod written_files;
 
 use std::collections::BTreeMap;
@@ -18,18 +20,18 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::outcome::{failed, fenced, kept};
+use self::outcome::{failed, fenced, gone_tool, kept};
 use self::shown::Shown;
 use self::written_files::Files;
 use crate::agent::attachments::Attachments;
 use crate::agent::journal::fence::Fence;
-use crate::domain::{BlobId, Code, Digest, EngineId, Memo, RunsInKind, ToolRef, TurnId, UserId};
-use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
+use crate::domain::{BlobId, Code, Digest, EngineId, Memo, ToolRef, TurnId, UserId};
+use crate::mcp::{self, Standstill, ToolAnswer, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
 use crate::servers::{
-    BUNDLED, Held, ServerEntry, Servers, SessionConnection, Source, ToolOffer, View,
+    BUNDLED, Held, OwnTools, ServerEntry, Servers, SessionConnection, Source, ToolOffer, View,
 };
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 use crate::telemetry;
@@ -120,8 +122,8 @@ impl SessionTools {
 
     /// What a model is told that reads `window` tokens: all definitions, or how it finds those of the
     /// session's own servers.
-    pub(in crate::agent) fn offer(&self, window: u64, percent: u8, has_short: bool) -> ToolOffer {
-        self.view().offer_within(window, percent, has_short)
+    pub(in crate::agent) fn offer(&self, window: u64, percent: u8, own: OwnTools) -> ToolOffer {
+        self.view().offer_within(window, percent, own)
     }
 
     /// The server of a tool, by the name that models use.
@@ -257,6 +259,7 @@ impl SessionTools {
         mut on_progress: impl FnMut(ToolProgress),
     ) -> Outcome {
         let mut is_second = false;
+        let mut waits = 0;
         loop {
             let ready = async {
                 let connected = self.connect(call).await?;
@@ -274,20 +277,41 @@ impl SessionTools {
             };
             let (tool, server, opened) = match ready {
                 Ok(ready) => ready,
-                Err(outcome) => return *outcome,
+                Err(outcome) => {
+                    let goes_on = authorizing::connects(
+                        self,
+                        (call, &outcome),
+                        &mut waits,
+                        (cancel, &mut on_progress),
+                    );
+                    if goes_on.await {
+                        continue;
+                    }
+                    return *outcome;
+                }
             };
             let request = self.request(call, tool, &server);
             let answer = opened.call(request, cancel, &mut on_progress);
             match answer.await {
-                Ok(answer) => {
-                    return kept(answer, self.assignment.key(), &self.attachments).await;
-                }
+                Ok(answer) => return self.keep(answer, call, &server.name).await,
                 // Nothing of it has run: the server has ended the session, for example.
                 Err(mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }) if !is_second => {
                     is_second = true;
                     self.forget(&server.name, &opened).await;
                 }
-                Err(error) => return self.broken(error, (call, &server), &opened).await,
+                Err(error) => {
+                    let outcome = self.broken(error, (call, &server), &opened).await;
+                    let goes_on = authorizing::connects(
+                        self,
+                        (call, &outcome),
+                        &mut waits,
+                        (cancel, &mut on_progress),
+                    );
+                    if goes_on.await {
+                        continue;
+                    }
+                    return outcome;
+                }
             }
         }
     }
@@ -334,30 +358,6 @@ impl SessionTools {
         Ok((tool, server, opened))
     }
 
-    /// The session's open connection to a server, made if need be.
-    pub(in crate::agent) async fn open(&self, server: &ServerEntry) -> Result<Held, Box<Outcome>> {
-        let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
-        let sandbox = if server.is_remote() {
-            self.assignment.first().clone()
-        } else {
-            let sandbox = self.assignment.sandbox().await;
-            sandbox.map_err(|error| {
-                tracing::warn!(?error, "The session's files cannot be reached");
-                Box::new(failed(
-                    Code::SandboxUnavailable,
-                    format!("not run: {error}"),
-                ))
-            })?
-        };
-        let holder = self.assignment.holder();
-        let opened = link.connect(server, &self.servers, (&holder, &sandbox));
-        let opened = opened.await;
-        opened.map_err(|failure| {
-            tracing::warn!(mcp.server = %server.name, error = failure.text, "A server does not start");
-            Box::new(failed(failure.code, format!("not run: {}", failure.told())))
-        })
-    }
-
     async fn look_up_image(&self, view: &View, call: &Call) -> Option<ImageId> {
         let server = &view.toolbox.find(&call.name)?.at.server;
         let link = self.link(server);
@@ -376,7 +376,7 @@ impl SessionTools {
         let entry = view.toolbox.find(&call.name);
         let server = entry.and_then(|entry| view.entry(&entry.at.server));
         let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
-            return Err(Box::new(self.gone_tool(call)));
+            return Err(Box::new(gone_tool(self.place.runtime.lack(), call)));
         };
         if self.shown(view).digest(entry, &call.args, image) == facts.digest {
             return Ok((entry.at.clone(), Arc::clone(server)));
@@ -387,14 +387,12 @@ impl SessionTools {
         Err(Box::new(failed(Code::ChangedSinceShown, text.to_owned())))
     }
 
-    /// Why an approved call has no tool.
-    fn gone_tool(&self, call: &Call) -> Outcome {
-        let runs_in = call.facts.as_ref().map(|facts| facts.runs_in.kind);
-        match self.place.runtime.lack() {
-            Some(lack) if runs_in != Some(RunsInKind::Remote) => {
-                failed(Code::SandboxUnavailable, format!("not run: {lack}"))
-            }
-            Some(_) | None => failed(Code::ToolFailed, "not run: the tool is gone".to_owned()),
+    /// What a server answered, held against what its tool promised, and kept.
+    async fn keep(&self, mut answer: ToolAnswer, call: &Call, server: &str) -> Outcome {
+        if let Some(tool) = self.view().toolbox.find(&call.name) {
+            tool.check_answer(&mut answer);
         }
+        let whose = (self.assignment.key(), server);
+        kept(answer, whose, &self.attachments).await
     }
 }

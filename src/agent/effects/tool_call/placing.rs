@@ -2,18 +2,24 @@
 //! model cannot. It is written by the server in the sandbox: the model may have made links of anything
 //! there, and only inside the walls they lead nowhere.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use async_trait::async_trait;
 
 use super::SessionTools;
 use crate::agent::attachments::{file_name, is_file_name};
-use crate::domain::{Attachment, BlobId, TurnId};
-use crate::servers::{BUNDLED, Source};
+use crate::agent::mailbox::WorkspaceDoor;
+use crate::domain::{Attachment, BlobId, Code, TurnId};
+use crate::servers::{BUNDLED, Held, Source};
+use crate::session::Refusal;
 
 /// The folder in the workspace, as every sandbox names it.
 const FOLDER: &str = "/workspace/attachments";
 /// How long a part of a file may take to be written.
 const PART_LIMIT: Duration = Duration::from_secs(10);
+/// How long the start of a sandbox may take that somebody waits for who looks at files.
+const START_LIMIT: Duration = Duration::from_secs(45);
 /// How long one file may take, with the start of its sandbox.
 const PLACE_LIMIT: Duration = Duration::from_secs(45);
 
@@ -43,14 +49,16 @@ impl<'a> Workspace<'a> {
         })
     }
 
-    async fn write(self, attachment: &Attachment, content: &[u8]) -> Result<String, String> {
+    /// The server in the sandbox, which is started where it does not run.
+    pub(super) async fn open(self) -> Result<Held, String> {
         let view = self.0.view();
         let server = view.entry(BUNDLED).ok_or("there is no sandbox")?;
-        let opened = self
-            .0
-            .open(server)
-            .await
-            .map_err(|refused| refused.text())?;
+        let opened = self.0.open(server).await;
+        opened.map_err(|refused| refused.text())
+    }
+
+    async fn write(self, attachment: &Attachment, content: &[u8]) -> Result<String, String> {
+        let opened = self.open().await?;
         let name = file_name(attachment);
         let placed = opened
             .connection
@@ -82,5 +90,43 @@ impl<'a> Workspace<'a> {
     fn unplaced(self) -> MutexGuard<'a, (TurnId, Vec<BlobId>)> {
         let unplaced = &self.0.unplaced;
         unplaced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the session's task lets its owner at.
+pub(in crate::agent) struct OwnersDoor {
+    pub(in crate::agent) tools: Arc<SessionTools>,
+    /// Keeps the session in memory, and with it what it runs in.
+    pub(in crate::agent) _guest: Arc<()>,
+}
+
+#[async_trait]
+impl WorkspaceDoor for OwnersDoor {
+    async fn is_unused(&self) -> bool {
+        self.tools.assignment.is_unclaimed().await
+    }
+
+    async fn open(&self) -> Result<Held, Refusal> {
+        let unavailable = |text: String| Refusal::new(Code::SandboxUnavailable, text);
+        let workspace = Workspace::of(&self.tools).ok_or_else(|| {
+            let lack = self.tools.place.runtime.lack();
+            let why = lack.map_or_else(
+                || "its own sandbox is switched off".to_owned(),
+                |lack| lack.to_string(),
+            );
+            unavailable(format!("this session has no files: {why}"))
+        })?;
+        let opening = tokio::time::timeout(START_LIMIT, workspace.open());
+        let opened = opening.await.unwrap_or_else(|_| {
+            let seconds = START_LIMIT.as_secs();
+            Err(format!(
+                "the sandbox did not start within {seconds} s; try again"
+            ))
+        });
+        opened.map_err(unavailable)
+    }
+
+    fn room(&self) -> u64 {
+        self.tools.place.bounds.workspace_bytes
     }
 }

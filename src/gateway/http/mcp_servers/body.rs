@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::domain::{Digest, McpServerConfig, RunsIn, ToolAnnotations};
+use super::connections::ServerConnection;
+use crate::domain::{Digest, McpServerConfig, RefusedHost, RunsIn, ToolAnnotations};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
 use crate::gateway::word_list;
@@ -59,8 +60,46 @@ pub(in crate::gateway) struct Server {
     drift: bool,
     /// The tools that changed.
     drifted: Vec<String>,
+    /// Hosts that it wanted to reach in sessions of the caller's tenant and may not, the latest first;
+    /// for the tenant's admins. What its entry allows by now is left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused_hosts: Vec<ServerRefusedHost>,
     /// Why tools of it are not offered.
     problems: Vec<String>,
+    /// My connection to it, where people connect to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection: Option<ServerConnection>,
+}
+
+/// A host that a server was refused.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct ServerRefusedHost {
+    /// As it was asked for.
+    host: String,
+    port: u16,
+    /// What the entry's `network` has to name for it to be reached; absent where nothing there helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<String>,
+    /// Why, in words.
+    reason: String,
+    /// When it was refused last (RFC 3339).
+    at: String,
+    /// How often since this gateway started.
+    count: u64,
+}
+
+impl From<RefusedHost> for ServerRefusedHost {
+    fn from(refused: RefusedHost) -> Self {
+        Self {
+            host: refused.host,
+            port: refused.port,
+            entry: refused.entry,
+            reason: refused.reason,
+            at: refused.at.to_rfc3339(),
+            count: refused.count,
+        }
+    }
 }
 
 impl From<ServerReport> for Server {
@@ -82,7 +121,9 @@ impl From<ServerReport> for Server {
             last_error: report.health.error,
             drift: !report.drift.is_empty(),
             drifted: report.drift,
+            refused_hosts: report.refused_hosts.into_iter().map(Into::into).collect(),
             problems: report.problems,
+            connection: report.connection.map(ServerConnection::from),
         }
     }
 }

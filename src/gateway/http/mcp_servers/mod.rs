@@ -2,7 +2,10 @@
 //! verbs, which all take the caller.
 
 mod body;
+mod connections;
 mod health;
+mod history;
+mod installation;
 mod one;
 mod registry;
 mod tools;
@@ -34,9 +37,29 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         ))
         .routes(routes!(one::set_mcp_secret, one::delete_mcp_secret))
         .routes(routes!(one::read_mcp_logs))
+        .routes(routes!(connections::list_mcp_connections))
+        .routes(routes!(
+            connections::return_from_authorization,
+            connections::finish_mcp_connection
+        ))
+        .routes(routes!(connections::read_mcp_client))
+        .routes(routes!(
+            connections::connect_mcp_server,
+            connections::disconnect_mcp_server
+        ))
+        .routes(routes!(connections::dismiss_mcp_connection))
         .routes(routes!(trial::test_mcp_server))
         .routes(routes!(tools::list_mcp_tools))
         .routes(routes!(tools::set_mcp_tool))
+        .routes(routes!(installation::preview_mcp_package))
+        .routes(routes!(
+            installation::read_mcp_installation,
+            installation::retry_mcp_installation,
+            installation::cancel_mcp_installation
+        ))
+        .routes(routes!(installation::check_mcp_installation))
+        .routes(routes!(installation::accept_mcp_installation))
+        .routes(routes!(tools::read_mcp_tool_history))
 }
 
 impl From<servers::Error> for ApiError {
@@ -58,6 +81,12 @@ impl From<servers::Error> for ApiError {
                 let tool = serde_json::json!(body::ServerTool::from(*now));
                 let refused = Self::of_field(Code::ChangedSinceShown, "hash", text);
                 refused.with("hash", hash.into()).with("tool", tool)
+            }
+            servers::Error::Package(_) => {
+                Self::new(Code::InvalidArguments, text).with_status(StatusCode::CONFLICT)
+            }
+            servers::Error::ReplacedPackage(_) => {
+                Self::of_field(Code::ChangedSinceShown, "content", text)
             }
             servers::Error::File(FileError::Broken(_)) => {
                 Self::new(Code::InvalidArguments, text).with_status(StatusCode::CONFLICT)

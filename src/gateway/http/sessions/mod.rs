@@ -5,9 +5,11 @@ mod attachments;
 mod commands;
 mod events;
 mod export;
+mod files;
 mod fork;
 mod import;
 mod list;
+mod offers;
 mod one;
 mod search;
 mod shares;
@@ -41,6 +43,8 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(fork::list_forks))
         .routes(routes!(attachments::attach_file))
         .routes(routes!(attachments::read_attachment))
+        .merge(offers::routes())
+        .merge(files::routes())
         .routes(routes!(commands::send_message))
         .routes(routes!(commands::decide_call))
         .routes(routes!(commands::reset_context))

@@ -290,7 +290,7 @@ fn usable(name: &str, entry: &Value) -> Result<McpServerConfig, String> {
 }
 
 /// The members of an entry that are ours.
-const MEMBERS: [&str; 20] = [
+const MEMBERS: [&str; 21] = [
     "transport",
     "enabled",
     "description",
@@ -311,6 +311,7 @@ const MEMBERS: [&str; 20] = [
     "workspace",
     "url",
     "headers",
+    "oauth",
 ];
 
 fn apply(root: &mut Map<String, Value>, name: &str, change: Change) -> Result<(), FileError> {

@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt;
 use super::super::{Bubblewrap, Settings};
 use crate::{
     domain::SandboxId,
-    sandbox::{Access, Bounds, DiskMonitor, Ended, Launch, Program, Running, Runtime},
+    sandbox::{Access, Bounds, DiskMonitor, Ended, Launch, Packages, Program, Running, Runtime},
 };
 
 /// Long enough for a busy machine; only failing tests wait for it.
@@ -105,11 +105,13 @@ pub(super) fn bash(number: u128, script: &str) -> Launch {
 pub(super) fn command(number: u128, words: &[&str]) -> Launch {
     Launch {
         sandbox: SandboxId::from_bits(number),
+        packages: Packages::None,
         holder: None,
         server: "test".to_owned(),
         program: Program::Command(words.iter().copied().map(str::to_owned).collect()),
         environment: BTreeMap::new(),
         workspace: Access::ReadWrite,
+        egress: None,
         bounds: Bounds::default(),
     }
 }

@@ -6,6 +6,7 @@ use crate::domain::{Code, Fault};
 use crate::mcp::Cleaner;
 use crate::mcp::config::{EntryProblem, Missing};
 use crate::servers::catalogue::entry::ServerEntry;
+use crate::servers::catalogue::installations::Unavailable;
 use crate::{mcp, sandbox, store};
 
 /// Why a server did not open.
@@ -17,6 +18,8 @@ pub(crate) enum Cause {
     Entry(EntryProblem),
     #[error("{0}")]
     Unsupported(&'static str),
+    #[error(transparent)]
+    Package(#[from] Unavailable),
     #[error(transparent)]
     Sandbox(#[from] sandbox::Error),
     #[error(transparent)]
@@ -65,9 +68,12 @@ pub(crate) fn failure(
             Code::SandboxUnavailable,
             matches!(error.fault(), Fault::Transient),
         ),
+        Cause::Server(mcp::Error::Unauthorized { .. }) => (Code::AuthorizationRequired, false),
         Cause::Server(error) => (Code::ToolFailed, matches!(error.fault(), Fault::Transient)),
         Cause::Store(_) => (Code::StoreUnavailable, true),
-        Cause::Missing(_) | Cause::Entry(_) | Cause::Unsupported(_) => (Code::ToolFailed, false),
+        Cause::Missing(_) | Cause::Entry(_) | Cause::Unsupported(_) | Cause::Package(_) => {
+            (Code::ToolFailed, false)
+        }
     };
     if let Cause::Store(error) = cause {
         tracing::warn!(mcp.server = %entry.name, ?error, "The secrets of a server cannot be read");
@@ -77,7 +83,11 @@ pub(crate) fn failure(
     let text = match cause {
         Cause::Server(_) => text,
         Cause::Store(_) => "the records do not answer".to_owned(),
-        Cause::Missing(_) | Cause::Entry(_) | Cause::Unsupported(_) | Cause::Sandbox(_) => {
+        Cause::Missing(_)
+        | Cause::Entry(_)
+        | Cause::Unsupported(_)
+        | Cause::Package(_)
+        | Cause::Sandbox(_) => {
             format!("the MCP server `{}` does not start: {text}", entry.name)
         }
     };

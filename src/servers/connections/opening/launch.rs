@@ -1,17 +1,20 @@
 //! What is started for a server: its own command or image, its own environment, the workspace only
-//! if its entry says so, and no network.
+//! if its entry says so, and the hosts that its entry names.
 
 use std::collections::BTreeMap;
 
 use crate::domain::{BUNDLED_SERVER, McpServerConfig, McpTransport, McpWorkspace, SandboxId};
+use crate::net::{Egress, Guard, Reach, Refusals};
 use crate::sandbox::host::SandboxHost;
-use crate::sandbox::{Access, Bounds, Launch, Program};
+use crate::sandbox::{Access, Bounds, Launch, Packages, Program};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
+use crate::servers::catalogue::installations::Available;
 
 /// The session's own sandbox.
 pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
     Launch {
         sandbox: sandbox.clone(),
+        packages: Packages::None,
         holder: None,
         server: BUNDLED_SERVER.to_owned(),
         program: Program::Bundled {
@@ -19,8 +22,27 @@ pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
         },
         environment: BTreeMap::new(),
         workspace: Access::ReadWrite,
+        egress: None,
         bounds: place.bounds,
     }
+}
+
+/// What a server may reach, if anything. An operator's may be at private addresses, as the address of
+/// a remote server may.
+pub(crate) fn egress(
+    entry: &ServerEntry,
+    guard: &Guard,
+    refusals: impl FnOnce() -> Refusals,
+) -> Option<Egress> {
+    let hosts = entry.allowed_hosts();
+    let reach = match entry.source {
+        Source::Tenant => Reach::Public,
+        Source::Bundled | Source::Settings | Source::Installation => Reach::Private,
+    };
+    (!hosts.is_empty()).then(|| Egress {
+        refusals: refusals(),
+        ..Egress::new(hosts, reach, guard.clone())
+    })
 }
 
 /// A place of the server's own.
@@ -32,6 +54,7 @@ pub(crate) fn own(
 ) -> Launch {
     Launch {
         sandbox: sandbox.clone(),
+        packages: Packages::None,
         holder: None,
         server: entry.name.clone(),
         program: program(config),
@@ -41,8 +64,23 @@ pub(crate) fn own(
             McpWorkspace::Ro => Access::ReadOnly,
             McpWorkspace::Rw => Access::ReadWrite,
         },
+        egress: None,
         bounds: bounds(entry.source, config, most),
     }
+}
+
+/// Starts what was installed in the place of the command that asked for it.
+pub(crate) fn start_package(
+    launch: &mut Launch,
+    Available { package, sandbox }: Available,
+    (config, arguments): (&McpServerConfig, Vec<String>),
+) {
+    let words = package.program.into_iter().chain(arguments).collect();
+    launch.program = Program::Command(in_folder(config, words));
+    for (name, value) in package.environment {
+        launch.environment.entry(name).or_insert(value);
+    }
+    launch.packages = Packages::Installed(sandbox);
 }
 
 /// The folders that a server in a sandbox may work in, as it sees them. Our own needs no telling.
@@ -61,15 +99,20 @@ fn program(config: &McpServerConfig) -> Program {
         };
     }
     let command = config.command.iter().chain(&config.args).cloned();
+    Program::Command(in_folder(config, command.collect()))
+}
+
+/// A command that starts where the entry says.
+fn in_folder(config: &McpServerConfig, command: Vec<String>) -> Vec<String> {
     match &config.cwd {
-        None => Program::Command(command.collect()),
+        None => command,
         // The folder is an argument, so nothing in it is read as a command.
         Some(cwd) => {
             let below = cwd.trim_start_matches('/');
             let below = below.strip_prefix("workspace").unwrap_or(below);
             let folder = format!("/workspace/{}", below.trim_start_matches('/'));
             let enter = ["/bin/sh", "-c", r#"cd -- "$0" && exec "$@""#].map(str::to_owned);
-            Program::Command(enter.into_iter().chain([folder]).chain(command).collect())
+            enter.into_iter().chain([folder]).chain(command).collect()
         }
     }
 }

@@ -3,17 +3,20 @@
 
 mod ending;
 mod failure;
+mod filling;
 mod launch;
+mod opened;
 mod reason;
 mod secret;
 mod started;
 mod stderr;
 
 pub(crate) use self::failure::Failure;
+pub(crate) use self::opened::Opened;
 pub(crate) use self::secret::{secret_context, secret_name};
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio_util::task::TaskTracker;
@@ -23,15 +26,17 @@ use self::failure::{Cause, failure};
 use self::started::{Started, Streams};
 use self::stderr::Said;
 use super::logs::Logs;
-use crate::domain::{
-    Holder, McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool,
-};
-use crate::mcp::config::{Expanded, References, as_image, as_written, expand};
+use super::refused_hosts::RefusedHosts;
+use crate::domain::{Holder, McpTransport, SandboxId, SandboxKind, TenantId, Tool};
+use crate::mcp::config::{Expanded, as_image, package_of};
 use crate::mcp::{self, Cleaner, Connection, Remote};
+use crate::net::{Egress, Guard, Refusals};
 use crate::sandbox::host::SandboxHost;
-use crate::sandbox::{Ended, ImageId, Launch, Life, Running, Using};
+use crate::sandbox::{self, Ended, Launch, Life, Packages, Running};
+use crate::servers::authorization::{ClientGrants, Grants};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
-use crate::store::{self, Records, Sealer};
+use crate::servers::catalogue::installations::Installations;
+use crate::store::{Records, Sealer};
 
 /// How long a place whose stream ended may take until it is known why.
 const END_GRACE: Duration = Duration::from_secs(2);
@@ -60,12 +65,21 @@ pub struct Phase {
 /// Opens connections.
 pub(crate) struct Opener {
     pub(crate) place: Arc<SandboxHost>,
+    /// Where packages of servers are.
+    pub(crate) installations: Arc<Installations>,
     pub(crate) clients: Clients,
     pub(crate) environment: Arc<BTreeMap<String, String>>,
     pub(crate) records: Records,
     pub(crate) sealer: Sealer,
     pub(crate) logs: Arc<Logs>,
+    pub(crate) refused_hosts: Arc<RefusedHosts>,
+    /// Keeps what tenants let servers reach out of our own networks.
+    pub(crate) guard: Guard,
     pub(crate) tasks: TaskTracker,
+    /// What people allowed at remote servers.
+    pub(crate) grants: Grants,
+    /// What entries are allowed that connect by themselves.
+    pub(crate) client_grants: ClientGrants,
 }
 
 /// For whom a server is opened, and where.
@@ -75,61 +89,12 @@ pub(crate) struct ServerLocation<'a> {
     pub(crate) tenant: Option<&'a TenantId>,
     /// For whom what it runs in is counted; none for what the gateway itself wants to know.
     pub(crate) holder: Option<&'a Holder>,
+    /// Whose tokens it is sent; none for looks in nobody's name.
+    pub(crate) person: Option<&'a Holder>,
     /// Whose workspace it may see.
     pub(crate) sandbox: &'a SandboxId,
     /// Secrets of a trial: the only ones that it reads.
     pub(crate) secrets: Option<&'a BTreeMap<String, String>>,
-}
-
-/// An open connection with what it runs in. Dropping it ends both.
-pub(crate) struct Opened {
-    pub(crate) connection: Connection,
-    /// Taken by whoever ends it. Never held across an await.
-    life: Mutex<Option<Life>>,
-    said: Said,
-    cleaner: Cleaner,
-    /// The content that it was started from, where something names it.
-    pub(crate) image: Option<ImageId>,
-    ending: Ending,
-}
-
-impl Opened {
-    /// Ends everything inside and waits for it.
-    pub(crate) async fn kill(&self) {
-        let life = self.take_life();
-        if let Some(life) = life {
-            life.kill().await;
-        }
-    }
-
-    /// Uses what it runs in, so that it is not ended for lying idle; `None` if that has happened.
-    pub(crate) fn hold(&self) -> Option<Using> {
-        match &mut *self.life.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(life) => life.using(),
-            // A remote server, or one that is closed: that shows in its connection.
-            None => Some(Using::default()),
-        }
-    }
-
-    /// Why it ended, if it has; `None` for a remote server.
-    pub(crate) async fn ended(&self) -> Option<Ended> {
-        let ended = match &*self.life.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(life) => life.ended(),
-            None => return None,
-        };
-        let ended = tokio::time::timeout(END_GRACE, ended).await;
-        Some(ended.unwrap_or(Ended::Lost))
-    }
-
-    /// The last lines of stderr.
-    pub(crate) fn last_words(&self) -> Vec<String> {
-        self.said.last()
-    }
-
-    fn take_life(&self) -> Option<Life> {
-        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
-        life.take()
-    }
 }
 
 impl Opener {
@@ -225,6 +190,7 @@ impl Opener {
         if entry.source == Source::Bundled {
             let launch = Launch {
                 holder: place.holder.cloned(),
+                egress: self.egress(entry, place),
                 ..launch::bundled(&self.place, place.sandbox)
             };
             let running = self.place.runtime.start(launch).await?;
@@ -240,17 +206,25 @@ impl Opener {
             environment,
             headers,
             url,
+            client_secret,
             secrets,
-        } = self.expand(entry, &config, place).await?;
+        } = self.expand(entry, &config, place.secrets).await?;
         *cleaner = Cleaner::new(&secrets);
         match config.transport() {
-            McpTransport::Http => {
+            McpTransport::Http | McpTransport::Sse => {
                 let url = url.unwrap_or_default();
-                Ok(Started::Remote(Remote { url, headers }))
-            }
-            McpTransport::Sse => {
-                let url = url.unwrap_or_default();
-                Ok(Started::OldRemote(Remote { url, headers }))
+                let authorizer = self.authorizer(entry, (&url, client_secret), place.person);
+                let remote = Remote {
+                    url,
+                    headers,
+                    authorizer,
+                };
+                Ok(match config.transport() {
+                    McpTransport::Sse => Started::OldRemote(remote),
+                    McpTransport::Http | McpTransport::Stdio | McpTransport::StdioDocker => {
+                        Started::Remote(remote)
+                    }
+                })
             }
             McpTransport::StdioDocker
                 if self.place.is_on() && self.place.runtime.kind() != SandboxKind::Docker =>
@@ -262,15 +236,44 @@ impl Opener {
             }
             McpTransport::Stdio | McpTransport::StdioDocker => {
                 let most = &self.place.bounds;
-                let launch = Launch {
+                let mut launch = Launch {
                     holder: place.holder.cloned(),
+                    egress: self.egress(entry, place),
                     ..launch::own((entry, &config), environment, most, place.sandbox)
                 };
-                let running = self.place.runtime.start(launch).await?;
+                if let Some(command) = package_of(&config).map_err(Cause::Entry)? {
+                    let spec = &command.spec;
+                    let available = self.installations.available(entry, spec).await?;
+                    launch::start_package(&mut launch, available, (&config, command.arguments));
+                }
+                let running = self.run(launch).await?;
                 let hears = (cleaner.clone(), said);
                 Ok(Started::Running(self.listen(entry, place, running, hears)))
             }
         }
+    }
+
+    /// What an entry lets its programs reach. A trial may bear the name of a server that is stored, and
+    /// leaves nothing there.
+    fn egress(&self, entry: &ServerEntry, place: ServerLocation<'_>) -> Option<Egress> {
+        let refusals = || {
+            if entry.is_trial {
+                return Refusals::default();
+            }
+            self.refused_hosts.of_server(place.tenant, &entry.name)
+        };
+        launch::egress(entry, &self.guard, refusals)
+    }
+
+    async fn run(&self, launch: Launch) -> Result<Running, Cause> {
+        let packages = launch.packages.clone();
+        let started = self.place.runtime.start(launch).await;
+        if let (Err(sandbox::Error::NoPackages), Packages::Installed(sandbox)) =
+            (&started, &packages)
+        {
+            self.installations.lost(sandbox).await?;
+        }
+        Ok(started?)
     }
 
     /// Keeps what it says on stderr, for as long as it lives.
@@ -329,51 +332,6 @@ impl Opener {
         };
         let opened = opened.map(|it| it.cleaned_by(cleaner.clone()));
         (life, opened.map_err(Cause::from))
-    }
-
-    /// What reaches a server over HTTP. Whoever is no operator reaches nothing private.
-    fn client(&self, entry: &ServerEntry) -> reqwest::Client {
-        let client = match entry.source {
-            Source::Tenant => &self.clients.guarded,
-            Source::Bundled | Source::Settings | Source::Installation => &self.clients.open,
-        };
-        client.clone()
-    }
-
-    /// What the references of a stored entry stand for.
-    pub(crate) async fn references(
-        &self,
-        entry: &ServerEntry,
-    ) -> Result<References<'_>, store::Error> {
-        let whose = (&entry.scope, entry.name.as_str());
-        let secrets = secret::read_all(&self.records.secrets(), &self.sealer, whose).await?;
-        let reads_environment = entry.source == Source::Installation;
-        Ok(References {
-            environment: reads_environment.then_some(&*self.environment),
-            secrets,
-        })
-    }
-
-    async fn expand(
-        &self,
-        entry: &ServerEntry,
-        config: &McpServerConfig,
-        place: ServerLocation<'_>,
-    ) -> Result<Expanded, Cause> {
-        let from = if entry.is_trial {
-            // It may bear the name of a server that is stored, and go elsewhere than that.
-            References {
-                environment: None,
-                secrets: place.secrets.cloned().unwrap_or_default(),
-            }
-        } else {
-            self.references(entry).await?
-        };
-        if entry.source == Source::Settings {
-            // The settings replaced them when they were read; what looks like one is text.
-            return Ok(as_written(config));
-        }
-        Ok(expand(config, &from)?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the records promise beyond what signing in tests.
 
 mod notifications;
+mod skills;
 mod texts;
 mod waiting;
 

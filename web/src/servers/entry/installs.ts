@@ -1,4 +1,4 @@
-/** Commands that fetch a package before they start it, which a sandbox without network cannot. The server says the same. */
+/** Commands that fetch a package before they start it: it is installed once instead. The server says what of. */
 import type { ServerConfig } from '@/wire/restTypes'
 import { transportOf } from './entryPatch'
 

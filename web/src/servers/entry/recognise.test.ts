@@ -21,6 +21,19 @@ describe('what was pasted', () => {
     })
   })
 
+  it('is a file of VS Code, whose inputs are secrets', () => {
+    const pasted =
+      '{ "inputs": [{ "type": "promptString", "id": "api-key", "password": true }], "servers": { "web": { "type": "stdio", "command": "npx", "args": ["-y", "web"], "env": { "API_KEY": "${input:api-key}" } } } }'
+    expect(recognise(pasted).servers).toEqual([
+      { name: 'web', config: { transport: 'stdio', command: 'npx', args: ['-y', 'web'], env: { API_KEY: '${secret:API_KEY}' } } },
+    ])
+  })
+
+  it('is a runner behind the shell of Windows', () => {
+    const pasted = '{"mcpServers": {"time": {"command": "cmd", "args": ["/c", "npx", "-y", "time"]}}}'
+    expect(recognise(pasted).servers[0]?.config).toEqual({ command: 'npx', args: ['-y', 'time'] })
+  })
+
   it('is a command line', () => {
     expect(recognise('npx -y @modelcontextprotocol/server-filesystem "/work space"')).toEqual({
       kind: 'command',

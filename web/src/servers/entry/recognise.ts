@@ -138,16 +138,33 @@ function isServer(value: unknown): value is Record<string, unknown> {
 
 /** Other programs' files carry fields that only they know. */
 function known(value: Record<string, unknown>): ServerConfig {
-  const fields = ['transport', 'enabled', 'description', 'toolPrefix', 'includeTools', 'excludeTools', 'timeout', 'command', 'args', 'env', 'cwd', 'containerImage', 'containerEnv', 'workspace', 'network', 'url', 'headers']
+  const fields = ['transport', 'enabled', 'description', 'toolPrefix', 'includeTools', 'excludeTools', 'timeout', 'command', 'args', 'allowScripts', 'env', 'cwd', 'containerImage', 'containerEnv', 'workspace', 'network', 'url', 'headers']
   const { type, disabled, ...rest } = value
   const config = Object.fromEntries(Object.entries(rest).filter(([name]) => fields.includes(name))) as ServerConfig
   if (config.transport === undefined && (type === 'sse' || type === 'http' || type === 'stdio')) config.transport = type
   if (config.transport === undefined && type === 'streamable-http') config.transport = 'http'
   if (config.enabled === undefined && disabled === true) config.enabled = false
+  askForInputs(config)
+  // Editors on Windows start a runner by their shell.
+  if (config.command === 'cmd' && config.args?.[0]?.toLowerCase() === '/c' && config.args[1]) {
+    config.command = config.args[1]
+    config.args = config.args.slice(2)
+  }
   const words = config.command === 'docker' && config.args?.[0] === 'run' ? ofDockerRun(config.args.slice(1)) : null
   const image = words?.servers[0]?.config
   if (!image) return config
   // Values that `-e NAME` takes from outside stand in the entry's own environment.
   const env = { ...image.env, ...config.env }
   return { ...image, ...(Object.keys(env).length > 0 ? { env } : {}) }
+}
+
+/** What VS Code asks for when it starts a server (`${input:api-key}`) is a secret here, and asked for before. */
+function askForInputs(config: ServerConfig) {
+  const asked = (text: string) =>
+    text.replace(/\$\{input:([^}]+)\}/g, (_, name: string) => `\${secret:${name.replace(/[^A-Za-z0-9_]+/g, '_').toUpperCase()}}`)
+  for (const place of ['env', 'headers'] as const) {
+    const values = config[place]
+    if (values) config[place] = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, asked(String(value))]))
+  }
+  if (config.url) config.url = asked(config.url)
 }

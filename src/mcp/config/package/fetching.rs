@@ -1,7 +1,7 @@
-//! Commands that fetch a package before they start it. Sandboxes have no network, so such a command
-//! waits for its registry until its time is over.
+//! Commands that fetch something before they start it, and that nothing here installs. Sandboxes have
+//! no network, so such a command would wait until its time is over.
 
-use super::problem::EntryProblem;
+use super::{EntryProblem, package_of};
 use crate::domain::{McpServerConfig, McpTransport};
 
 /// Programs that do nothing else.
@@ -26,7 +26,12 @@ const OFFLINE: [&str; 6] = [
 ];
 
 /// What is wrong with an entry that would fetch its package at each start.
-pub(super) fn installing_problem(config: &McpServerConfig) -> Option<EntryProblem> {
+pub(in crate::mcp::config) fn installing_problem(config: &McpServerConfig) -> Option<EntryProblem> {
+    match package_of(config) {
+        Ok(None) => {}
+        Ok(Some(_)) => return None,
+        Err(problem) => return Some(problem),
+    }
     let (field, words) = match config.transport() {
         McpTransport::Stdio => ("command", config.command.as_deref()),
         McpTransport::StdioDocker => ("args", None),
@@ -36,10 +41,11 @@ pub(super) fn installing_problem(config: &McpServerConfig) -> Option<EntryProble
     let words: Vec<&str> = words.into_iter().chain(args).collect();
     let runner = installs(&words)?;
     let text = format!(
-        "`{runner}` fetches the package when it starts, and sandboxes have no network: this version \
-         does not install packages. Name an image that has the server (`containerImage`), a program \
-         of the sandbox's own image, or the address of a remote server. If the image has the package \
-         already, add `--offline`"
+        "`{runner}` fetches the package when it starts, and sandboxes have no network. Packages are \
+         installed for `npx`, `npm exec`, `pnpm dlx`, `yarn dlx`, `bunx`, `uvx`, `uv tool run` and \
+         `pipx run`: name the server with one of them, or name an image that has it \
+         (`containerImage`), a program of the sandbox's own image, or the address of a remote \
+         server. If the image has the package already, add `--offline`"
     );
     Some(EntryProblem::new(field, text))
 }

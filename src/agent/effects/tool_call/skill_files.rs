@@ -1,0 +1,101 @@
+//! Skills in the session's workspace: which lie there, and the files of those that a model uses. Both go
+//! through the server in the sandbox, because the model may have made links of anything there.
+
+use std::time::Duration;
+
+use super::placing::Workspace;
+use crate::mcp::{self, FoundSkill, SkillFile, SkillsQuestion};
+use crate::skills::Bundle;
+
+/// Where skills lie in a workspace, as tools for programmers have it; the first of a name counts.
+const ROOTS: [&str; 3] = [".skills", ".claude/skills", ".agents/skills"];
+/// Skills of one workspace that are looked at.
+const MAX_SKILLS: usize = 100;
+/// Bytes of a `SKILL.md` that are read: more than one may have, so that it is found to be too long.
+const MAX_BYTES: u64 = 132 * 1024;
+/// How long the server's answer may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// The folder of the skills that are put there, as every sandbox names it.
+const FOLDER: &str = "/workspace/.sepal/skills";
+/// How long a part of a file may take to be written.
+const PART_LIMIT: Duration = Duration::from_secs(10);
+/// How long one skill may take, with the start of its sandbox.
+const PLACE_LIMIT: Duration = Duration::from_secs(45);
+/// Folders that are tried: whatever is in the way of one stays as it is.
+const MOST_FOLDERS: u32 = 9;
+
+impl Workspace<'_> {
+    /// The skills that lie there, or the one in that folder of a folder of skills. None where the server is
+    /// older than the question.
+    pub(in crate::agent) async fn skills(
+        self,
+        only: Option<(&str, &str)>,
+    ) -> Result<Vec<FoundSkill>, String> {
+        let opened = self.open().await?;
+        let root = only.map(|(root, _)| root);
+        let roots: &[&str] = root.as_ref().map_or(&ROOTS[..], std::slice::from_ref);
+        let question = SkillsQuestion {
+            roots,
+            only: only.map(|(_, name)| name),
+            max_skills: MAX_SKILLS,
+            max_bytes: MAX_BYTES,
+        };
+        match opened
+            .connection
+            .workspace_skills(question, ANSWER_LIMIT)
+            .await
+        {
+            Ok(found) => Ok(found),
+            Err(mcp::Error::Refused(why)) => {
+                tracing::debug!(why, "The sandbox tells no skills of its workspace");
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Puts the files of a skill there; the path of their folder. Done twice, they are there once; a folder
+    /// in which something else has the name of one of them stays as it is, and another is taken.
+    pub(in crate::agent) async fn place_skill(
+        self,
+        name: &str,
+        bundle: &Bundle,
+    ) -> Result<String, String> {
+        let placing = tokio::time::timeout(PLACE_LIMIT, self.place_all(name, bundle));
+        placing.await.unwrap_or_else(|_| {
+            let seconds = PLACE_LIMIT.as_secs();
+            Err(format!("it took longer than {seconds} s"))
+        })
+    }
+
+    async fn place_all(self, name: &str, bundle: &Bundle) -> Result<String, String> {
+        let opened = self.open().await?;
+        for number in 1..=MOST_FOLDERS {
+            let folder = match number {
+                1 => name.to_owned(),
+                number => format!("{name}-{number}"),
+            };
+            let mut is_there = true;
+            for (path, file) in bundle.files() {
+                let file = SkillFile {
+                    folder: &folder,
+                    path,
+                    content: &file.content,
+                    is_executable: file.is_executable,
+                };
+                let placed = opened.connection.place_skill_file(file, PART_LIMIT).await;
+                is_there = placed.map_err(|error| error.to_string())?;
+                if !is_there {
+                    break;
+                }
+            }
+            if is_there {
+                return Ok(format!("{FOLDER}/{folder}"));
+            }
+        }
+        Err(format!(
+            "other files have its names in `{FOLDER}/{name}` and {} more folders",
+            MOST_FOLDERS - 1
+        ))
+    }
+}

@@ -1,0 +1,146 @@
+//! The files of a session's workspace, for the person whose session it is. All of it goes through the
+//! server in the sandbox: only inside the walls do links lead nowhere.
+
+mod refusing;
+
+use std::time::Duration;
+
+use self::refusing::refused;
+use super::{Sessions, may_act};
+use crate::agent::mailbox::{Message, SessionRequest, WorkspaceDoor};
+use crate::domain::{Caller, Code, Holder, SessionKey, Share};
+use crate::mcp::{FileAccess, FileError, FilePart, FolderPage, UploadPart, UploadedFile};
+use crate::session::{Command, Refusal};
+
+/// How long one request to the server in the sandbox may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// The same for what deletes a folder.
+const REMOVAL_LIMIT: Duration = Duration::from_mins(2);
+
+/// What a person wants with files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilePurpose {
+    Read,
+    /// Needs a role that may act.
+    Change,
+}
+
+/// The files of one session, for as long as a request of its owner takes.
+pub struct SessionFiles {
+    door: Box<dyn WorkspaceDoor>,
+    upload_limit: u64,
+    _share: Share,
+}
+
+impl SessionFiles {
+    /// Opens them for the owner of the session; to anybody else it does not exist. Nothing is started
+    /// yet.
+    pub async fn open(
+        sessions: &Sessions,
+        key: &SessionKey,
+        caller: &Caller,
+        purpose: FilePurpose,
+    ) -> Result<Self, Refusal> {
+        if purpose == FilePurpose::Change {
+            may_act(caller)?;
+            // Stored by it, so that the files go with the session.
+            let open = SessionRequest::Command(Command::Open { title: None });
+            sessions.tell(key, caller, open).await?;
+        }
+        let by = caller.user.id.clone();
+        let door = sessions.request(key, caller, |reply| Message::Files { by, reply });
+        let door = door.await?;
+        let share = sessions.attachments().use_files(Holder {
+            tenant: caller.tenant.id.clone(),
+            user: caller.user.id.clone(),
+        })?;
+        Ok(Self {
+            door,
+            upload_limit: sessions.attachments().limits().upload,
+            _share: share,
+        })
+    }
+
+    /// Bytes that one uploaded file may have, by the settings.
+    pub fn upload_limit(&self) -> u64 {
+        self.upload_limit
+    }
+
+    /// A page of a folder. Where the session certainly has no files, nothing is started to say so.
+    pub async fn list(
+        &self,
+        path: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<FolderPage, Refusal> {
+        if self.door.is_unused().await {
+            if path.is_empty() {
+                return Ok(FolderPage {
+                    entries: Vec::new(),
+                    total: 0,
+                    next: None,
+                });
+            }
+            return Err(missing(path));
+        }
+        self.ask(ANSWER_LIMIT, async |files| {
+            files.list(path, after, limit).await
+        })
+        .await
+    }
+
+    /// A part of a file; of that version only, where one is named.
+    pub async fn read(
+        &self,
+        path: &str,
+        part: (u64, usize),
+        version: Option<&str>,
+    ) -> Result<FilePart, Refusal> {
+        if self.door.is_unused().await {
+            return Err(missing(path));
+        }
+        self.ask(ANSWER_LIMIT, async |files| {
+            files.read(path, part, version).await
+        })
+        .await
+    }
+
+    /// Puts a part of an upload, within the limit of the workspace; the file with the last one.
+    pub async fn put(&self, part: UploadPart<'_>) -> Result<Option<UploadedFile>, Refusal> {
+        let room = self.door.room();
+        let part = UploadPart { room, ..part };
+        self.ask(ANSWER_LIMIT, async |files| files.put(part).await)
+            .await
+    }
+
+    /// Deletes a file or link, or a folder.
+    pub async fn remove(
+        &self,
+        path: &str,
+        version: Option<&str>,
+        is_recursive: bool,
+    ) -> Result<(), Refusal> {
+        if self.door.is_unused().await {
+            return Err(missing(path));
+        }
+        self.ask(REMOVAL_LIMIT, async |files| {
+            files.remove(path, version, is_recursive).await
+        })
+        .await
+    }
+
+    /// Asks the server in the sandbox, which is started if need be.
+    async fn ask<T>(
+        &self,
+        limit: Duration,
+        request: impl AsyncFnOnce(FileAccess<'_>) -> Result<T, FileError>,
+    ) -> Result<T, Refusal> {
+        let opened = self.door.open().await?;
+        let done = request(FileAccess::new(&opened.connection, limit)).await;
+        done.map_err(refused)
+    }
+}
+
+fn missing(path: &str) -> Refusal {
+    Refusal::of_field(Code::NotFound, "path", format!("`{path}` does not exist"))
+}

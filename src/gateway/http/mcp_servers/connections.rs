@@ -1,0 +1,291 @@
+//! People's own connections to remote servers (OAuth): begun, finished, ended.
+
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use url::Url;
+use utoipa::ToSchema;
+
+use crate::domain::{Caller, Code, Timestamp};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, required};
+use crate::gateway::word_list;
+use crate::mcp::authorization::{AuthorizationError, client_metadata};
+use crate::servers::{ConnectError, ConnectionAnswer, ConnectionReport, RedirectAddress};
+
+/// Below the address of this installation.
+const CALLBACK: &str = "api/mcp/oauth/callback";
+const CLIENT: &str = "api/mcp/oauth/client";
+/// The page that takes what a person comes back with.
+const PAGE: &str = "connected";
+/// Bytes of what a person comes back with.
+const MAX_QUERY: usize = 16 * 1024;
+
+/// My connection to a server.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct ServerConnection {
+    /// The server.
+    name: String,
+    /// Whether I am connected; `needed` = a call of mine met that the server wants me.
+    #[schema(value_type = word_list::ConnectionState)]
+    state: &'static str,
+    /// Since when I am connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connected_at: Option<String>,
+    /// Since when the server wants me.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needed_since: Option<String>,
+    /// What I allowed.
+    scopes: Vec<String>,
+    /// What the server wants beside that, where it says so.
+    wants: Vec<String>,
+}
+
+impl From<ConnectionReport> for ServerConnection {
+    fn from(report: ConnectionReport) -> Self {
+        Self {
+            name: report.server,
+            state: report.state.as_str(),
+            connected_at: report.connected_at.map(Timestamp::to_rfc3339),
+            needed_since: report.needed_since.map(Timestamp::to_rfc3339),
+            scopes: report.scopes,
+            wants: report.wants,
+        }
+    }
+}
+
+/// My connections.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct ServerConnections {
+    items: Vec<ServerConnection>,
+}
+
+/// Where I come back to.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct ConnectServerRequest {
+    /// A path of this page, such as that of the session; `/` without one.
+    #[schema(max_length = 512, pattern = "^/")]
+    return_to: Option<String>,
+}
+
+/// Where I allow it.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct ConnectServerResponse {
+    /// The address to open: it is the authorisation server's.
+    url: String,
+}
+
+/// What I came back with, as it stands in the address.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::gateway) struct FinishConnectionRequest {
+    /// Names what I began.
+    #[schema(value_type = String, required, nullable = false, max_length = 128)]
+    state: Option<SecretString>,
+    #[schema(value_type = Option<String>)]
+    code: Option<SecretString>,
+    /// Who answers (RFC 9207).
+    iss: Option<String>,
+    error: Option<String>,
+    error_description: Option<String>,
+}
+
+/// I am connected.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct FinishConnectionResponse {
+    /// The server.
+    name: String,
+    /// The path of this page that I began at.
+    return_to: String,
+}
+
+/// My connections to MCP servers, and those that want me to connect.
+#[utoipa::path(get, path = "/api/mcp/oauth/connections", tag = "mcp", responses(
+    (status = 200, body = ServerConnections), (status = 401, body = Problem),
+))]
+pub(in crate::gateway) async fn list_mcp_connections(
+    State(state): State<GatewayState>,
+    caller: Caller,
+) -> Result<Json<ServerConnections>, ApiError> {
+    let items = state.servers.person_connections(&caller).list().await?;
+    Ok(Json(ServerConnections {
+        items: items.into_iter().map(ServerConnection::from).collect(),
+    }))
+}
+
+/// Begins to connect me to a remote server: the answer is the address where I allow it. I have ten
+/// minutes.
+#[utoipa::path(post, path = "/api/mcp/{name}/connect", tag = "mcp", params(("name" = String, Path)),
+    request_body = ConnectServerRequest, responses(
+    (status = 200, body = ConnectServerResponse), (status = 400, body = Problem),
+    (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+    (status = 502, body = Problem), (status = 503, body = Problem),
+))]
+pub(in crate::gateway) async fn connect_mcp_server(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    parts: Parts,
+    Body(request): Body<ConnectServerRequest>,
+) -> Result<Json<ConnectServerResponse>, ApiError> {
+    let own = own_address(&state, &parts)?;
+    let connections = state.servers.person_connections(&caller);
+    let return_to = request.return_to.as_deref();
+    let begun = connections.begin(&name, &own, return_to).await?;
+    Ok(Json(ConnectServerResponse {
+        url: begun.url.into(),
+    }))
+}
+
+/// Where authorisation servers send people back to. It changes nothing: it leads to our page, which
+/// takes what stands behind the `#`, and sends it by POST.
+#[utoipa::path(get, path = "/api/mcp/oauth/callback", tag = "mcp", security(()), responses(
+    (status = 303, description = "Our page."), (status = 400, body = Problem),
+))]
+pub(in crate::gateway) async fn return_from_authorization(
+    State(state): State<GatewayState>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let query = query.unwrap_or_default();
+    let location = format!("{}{PAGE}#{query}", state.access.base_path());
+    let location = HeaderValue::from_str(&location).ok();
+    let location = location.filter(|_| query.len() <= MAX_QUERY);
+    let Some(location) = location else {
+        let text = "what the authorisation server says cannot be read";
+        return Err(ApiError::new(Code::InvalidArguments, text));
+    };
+    let headers = [
+        (LOCATION, location),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    ];
+    Ok((StatusCode::SEE_OTHER, headers).into_response())
+}
+
+/// Finishes connecting me, with what I came back with. It counts once, and only for who began it.
+#[utoipa::path(post, path = "/api/mcp/oauth/callback", tag = "mcp",
+    request_body = FinishConnectionRequest, responses(
+    (status = 200, body = FinishConnectionResponse), (status = 400, body = Problem),
+    (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+    (status = 502, body = Problem), (status = 503, body = Problem),
+))]
+pub(in crate::gateway) async fn finish_mcp_connection(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Body(request): Body<FinishConnectionRequest>,
+) -> Result<Json<FinishConnectionResponse>, ApiError> {
+    let answer = ConnectionAnswer {
+        state: required("state", request.state)?,
+        code: request.code,
+        issuer: request.iss,
+        error: request.error,
+        error_description: request.error_description,
+    };
+    let connections = state.servers.person_connections(&caller);
+    let (name, return_to) = connections.finish(answer).await?;
+    Ok(Json(FinishConnectionResponse { name, return_to }))
+}
+
+/// Ends my connection to a server: its tokens are given back and forgotten.
+#[utoipa::path(delete, path = "/api/mcp/{name}/connect", tag = "mcp",
+    params(("name" = String, Path)), responses(
+    (status = 204), (status = 400, body = Problem), (status = 401, body = Problem),
+    (status = 403, body = Problem), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn disconnect_mcp_server(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    state
+        .servers
+        .person_connections(&caller)
+        .disconnect(&name)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// I do not connect to a server now that wants me to: calls of mine that wait for it end.
+#[utoipa::path(post, path = "/api/mcp/{name}/connect/dismiss", tag = "mcp",
+    params(("name" = String, Path)), responses(
+    (status = 204), (status = 400, body = Problem), (status = 401, body = Problem),
+    (status = 403, body = Problem), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn dismiss_mcp_connection(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    state
+        .servers
+        .person_connections(&caller)
+        .dismiss(&name)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Who we are to authorisation servers that read it from our address, where that is over https.
+#[utoipa::path(get, path = "/api/mcp/oauth/client", tag = "mcp", security(()), responses(
+    (status = 200, body = Object), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn read_mcp_client(
+    State(state): State<GatewayState>,
+    parts: Parts,
+) -> Result<Json<Value>, ApiError> {
+    let own = own_address(&state, &parts)?;
+    let Some(document) = own.client_document else {
+        let text = "there is such a document only where `runtime.http.public_url` \
+                    (SPL_PUBLIC_URL) is an https address";
+        return Err(ApiError::new(Code::NotFound, text));
+    };
+    Ok(Json(client_metadata(&document, &own.callback)))
+}
+
+/// Our addresses as the person who asks reaches them.
+fn own_address(state: &GatewayState, parts: &Parts) -> Result<RedirectAddress, ApiError> {
+    let base = state.access.address(parts);
+    let join = |path: &str| base.as_ref().and_then(|base| base.join(path).ok());
+    let callback = join(CALLBACK).ok_or_else(|| {
+        let text = "the address of this installation is not known: set \
+                    `runtime.http.public_url` (SPL_PUBLIC_URL)";
+        ApiError::new(Code::InvalidArguments, text)
+    })?;
+    // Others have to be able to read it: only the operator knows that they can.
+    let is_public = |url: &Url| url.scheme() == "https" && state.access.is_public(url);
+    Ok(RedirectAddress {
+        client_document: join(CLIENT).filter(is_public),
+        callback,
+    })
+}
+
+impl From<ConnectError> for ApiError {
+    fn from(error: ConnectError) -> Self {
+        let text = error.to_string();
+        match error {
+            ConnectError::NotAllowed => Self::new(Code::NotAllowed, text),
+            ConnectError::NotFound(_) => Self::new(Code::NotFound, text),
+            ConnectError::NotForPeople(..) => Self::new(Code::InvalidArguments, text),
+            ConnectError::Invalid(field, _) => Self::of_field(Code::InvalidArguments, field, text),
+            ConnectError::Stale => Self::of_field(Code::InvalidArguments, "state", text),
+            ConnectError::Entry(_) => {
+                Self::new(Code::ToolFailed, text).with_status(StatusCode::BAD_GATEWAY)
+            }
+            ConnectError::Authorization(AuthorizationError::Unreachable { .. }) => {
+                Self::new(Code::ToolFailed, text).with_status(StatusCode::SERVICE_UNAVAILABLE)
+            }
+            ConnectError::Authorization(_) => {
+                Self::new(Code::ToolFailed, text).with_status(StatusCode::BAD_GATEWAY)
+            }
+            ConnectError::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The files of a session's workspace: folders, contents, uploads, and all of it as an archive. They
+//! are the owner's alone; whoever a session is shared with sees none of them.
+
+mod address;
+mod archive;
+mod content;
+mod listing;
+mod shown_name;
+mod tape;
+mod upload;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::gateway::GatewayState;
+
+pub(super) fn routes() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
+        .routes(routes!(listing::list_files))
+        .routes(routes!(
+            content::read_file,
+            upload::put_file,
+            upload::delete_file
+        ))
+        .routes(routes!(archive::download_files))
+}

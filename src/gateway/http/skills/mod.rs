@@ -1,0 +1,260 @@
+//! Skills (`/api/skills`): which there are, putting one there, switching and reading it.
+
+mod body;
+mod upload;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use self::body::{SkillCheck, SkillDetails, SkillItem, SkillSwitchBody, SkillsPage, WrittenSkill};
+use crate::domain::{Caller, Code, SkillId};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, Query, required};
+use crate::skills::SkillScope;
+
+/// Nothing in it may run or load, whatever a browser takes it for.
+const POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
+
+/// The routes of skills.
+pub(super) fn routes() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
+        .routes(routes!(list_skills, create_skill))
+        .routes(routes!(check_skill))
+        .routes(routes!(
+            read_skill,
+            replace_skill,
+            switch_skill,
+            delete_skill
+        ))
+        .routes(routes!(download_skill))
+        .routes(routes!(read_skill_file))
+}
+
+/// Whose it will be.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct ScopeQuery {
+    /// `person` (my sessions) or `tenant` (everybody's; admins).
+    #[param(pattern = "^(person|tenant)$", required, nullable = false)]
+    scope: Option<String>,
+}
+
+impl ScopeQuery {
+    fn scope(self) -> Result<SkillScope, ApiError> {
+        let scope = required("scope", self.scope)?;
+        SkillScope::parse(&scope).ok_or_else(|| {
+            let text = "`scope` is `person` or `tenant`";
+            ApiError::of_field(Code::InvalidArguments, "scope", text)
+        })
+    }
+}
+
+fn skill_id(id: &str) -> Result<SkillId, ApiError> {
+    SkillId::parse(id).ok_or_else(|| ApiError::new(Code::NotFound, "there is no such skill"))
+}
+
+/// The skills that my sessions may have: the tenant's and my own, by name.
+#[utoipa::path(get, path = "/api/skills", tag = "skills",
+    responses((status = 200, body = SkillsPage), (status = 403, body = Problem)),
+)]
+async fn list_skills(
+    State(state): State<GatewayState>,
+    caller: Caller,
+) -> Result<Json<SkillsPage>, ApiError> {
+    let views = state.skills.list(&caller).await?;
+    Ok(Json(SkillsPage::of(
+        views,
+        &caller,
+        state.skills.settings(),
+    )))
+}
+
+/// Put a skill there, switched on: for my sessions, or as an admin for everybody's. The body is a ZIP or
+/// tar.gz archive of its folder, its `SKILL.md` alone, or JSON with what was written in the page.
+#[utoipa::path(post, path = "/api/skills", tag = "skills", params(ScopeQuery),
+    request_body(content(
+        (Vec<u8> = "application/octet-stream"), (WrittenSkill = "application/json"),
+    ), description = "The skill."),
+    responses((status = 201, body = SkillItem), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 413, body = Problem)),
+)]
+async fn create_skill(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Query(query): Query<ScopeQuery>,
+    request: Request,
+) -> Result<(StatusCode, Json<SkillItem>), ApiError> {
+    let scope = query.scope()?;
+    let file = upload::read(&state, request).await?;
+    let view = state.skills.add(&caller, scope, file).await?;
+    Ok((StatusCode::CREATED, Json(SkillItem::of(view))))
+}
+
+/// What an upload would be, with everything that is wrong or odd about it. Nothing is kept.
+#[utoipa::path(post, path = "/api/skills/check", tag = "skills", params(ScopeQuery),
+    request_body(content(
+        (Vec<u8> = "application/octet-stream"), (WrittenSkill = "application/json"),
+    ), description = "The skill."),
+    responses((status = 200, body = SkillCheck), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 413, body = Problem)),
+)]
+async fn check_skill(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Query(query): Query<ScopeQuery>,
+    request: Request,
+) -> Result<Json<SkillCheck>, ApiError> {
+    let scope = query.scope()?;
+    let file = upload::read(&state, request).await?;
+    let (document, files) = state.skills.check(&caller, scope, file).await?;
+    Ok(Json(SkillCheck::of(document, files)))
+}
+
+/// A skill with its body.
+#[utoipa::path(get, path = "/api/skills/{id}", tag = "skills", params(("id" = String, Path)),
+    responses((status = 200, body = SkillDetails), (status = 403, body = Problem),
+        (status = 404, body = Problem)),
+)]
+async fn read_skill(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<SkillDetails>, ApiError> {
+    let (view, bundle) = state.skills.bundle(&caller, &skill_id(&id)?).await?;
+    Ok(Json(SkillDetails::of(view, &bundle)))
+}
+
+/// Give a skill other files, as its next version. It stays switched as it is.
+#[utoipa::path(put, path = "/api/skills/{id}", tag = "skills", params(("id" = String, Path)),
+    request_body(content(
+        (Vec<u8> = "application/octet-stream"), (WrittenSkill = "application/json"),
+    ), description = "The skill."),
+    responses((status = 200, body = SkillItem), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 409, body = Problem), (status = 413, body = Problem)),
+)]
+async fn replace_skill(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Json<SkillItem>, ApiError> {
+    let id = skill_id(&id)?;
+    // Nobody sends megabytes to hear that they may not.
+    state.skills.find(&caller, &id).await?;
+    let file = upload::read(&state, request).await?;
+    let view = state.skills.replace(&caller, &id, file).await?;
+    Ok(Json(SkillItem::of(view)))
+}
+
+/// Switch a skill on or off: for my sessions, or as an admin for everybody's.
+#[utoipa::path(patch, path = "/api/skills/{id}", tag = "skills", params(("id" = String, Path)),
+    request_body = SkillSwitchBody,
+    responses((status = 200, body = SkillItem), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem)),
+)]
+async fn switch_skill(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(body): Body<SkillSwitchBody>,
+) -> Result<Json<SkillItem>, ApiError> {
+    let switch = body.switch();
+    let id = skill_id(&id)?;
+    let view = state.skills.switch(&caller, &id, switch).await?;
+    Ok(Json(SkillItem::of(view)))
+}
+
+/// Remove a skill. What sessions read of it stays in their transcripts.
+#[utoipa::path(delete, path = "/api/skills/{id}", tag = "skills", params(("id" = String, Path)),
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)),
+)]
+async fn delete_skill(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    state.skills.remove(&caller, &skill_id(&id)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The folder of a skill, as a ZIP archive.
+#[utoipa::path(get, path = "/api/skills/{id}/archive", tag = "skills", params(("id" = String, Path)),
+    responses((status = 200, description = "The archive.", content_type = "application/zip",
+        body = Vec<u8>), (status = 403, body = Problem), (status = 404, body = Problem)),
+)]
+async fn download_skill(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let (view, bundle) = state.skills.bundle(&caller, &skill_id(&id)?).await?;
+    let name = view.row.name;
+    let packed = {
+        let folder = name.clone();
+        tokio::task::spawn_blocking(move || bundle.to_zip(Some(&folder))).await
+    };
+    let packed = packed.ok().and_then(Result::ok);
+    let internal = || ApiError::new(Code::Internal, "the archive cannot be made");
+    let file = format!("{name}.zip");
+    Ok(served(
+        packed.ok_or_else(internal)?,
+        "application/zip",
+        &file,
+    ))
+}
+
+/// A file of a skill. The path is one part of the address, with `%2F` for `/`.
+#[utoipa::path(get, path = "/api/skills/{id}/files/{path}", tag = "skills",
+    params(("id" = String, Path), ("path" = String, Path)),
+    responses((status = 200, description = "The content.", content(
+        (String = "text/plain"), (Vec<u8> = "application/octet-stream"),
+    )), (status = 403, body = Problem), (status = 404, body = Problem)),
+)]
+async fn read_skill_file(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path((id, path)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    let (_, bundle) = state.skills.bundle(&caller, &skill_id(&id)?).await?;
+    let missing = || ApiError::new(Code::NotFound, "the skill has no such file");
+    let file = bundle.file(&path).ok_or_else(missing)?;
+    let kind = match std::str::from_utf8(&file.content) {
+        Ok(_) => "text/plain; charset=utf-8",
+        Err(_) => "application/octet-stream",
+    };
+    let name = path.rsplit('/').next().unwrap_or(&path);
+    Ok(served(file.content.clone(), kind, name))
+}
+
+/// A file that a browser saves, and never runs.
+fn served(content: Vec<u8>, kind: &'static str, name: &str) -> Response {
+    let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+    let disposition = format!("attachment; filename*=UTF-8''{name}");
+    let mut response = content.into_response();
+    let headers = response.headers_mut();
+    for (header, value) in [
+        (CONTENT_TYPE, kind),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "private, no-cache"),
+    ] {
+        headers.insert(header, HeaderValue::from_static(value));
+    }
+    if let Ok(value) = HeaderValue::from_str(&disposition) {
+        headers.insert(CONTENT_DISPOSITION, value);
+    }
+    response
+}

@@ -1,0 +1,38 @@
+//! The body of a request that brings a skill.
+
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Request};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+
+use super::body::WrittenSkill;
+use crate::domain::Code;
+use crate::gateway::GatewayState;
+use crate::gateway::error::ApiError;
+use crate::gateway::extract::Body;
+
+/// The file that was sent, or the `SKILL.md` of what was written.
+pub(super) async fn read(state: &GatewayState, mut request: Request) -> Result<Vec<u8>, ApiError> {
+    let bytes = state.skills.settings().limits.bytes;
+    let most = usize::try_from(bytes).unwrap_or(usize::MAX);
+    DefaultBodyLimit::max(most).apply(&mut request);
+    let kind = request.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().unwrap_or_default().trim() == "application/json" {
+        let Body(written) = Body::<WrittenSkill>::from_request(request, state).await?;
+        return written.document();
+    }
+    let bytes = Bytes::from_request(request, state).await;
+    let bytes = bytes.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let text = format!(
+                "a skill may have {} KiB; leave out what it does not need, or have the operator raise \
+                 `agent.skills.max_kb`",
+                most / 1024
+            );
+            ApiError::of_field(Code::TooLarge, "file", text)
+        }
+        _ => ApiError::new(Code::InvalidArguments, "the body did not arrive whole"),
+    })?;
+    Ok(bytes.into())
+}

@@ -1,0 +1,240 @@
+//! Who we are to an authorisation server: registered beforehand, by the address of our own metadata, or
+//! by registering ourselves, in this order.
+
+use reqwest::{Client, RequestBuilder};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use url::Url;
+
+use super::discovery::Discovered;
+use super::error::AuthorizationError;
+use super::http::{self, Refusal};
+
+/// How people read our name where they allow access.
+const NAME: &str = "Sepal";
+
+/// How a client shows at the token endpoint that it is itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Method {
+    #[serde(rename = "none")]
+    Public,
+    #[serde(rename = "client_secret_basic")]
+    Basic,
+    #[serde(rename = "client_secret_post")]
+    Post,
+}
+
+impl Method {
+    const ALL: [Self; 3] = [Self::Public, Self::Basic, Self::Post];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "none",
+            Self::Basic => "client_secret_basic",
+            Self::Post => "client_secret_post",
+        }
+    }
+}
+
+/// What we are to one authorisation server. Its secret is one: whoever keeps it seals it.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct ClientIdentity {
+    id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
+    method: Method,
+    /// When its secret ends, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ends_at: Option<i64>,
+}
+
+/// A client that somebody registered beforehand.
+#[derive(Clone)]
+pub struct KnownClient {
+    pub id: String,
+    pub secret: Option<String>,
+}
+
+/// Ways to become a client, best first.
+pub struct ClientRegistration<'a> {
+    /// The entry's own.
+    pub known: Option<&'a KnownClient>,
+    /// The https address of our metadata, where we have one.
+    pub metadata_url: Option<&'a Url>,
+    /// What an earlier registration gave.
+    pub registered: Option<ClientIdentity>,
+    /// Where people are sent back to.
+    pub redirect: &'a Url,
+}
+
+impl ClientRegistration<'_> {
+    /// Becomes a client; whether that made a registration that is worth keeping.
+    pub async fn client(
+        self,
+        client: &Client,
+        found: &Discovered,
+    ) -> Result<(ClientIdentity, bool), AuthorizationError> {
+        if let Some(known) = self.known {
+            return Ok((ClientIdentity::known(known, found)?, false));
+        }
+        if let Some(url) = self.metadata_url
+            && found.server.client_id_metadata_document_supported
+        {
+            let id = url.as_str().to_owned();
+            return Ok((ClientIdentity::new(id, None, Method::Public), false));
+        }
+        if let Some(registered) = self.registered {
+            return Ok((registered, false));
+        }
+        let registered = register(client, found, self.redirect).await?;
+        Ok((registered, true))
+    }
+}
+
+impl ClientIdentity {
+    fn new(id: String, secret: Option<String>, method: Method) -> Self {
+        Self {
+            id,
+            secret,
+            method,
+            ends_at: None,
+        }
+    }
+
+    /// Whether its secret has ended.
+    pub fn has_ended(&self, now_ms: i64) -> bool {
+        self.ends_at.is_some_and(|ends| ends <= now_ms / 1_000)
+    }
+
+    /// The client that was registered beforehand, as the server lets it show itself.
+    pub fn known(known: &KnownClient, found: &Discovered) -> Result<Self, AuthorizationError> {
+        let is_fit = |method: &Method| (*method == Method::Public) == known.secret.is_none();
+        let method = offered(found).into_iter().find(is_fit);
+        let method = method.ok_or_else(|| {
+            let text = "its authorisation server knows no way for this client to show itself: check \
+                        `oauth.clientSecret` (`token_endpoint_auth_methods_supported`)";
+            AuthorizationError::Metadata(text.to_owned())
+        })?;
+        Ok(Self::new(known.id.clone(), known.secret.clone(), method))
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Adds to a request to the token endpoint who asks.
+    pub(super) fn sign(
+        &self,
+        request: RequestBuilder,
+        form: &mut Vec<(&'static str, String)>,
+    ) -> RequestBuilder {
+        match (self.method, &self.secret) {
+            (Method::Basic, Some(secret)) => {
+                // The parts are encoded as a form encodes them (RFC 6749, 2.3.1).
+                let part = |text: &str| {
+                    url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
+                };
+                request.basic_auth(part(&self.id), Some(part(secret)))
+            }
+            (Method::Post, Some(secret)) => {
+                form.push(("client_id", self.id.clone()));
+                form.push(("client_secret", secret.clone()));
+                request
+            }
+            (Method::Public, _) | (Method::Basic | Method::Post, None) => {
+                form.push(("client_id", self.id.clone()));
+                request
+            }
+        }
+    }
+}
+
+/// Ways to show oneself that the server takes and we know, ours first. A server that says nothing takes
+/// the password of its standard; a public client shows nothing to any server.
+fn offered(found: &Discovered) -> Vec<Method> {
+    let said = found.server.token_endpoint_auth_methods_supported.as_ref();
+    let takes = |method: &Method| match said {
+        Some(list) => list.iter().any(|it| it == method.as_str()),
+        None => *method != Method::Post,
+    };
+    Method::ALL.into_iter().filter(takes).collect()
+}
+
+#[derive(Deserialize)]
+struct Registered {
+    client_id: String,
+    #[serde(default)]
+    client_secret: Option<String>,
+    #[serde(default)]
+    client_secret_expires_at: Option<i64>,
+    #[serde(default)]
+    token_endpoint_auth_method: Option<String>,
+}
+
+/// Registers us (RFC 7591).
+async fn register(
+    client: &Client,
+    found: &Discovered,
+    redirect: &Url,
+) -> Result<ClientIdentity, AuthorizationError> {
+    let Some(endpoint) = &found.server.registration_endpoint else {
+        return Err(AuthorizationError::NoClient);
+    };
+    let methods = offered(found);
+    let method = methods.first().copied().unwrap_or(Method::Public);
+    // It names no scopes: those of now would be all that it may ever ask for.
+    let body = metadata(redirect, method);
+    let url = super::flow::endpoint(endpoint)?;
+    let answer = http::send(client.post(url.clone()).json(&body), &url).await?;
+    if !answer.status.is_success() {
+        let said = answer.json::<Refusal>().map(|refusal| refusal.words());
+        let said = said.unwrap_or_else(|| format!("status {}", answer.status.as_u16()));
+        return Err(AuthorizationError::Refused(said));
+    }
+    let made: Option<Registered> = answer.json();
+    let made = made.filter(|made| !made.client_id.is_empty());
+    let made = made.ok_or(AuthorizationError::Token(
+        "its registration names no client",
+    ))?;
+    let secret = made.client_secret.filter(|secret| !secret.is_empty());
+    let said = made.token_endpoint_auth_method;
+    let said = Method::ALL
+        .into_iter()
+        .find(|it| Some(it.as_str()) == said.as_deref());
+    let method = match (said, &secret) {
+        (Some(said), _) => said,
+        (None, None) => Method::Public,
+        (None, Some(_)) if method == Method::Public => Method::Basic,
+        (None, Some(_)) => method,
+    };
+    let ends_at = made.client_secret_expires_at.filter(|ends| *ends > 0);
+    Ok(ClientIdentity {
+        ends_at,
+        ..ClientIdentity::new(made.client_id, secret, method)
+    })
+}
+
+/// What a client says of itself.
+fn metadata(redirect: &Url, method: Method) -> Value {
+    let kind = if redirect.scheme() == "https" {
+        "web"
+    } else {
+        "native"
+    };
+    json!({
+        "client_name": NAME,
+        "redirect_uris": [redirect.as_str()],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": method.as_str(),
+        "application_type": kind,
+    })
+}
+
+/// The document at our own address that stands for a registration.
+pub fn client_metadata(url: &Url, redirect: &Url) -> Value {
+    let mut document = metadata(redirect, Method::Public);
+    document["client_id"] = url.as_str().into();
+    document["client_uri"] = url.origin().ascii_serialization().into();
+    document
+}

@@ -1,0 +1,434 @@
+//! Who authorises for a server: the metadata of the protected resource (RFC 9728), then those of its
+//! authorisation server (RFC 8414, or OpenID Connect discovery).
+
+use reqwest::Client;
+use reqwest::header::ACCEPT;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use url::Url;
+
+use super::challenge::Challenge;
+use super::error::AuthorizationError;
+use super::http::{LIMIT, document, failed};
+
+/// Authorisation servers of one resource that are tried.
+const MAX_SERVERS: usize = 4;
+const RESOURCE: &str = "/.well-known/oauth-protected-resource";
+const OAUTH: &str = "/.well-known/oauth-authorization-server";
+const OPENID: &str = "/.well-known/openid-configuration";
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Discovered {
+    /// The server as tokens name it (RFC 8707).
+    pub(super) resource: String,
+    /// The scopes that the server knows of.
+    pub(super) scopes: Vec<String>,
+    pub(super) server: ServerMetadata,
+}
+
+impl Discovered {
+    /// Who authorises, checked against the address that its metadata came from. `None`: a server of
+    /// 2025-03-26, which has no metadata.
+    pub fn issuer(&self) -> Option<&str> {
+        self.server.issuer.as_deref()
+    }
+
+    /// What a registration is kept under: it is for this issuer at this address, and for no other that
+    /// calls itself the same.
+    pub fn registration_key(&self) -> Option<String> {
+        let server = &self.server;
+        let endpoint = server.registration_endpoint.as_deref()?;
+        Some(format!(
+            "{}\n{endpoint}\n{}",
+            server.issuer.as_deref()?,
+            server.token_endpoint
+        ))
+    }
+}
+
+/// The metadata of an authorisation server, as far as they are used.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct ServerMetadata {
+    #[serde(default)]
+    pub(super) issuer: Option<String>,
+    pub(super) authorization_endpoint: String,
+    pub(super) token_endpoint: String,
+    #[serde(default)]
+    pub(super) registration_endpoint: Option<String>,
+    #[serde(default)]
+    pub(super) revocation_endpoint: Option<String>,
+    #[serde(default)]
+    pub(super) scopes_supported: Option<Vec<String>>,
+    #[serde(default)]
+    response_types_supported: Option<Vec<String>>,
+    #[serde(default)]
+    code_challenge_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) client_id_metadata_document_supported: bool,
+    #[serde(default)]
+    pub(super) authorization_response_iss_parameter_supported: bool,
+}
+
+#[derive(Deserialize)]
+struct ResourceMetadata {
+    resource: String,
+    #[serde(default)]
+    authorization_servers: Vec<String>,
+    #[serde(default)]
+    scopes_supported: Vec<String>,
+}
+
+/// Whether a server publishes who authorises for it, for one that refuses a request without a word.
+pub async fn is_protected(client: &Client, url: &Url) -> bool {
+    for candidate in resource_candidates(url) {
+        let found = document::<ResourceMetadata>(client, &candidate).await;
+        if matches!(found, Ok(Some(_))) {
+            return true;
+        }
+    }
+    false
+}
+
+/// What the server at `url` wants of somebody without a token.
+pub async fn ask(client: &Client, url: &Url) -> Result<Challenge, AuthorizationError> {
+    let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "sepal", "version": env!("CARGO_PKG_VERSION")},
+    }});
+    let request = client.post(url.clone()).json(&body).timeout(LIMIT);
+    let request = request.header(ACCEPT, "application/json, text/event-stream");
+    let response = request.send().await.map_err(|error| failed(url, &error))?;
+    Ok(Challenge::read(response.headers()).unwrap_or_default())
+}
+
+/// Finds who authorises for the server at `url`.
+pub async fn discover(
+    client: &Client,
+    url: &Url,
+    challenge: &Challenge,
+) -> Result<Discovered, AuthorizationError> {
+    let Some(resource) = resource_metadata(client, url, challenge).await? else {
+        return legacy(client, url).await;
+    };
+    check_resource(url, &resource.resource)?;
+    let named = resource.authorization_servers.iter().take(MAX_SERVERS);
+    let mut last = None;
+    for issuer in named {
+        match server_metadata(client, url, issuer).await {
+            Ok(Some(server)) => {
+                return Ok(Discovered {
+                    resource: resource.resource,
+                    scopes: resource.scopes_supported,
+                    server,
+                });
+            }
+            Ok(None) => {}
+            // Another one may answer; one that lies is not passed over.
+            Err(error @ AuthorizationError::Unreachable { .. }) => last = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| {
+        AuthorizationError::Metadata("it names no authorisation server that says how".to_owned())
+    }))
+}
+
+/// The metadata of the resource, from where the challenge says, or from the well-known addresses with
+/// and without the path.
+async fn resource_metadata(
+    client: &Client,
+    url: &Url,
+    challenge: &Challenge,
+) -> Result<Option<ResourceMetadata>, AuthorizationError> {
+    let mut candidates = Vec::new();
+    if let Some(named) = &challenge.resource_metadata {
+        candidates.push(named_address(url, named)?);
+    }
+    for candidate in resource_candidates(url) {
+        if !candidates.contains(&candidate) {
+            candidates.push(candidate);
+        }
+    }
+    for candidate in candidates {
+        if let Some(found) = document(client, &candidate).await? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn resource_candidates(url: &Url) -> Vec<Url> {
+    let path = url.path().trim_end_matches('/');
+    let mut candidates = vec![at(url, &format!("{RESOURCE}{path}"))];
+    if !path.is_empty() {
+        candidates.push(at(url, RESOURCE));
+    }
+    candidates
+}
+
+/// The address in a challenge. A server over https does not send us to one without.
+fn named_address(url: &Url, named: &str) -> Result<Url, AuthorizationError> {
+    let parsed = Url::parse(named).or_else(|_| url.join(named)).ok();
+    parsed
+        .filter(|named| is_as_safe(url, named))
+        .ok_or_else(|| metadata(&format!("`{named}` is no address of metadata")))
+}
+
+/// The resource has to be the server that was asked: a token for another one would be sent here.
+fn check_resource(url: &Url, resource: &str) -> Result<(), AuthorizationError> {
+    let wrong = || {
+        metadata(&format!(
+            "it says that it is the resource `{resource}`, and its address is another"
+        ))
+    };
+    let named = Url::parse(resource).map_err(|_| wrong())?;
+    let (path, own) = (named.path().trim_end_matches('/'), url.path());
+    let below = own.strip_prefix(path);
+    let is_within = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_fit = named.origin() == url.origin() && is_within && named.fragment().is_none();
+    is_fit.then_some(()).ok_or_else(wrong)
+}
+
+/// The metadata of the authorisation server that has this issuer.
+async fn server_metadata(
+    client: &Client,
+    resource: &Url,
+    issuer: &str,
+) -> Result<Option<ServerMetadata>, AuthorizationError> {
+    let wrong = || metadata(&format!("`{issuer}` is no issuer"));
+    let address = Url::parse(issuer).map_err(|_| wrong())?;
+    let is_issuer = address.query().is_none() && address.fragment().is_none();
+    if !is_issuer || !is_as_safe(resource, &address) {
+        return Err(wrong());
+    }
+    let path = address.path().trim_end_matches('/');
+    let mut candidates = vec![
+        at(&address, &format!("{OAUTH}{path}")),
+        at(&address, &format!("{OPENID}{path}")),
+    ];
+    if !path.is_empty() {
+        candidates.push(at(&address, &format!("{path}{OPENID}")));
+    }
+    for candidate in candidates {
+        if let Some(found) = document::<ServerMetadata>(client, &candidate).await? {
+            return checked(found, issuer).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// A server of 2025-03-26: its own origin authorises, with metadata or at fixed addresses.
+async fn legacy(client: &Client, url: &Url) -> Result<Discovered, AuthorizationError> {
+    let resource = canonical(url);
+    let issuer = url.origin().ascii_serialization();
+    let server = match server_metadata(client, url, &issuer).await? {
+        Some(server) => server,
+        None => ServerMetadata {
+            authorization_endpoint: at(url, "/authorize").into(),
+            token_endpoint: at(url, "/token").into(),
+            registration_endpoint: Some(at(url, "/register").into()),
+            ..ServerMetadata::default()
+        },
+    };
+    Ok(Discovered {
+        resource,
+        scopes: Vec::new(),
+        server,
+    })
+}
+
+/// The metadata, if they are those of the issuer and good for what we do.
+fn checked(server: ServerMetadata, issuer: &str) -> Result<ServerMetadata, AuthorizationError> {
+    let found = server.issuer.as_deref().unwrap_or_default();
+    if !is_same_issuer(found, issuer) {
+        return Err(AuthorizationError::OtherIssuer {
+            expected: issuer.to_owned(),
+            found: found.to_owned(),
+        });
+    }
+    let base = Url::parse(issuer).map_err(|_| metadata("its issuer is no address"))?;
+    let endpoints = [
+        Some(&server.authorization_endpoint),
+        Some(&server.token_endpoint),
+        server.registration_endpoint.as_ref(),
+        server.revocation_endpoint.as_ref(),
+    ];
+    for endpoint in endpoints.into_iter().flatten() {
+        let is_fit = Url::parse(endpoint).is_ok_and(|url| is_as_safe(&base, &url));
+        if !is_fit {
+            return Err(metadata(&format!(
+                "`{endpoint}` is no address that may be asked"
+            )));
+        }
+    }
+    let offers = |list: &Option<Vec<String>>, word: &str| {
+        list.as_ref()
+            .is_some_and(|list| list.iter().any(|it| it == word))
+    };
+    if !offers(&server.code_challenge_methods_supported, "S256") {
+        return Err(metadata(
+            "its authorisation server does not offer PKCE with S256 \
+             (`code_challenge_methods_supported`)",
+        ));
+    }
+    if server.response_types_supported.is_some()
+        && !offers(&server.response_types_supported, "code")
+    {
+        return Err(metadata("its authorisation server gives no codes"));
+    }
+    Ok(server)
+}
+
+/// The same text, but for the slash that an address without a path may end with.
+pub(super) fn is_same_issuer(one: &str, other: &str) -> bool {
+    let root = |issuer: &str| {
+        let without = issuer.strip_suffix('/').unwrap_or(issuer);
+        let is_root = without.matches('/').count() == 2;
+        if is_root {
+            without.to_owned()
+        } else {
+            issuer.to_owned()
+        }
+    };
+    !one.is_empty() && root(one) == root(other)
+}
+
+/// Whether `url` may be asked for something that belongs to `base`: over http(s), and not over http where
+/// the base is better.
+fn is_as_safe(base: &Url, url: &Url) -> bool {
+    let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+    let is_downgrade = base.scheme() == "https" && url.scheme() != "https";
+    is_web && !is_downgrade && url.username().is_empty() && url.password().is_none()
+}
+
+/// The address without what names no resource.
+pub(super) fn canonical(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    let text: String = url.into();
+    text.strip_suffix('/')
+        .map_or(text.clone(), ToOwned::to_owned)
+}
+
+fn at(url: &Url, path: &str) -> Url {
+    let mut url = url.clone();
+    url.set_path(path);
+    url.set_query(None);
+    url.set_fragment(None);
+    url
+}
+
+fn metadata(text: &str) -> AuthorizationError {
+    AuthorizationError::Metadata(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use url::Url;
+
+    use super::{ServerMetadata, check_resource, checked, is_same_issuer, named_address};
+
+    #[test]
+    fn a_resource_is_the_server_or_a_folder_above_it() {
+        let url = Url::parse("https://e.test/a/mcp?key=1").unwrap();
+        let check = |resource: &str, expected: bool| {
+            assert_eq!(
+                check_resource(&url, resource).is_ok(),
+                expected,
+                "{resource}"
+            );
+        };
+        for fit in [
+            "https://e.test/a/mcp",
+            "https://E.test:443/a/",
+            "https://e.test",
+        ] {
+            check(fit, true);
+        }
+        for unfit in [
+            "http://e.test/a/mcp",
+            "https://evil.test/a/mcp",
+            "https://e.test/a/m",
+            "https://e.test/a/mcp/deeper",
+            "https://e.test/a/mcp#x",
+            "mcp",
+        ] {
+            check(unfit, false);
+        }
+    }
+
+    #[test]
+    fn issuers_are_the_same_text() {
+        assert!(is_same_issuer("https://e.test/a", "https://e.test/a"));
+        assert!(is_same_issuer("https://e.test/", "https://e.test"));
+        for other in [
+            "https://e.test/a/",
+            "https://e.test:443/a",
+            "https://E.test/a",
+            "",
+        ] {
+            assert!(!is_same_issuer(other, "https://e.test/a"), "{other}");
+        }
+        assert!(!is_same_issuer("", ""));
+    }
+
+    #[test]
+    fn metadata_are_refused_that_lead_astray() {
+        let good = json!({
+            "issuer": "https://as.test", "authorization_endpoint": "https://as.test/a",
+            "token_endpoint": "https://as.test/t", "code_challenge_methods_supported": ["S256"],
+        });
+        let check = |change: serde_json::Value, said: &str| {
+            let mut changed = good.clone();
+            for (name, value) in change.as_object().unwrap() {
+                changed[name] = value.clone();
+            }
+            let server: ServerMetadata = serde_json::from_value(changed).unwrap();
+            let text = checked(server, "https://as.test")
+                .err()
+                .map(|error| error.to_string());
+            let text = text.unwrap_or_default();
+            assert!(
+                text.contains(said) && text.is_empty() == said.is_empty(),
+                "{change}: {text}"
+            );
+        };
+        check(json!({}), "");
+        check(json!({"issuer": "https://good.test"}), "issuer");
+        check(json!({"issuer": null}), "issuer");
+        check(
+            json!({"authorization_endpoint": "javascript:alert(1)"}),
+            "no address",
+        );
+        check(json!({"token_endpoint": "http://as.test/t"}), "no address");
+        check(
+            json!({"registration_endpoint": "https://a:b@as.test/"}),
+            "no address",
+        );
+        check(
+            json!({"code_challenge_methods_supported": ["plain"]}),
+            "PKCE",
+        );
+        check(json!({"code_challenge_methods_supported": null}), "PKCE");
+        check(json!({"response_types_supported": ["token"]}), "codes");
+    }
+
+    #[test]
+    fn a_challenge_does_not_lead_from_https_to_http() {
+        let url = Url::parse("https://e.test/mcp").unwrap();
+        assert!(named_address(&url, "https://other.test/x").is_ok());
+        assert!(named_address(&url, "/x").is_ok());
+        for bad in [
+            "http://e.test/x",
+            "file:///etc/passwd",
+            "https://a:b@e.test/",
+        ] {
+            assert!(named_address(&url, bad).is_err(), "{bad}");
+        }
+    }
+}

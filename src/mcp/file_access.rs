@@ -1,0 +1,326 @@
+//! What people do with the files of a workspace, through the server that runs in every sandbox: requests
+//! that are no tools, so that no model asks for them. Other servers are never asked.
+//!
+//! Answers come from inside the sandbox, so each is looked at before anything believes it.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::connection::Connection;
+use super::error::Error;
+
+/// The methods, as `mcp-server` answers them.
+const LIST: &str = "sepal/listFolder";
+const READ: &str = "sepal/readFile";
+const PUT: &str = "sepal/putFile";
+const REMOVE: &str = "sepal/removeFile";
+
+/// Bytes of one part of a file: a sandbox with little memory takes it as base64 in a line of JSON.
+pub const FILE_PART: usize = 512 * 1024;
+/// Entries of a page of a folder.
+pub const FOLDER_PAGE: usize = 1000;
+/// The longest name, with every byte of it written as `\x..`.
+const MAX_NAME: usize = 255 * 4 + 3;
+/// The longest target of a link, in the same form.
+const MAX_TARGET: usize = 4096 * 4 + 3;
+/// The longest version of a file.
+const MAX_VERSION: usize = 100;
+/// The longest words about a refusal.
+const MAX_TEXT: usize = 1000;
+
+/// Why the server did not do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileRefusal {
+    /// It is not there.
+    Missing,
+    /// It is there, and it is no file.
+    NotFile,
+    /// It is there, and it is no folder.
+    NotFolder,
+    /// Something of that name is there that may not be replaced.
+    Exists,
+    /// It is not as it was.
+    Changed,
+    /// The workspace has no room for it.
+    Full,
+    /// No path, or no answer to what was asked.
+    Invalid,
+    /// The file system forbids it.
+    Forbidden,
+    /// Too much goes on at the same time.
+    Busy,
+    /// The file system broke.
+    #[serde(other)]
+    Failed,
+}
+
+/// Something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The server refused it.
+    #[error("{text}")]
+    Refused { kind: FileRefusal, text: String },
+    /// The server is older than the question.
+    #[error("the sandbox's image is older than this gateway and knows nothing of files for people")]
+    Outdated,
+    /// The server did not answer, or answered nonsense.
+    #[error(transparent)]
+    Server(#[from] Error),
+}
+
+/// An entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FolderEntry {
+    /// In bash's form where it is no plain text.
+    pub name: String,
+    pub kind: EntryKind,
+    /// Of a file; 0 for anything else.
+    pub bytes: u64,
+    /// When the content was changed, in milliseconds since 1970.
+    pub modified_ms: i64,
+    /// Which content a file has.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// Where a link leads.
+    #[serde(default)]
+    pub target: Option<String>,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EntryKind {
+    Folder,
+    File,
+    /// A symbolic link, which is not followed.
+    Link,
+    /// A pipe, socket or device.
+    Special,
+}
+
+/// A page of a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FolderPage {
+    pub entries: Vec<FolderEntry>,
+    /// How many the folder has.
+    pub total: u64,
+    /// Where the next page begins; none at the end.
+    #[serde(default)]
+    pub next: Option<String>,
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePart {
+    /// Which content it is part of.
+    pub version: String,
+    /// Of the whole file.
+    pub bytes: u64,
+    /// When the content was changed, in milliseconds since 1970.
+    pub modified_ms: i64,
+    pub data: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PartAnswer {
+    version: String,
+    bytes: u64,
+    modified_ms: i64,
+    data: String,
+}
+
+/// Part of an upload.
+#[derive(Debug, Clone, Copy)]
+pub struct UploadPart<'a> {
+    /// Names the upload, from its first part to its last.
+    pub id: &'a str,
+    pub path: &'a str,
+    pub offset: u64,
+    pub data: &'a [u8],
+    pub is_last: bool,
+    /// Of the whole file, as far as its sender says; 0 = not told.
+    pub bytes: u64,
+    /// The version of the file that may be replaced, `*` for any; none = no file may be.
+    pub replaces: Option<&'a str>,
+    /// Bytes that the workspace may have in all.
+    pub room: u64,
+}
+
+/// A file that was uploaded.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct UploadedFile {
+    pub version: String,
+    pub bytes: u64,
+    /// Whether there was none before.
+    pub created: bool,
+}
+
+#[derive(Deserialize)]
+struct Refused {
+    kind: FileRefusal,
+    text: String,
+}
+
+/// The files behind an open connection to the server in the sandbox. Each request may take `limit`.
+#[derive(Clone, Copy)]
+pub struct FileAccess<'c> {
+    connection: &'c Connection,
+    limit: Duration,
+}
+
+impl<'c> FileAccess<'c> {
+    /// Those behind that connection.
+    pub fn new(connection: &'c Connection, limit: Duration) -> Self {
+        Self { connection, limit }
+    }
+
+    /// A page of a folder, after the `next` of the page before.
+    pub async fn list(
+        self,
+        path: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<FolderPage, FileError> {
+        let asked = json!({ "path": path, "after": after, "limit": limit });
+        let page: FolderPage = self.ask(LIST, asked).await?;
+        let is_sound = page.entries.len() <= limit.min(FOLDER_PAGE)
+            && page.entries.iter().all(is_sound)
+            && page
+                .next
+                .as_ref()
+                .is_none_or(|next| next.len() <= MAX_NAME + 1);
+        is_sound.then_some(page).ok_or_else(nonsense)
+    }
+
+    /// At most [`FILE_PART`] bytes of a file, of that version only where one is named; none at all for
+    /// a length of 0.
+    pub async fn read(
+        self,
+        path: &str,
+        (offset, length): (u64, usize),
+        version: Option<&str>,
+    ) -> Result<FilePart, FileError> {
+        let length = length.min(FILE_PART);
+        let asked = json!({ "path": path, "offset": offset, "length": length, "version": version });
+        let part: PartAnswer = self.ask(READ, asked).await?;
+        let data = STANDARD.decode(&part.data).map_err(|_| nonsense())?;
+        let is_sound = data.len() <= length
+            && is_version(&part.version)
+            && version.is_none_or(|wanted| wanted == part.version);
+        is_sound
+            .then_some(FilePart {
+                version: part.version,
+                bytes: part.bytes,
+                modified_ms: part.modified_ms,
+                data,
+            })
+            .ok_or_else(nonsense)
+    }
+
+    /// Puts a part of a file; what became of the file with the last one.
+    pub async fn put(self, part: UploadPart<'_>) -> Result<Option<UploadedFile>, FileError> {
+        let asked = json!({
+            "id": part.id, "path": part.path, "offset": part.offset,
+            "data": STANDARD.encode(part.data), "isLast": part.is_last, "bytes": part.bytes,
+            "replaces": part.replaces, "room": part.room,
+        });
+        if !part.is_last {
+            let _: Value = self.ask(PUT, asked).await?;
+            return Ok(None);
+        }
+        let done: UploadedFile = self.ask(PUT, asked).await?;
+        let is_sound = is_version(&done.version);
+        is_sound.then_some(Some(done)).ok_or_else(nonsense)
+    }
+
+    /// Deletes a file or link, of that version only where one is named; a folder with all that is in
+    /// it where `is_recursive`.
+    pub async fn remove(
+        self,
+        path: &str,
+        version: Option<&str>,
+        is_recursive: bool,
+    ) -> Result<(), FileError> {
+        let asked = json!({ "path": path, "version": version, "isRecursive": is_recursive });
+        let _: Value = self.ask(REMOVE, asked).await?;
+        Ok(())
+    }
+
+    async fn ask<T: DeserializeOwned>(self, method: &str, asked: Value) -> Result<T, FileError> {
+        let answer = self.connection.request(method, asked, self.limit).await;
+        let mut answer = answer.map_err(|error| match error {
+            // The server answers with the name of a method that it does not know.
+            Error::Refused(text) if text.contains(method) => FileError::Outdated,
+            error => FileError::Server(error),
+        })?;
+        if let Some(refused) = answer.get_mut("refused").map(Value::take) {
+            let refused: Refused = serde_json::from_value(refused).map_err(|_| nonsense())?;
+            let plain = refused.text.chars().filter(|letter| !letter.is_control());
+            return Err(FileError::Refused {
+                kind: refused.kind,
+                text: plain.take(MAX_TEXT).collect(),
+            });
+        }
+        serde_json::from_value(answer).map_err(|_| nonsense())
+    }
+}
+
+fn nonsense() -> FileError {
+    Error::Refused("the answer is not about these files".to_owned()).into()
+}
+
+fn is_sound(entry: &FolderEntry) -> bool {
+    let is_plain = |text: &str| !text.chars().any(char::is_control);
+    let is_name = !entry.name.is_empty() && entry.name.len() <= MAX_NAME && is_plain(&entry.name);
+    // A name is no path: bash's form escapes nothing that would make one.
+    is_name
+        && !entry.name.contains('/')
+        && entry.name != ".."
+        && entry.name != "."
+        && entry.version.as_deref().is_none_or(is_version)
+        && (entry.target.as_deref())
+            .is_none_or(|target| target.len() <= MAX_TARGET && is_plain(target))
+}
+
+/// Versions go into headers.
+fn is_version(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    !text.is_empty() && text.len() <= MAX_VERSION && text.bytes().all(is_letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EntryKind, FolderEntry, is_sound, is_version};
+
+    #[test]
+    fn only_an_entry_that_can_be_is_sound() {
+        let entry = |name: &str| FolderEntry {
+            name: name.to_owned(),
+            kind: EntryKind::File,
+            bytes: 1,
+            modified_ms: 0,
+            version: Some("1f-2-3".to_owned()),
+            target: None,
+        };
+        for name in ["a", "żółw", "..a", r"$'a\x0ab'", "-rf", "a b"] {
+            assert!(is_sound(&entry(name)), "{name}");
+        }
+        for name in ["", ".", "..", "a/b", "../etc", "a\nb", &"x".repeat(2000)] {
+            assert!(!is_sound(&entry(name)), "{name}");
+        }
+        let forged = FolderEntry {
+            version: Some("\"\r\nSet-Cookie: x".to_owned()),
+            ..entry("a")
+        };
+        assert!(!is_sound(&forged));
+        assert!(is_version("0-0--1") && !is_version("") && !is_version("G"));
+    }
+}

@@ -1,0 +1,398 @@
+//! What a person does about their own connections: begins one, finishes it with what they came back with,
+//! ends it. Nobody does it for another.
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::grants::{Grants, open, seal};
+use super::target::Target;
+use crate::domain::{Caller, Role, Scope, Timestamp};
+use crate::mcp::authorization::{
+    Authorization, AuthorizationAnswer, AuthorizationError, Challenge, ClientIdentity,
+    ClientRegistration, Discovered, ScopeWish, ask, discover,
+};
+use crate::servers::catalogue::entry::ServerEntry;
+use crate::servers::connections::opening::Failure;
+use crate::servers::registry::Servers;
+use crate::store::clock::now;
+use crate::store::records::{GrantRow, SecretHash};
+use crate::store::{self};
+
+/// How long a person may take at the authorisation server.
+const LIFE_MS: i64 = 10 * 60 * 1_000;
+/// Characters of a path that people come back to.
+const MAX_PATH: usize = 512;
+
+/// Why a person is not connected.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// They may only look.
+    #[error("viewers connect to no servers")]
+    NotAllowed,
+    /// There is none, for this person.
+    #[error("there is no MCP server `{0}`")]
+    NotFound(String),
+    /// It is none that people connect to.
+    #[error("people do not connect to the MCP server `{0}`: {1}")]
+    NotForPeople(String, &'static str),
+    /// Something that was sent cannot be.
+    #[error("{1}")]
+    Invalid(&'static str, &'static str),
+    /// They did not begin this, took too long, or it was used.
+    #[error(
+        "this answer belongs to no authorisation that you began here and that still waits: connect \
+         again"
+    )]
+    Stale,
+    /// The entry does not work.
+    #[error("{0}")]
+    Entry(String),
+    #[error(transparent)]
+    Authorization(#[from] AuthorizationError),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// Our own addresses, as people reach them.
+#[derive(Debug, Clone)]
+pub struct RedirectAddress {
+    /// Where authorisation servers send people back to.
+    pub callback: Url,
+    /// Where our metadata as a client are, if that is over https.
+    pub client_document: Option<Url>,
+}
+
+/// A connection that was begun.
+#[derive(Debug, Clone)]
+pub struct Begun {
+    /// What the person opens.
+    pub url: Url,
+}
+
+/// What a person came back with.
+pub struct ConnectionAnswer {
+    pub state: SecretString,
+    pub code: Option<SecretString>,
+    pub issuer: Option<String>,
+    pub error: Option<String>,
+    pub error_description: Option<String>,
+}
+
+/// Whether a person is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionState {
+    /// The server takes their token.
+    Connected,
+    /// The server wants them to connect, or to allow more.
+    Needed,
+    /// They are not, and nothing of theirs asked for it.
+    Absent,
+}
+
+impl ConnectionState {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Needed => "needed",
+            Self::Absent => "absent",
+        }
+    }
+}
+
+/// A person's connection to a server.
+#[derive(Debug, Clone)]
+pub struct ConnectionReport {
+    pub server: String,
+    pub state: ConnectionState,
+    /// Since when they are connected.
+    pub connected_at: Option<Timestamp>,
+    /// Since when the server wants them.
+    pub needed_since: Option<Timestamp>,
+    /// What they allowed.
+    pub scopes: Vec<String>,
+    /// What the server wants beside that, where it says so.
+    pub wants: Vec<String>,
+}
+
+impl ConnectionReport {
+    pub(crate) fn new(server: &str, row: Option<&GrantRow>) -> Self {
+        let state = match row {
+            Some(row) if row.needed_since.is_some() => ConnectionState::Needed,
+            Some(row) if row.sealed.is_some() => ConnectionState::Connected,
+            Some(_) | None => ConnectionState::Absent,
+        };
+        let is_connected = row.is_some_and(|row| row.sealed.is_some());
+        let scopes = row.filter(|_| is_connected).map(|row| row.scopes.clone());
+        let scopes = scopes.unwrap_or_default();
+        let needed_since = row.and_then(|row| row.needed_since);
+        let challenge = row.and_then(challenge).filter(|_| needed_since.is_some());
+        let wanted = challenge.and_then(|it| it.scope).unwrap_or_default();
+        let wants = wanted.split_whitespace().map(ToOwned::to_owned);
+        Self {
+            server: server.to_owned(),
+            state,
+            connected_at: row
+                .and_then(|row| row.connected_at)
+                .filter(|_| is_connected),
+            needed_since,
+            wants: wants.filter(|scope| !scopes.contains(scope)).collect(),
+            scopes,
+        }
+    }
+}
+
+fn challenge(row: &GrantRow) -> Option<Challenge> {
+    serde_json::from_str(row.challenge.as_deref()?).ok()
+}
+
+/// What has to be known when the person is back.
+#[derive(Serialize, Deserialize)]
+struct Pending {
+    /// The server's address when it began.
+    address: String,
+    authorization: Authorization,
+    return_to: String,
+    /// The registration that was used, to be forgotten if the server does not know it.
+    registration: Option<String>,
+}
+
+/// What a caller does about their connections.
+pub struct Connections<'a> {
+    pub(in crate::servers) servers: &'a Servers,
+    pub(in crate::servers) caller: &'a Caller,
+}
+
+impl Connections<'_> {
+    /// The caller's connections, and the servers that want them.
+    pub async fn list(&self) -> Result<Vec<ConnectionReport>, ConnectError> {
+        let Caller { user, tenant } = self.caller;
+        let view = self.servers.view(&tenant.id).await?;
+        let rows = self.grants().records.mcp_grants();
+        let rows = rows.of_person(&tenant.id, &user.id).await?;
+        let is_there = |scope: &Scope, name: &str| {
+            view.server(name)
+                .is_some_and(|server| server.entry.scope == *scope)
+        };
+        let rows = rows.iter().filter(|(scope, name, _)| is_there(scope, name));
+        let reports = rows.map(|(_, name, row)| ConnectionReport::new(name, Some(row)));
+        Ok(reports.collect())
+    }
+
+    /// Begins a connection: the address that the person opens. `return_to` is the path of our page that
+    /// they come back to.
+    pub async fn begin(
+        &self,
+        name: &str,
+        own: &RedirectAddress,
+        return_to: Option<&str>,
+    ) -> Result<Begun, ConnectError> {
+        let return_to = path(return_to.unwrap_or("/"))?;
+        let target = self.target(name).await?;
+        let key = target.key(&self.caller.holder());
+        let row = self.grants().row(&key).await?;
+        let kept = row.as_ref().and_then(challenge).unwrap_or_default();
+        // What the server wants now says where its metadata are; what it wanted of a call, which scopes.
+        let asked = ask(&target.client, &target.url).await?;
+        let challenge = Challenge {
+            scope: kept.scope.clone().or(asked.scope),
+            resource_metadata: asked.resource_metadata.or(kept.resource_metadata),
+            error: kept.error,
+        };
+        let found = discover(&target.client, &target.url, &challenge).await?;
+        let (client, registration) = self.client(&target, &found, own).await?;
+        let is_connected = row.as_ref().is_some_and(|row| row.sealed.is_some());
+        let granted = row.filter(|_| is_connected).map(|row| row.scopes);
+        let wish = ScopeWish {
+            challenge: challenge.scope.as_deref(),
+            entry: target.oauth.scopes.as_deref(),
+            granted: granted.as_deref().unwrap_or_default(),
+        };
+        let state: SecretString = hex::encode(rand::random::<[u8; 32]>()).into();
+        let sent = (&own.callback, state.expose_secret());
+        let (url, authorization) = Authorization::begin(&found, client, sent, &wish)?;
+        let pending = Pending {
+            address: target.address(),
+            authorization,
+            return_to,
+            registration,
+        };
+        let hash = SecretHash::of(state.expose_secret());
+        let sealed = seal(self.sealer(), &context(&state), &pending)?;
+        let times = (now(), Timestamp(now().0 + LIFE_MS));
+        let table = self.grants().records.mcp_authorizations();
+        table.begin(&key, (&hash, &sealed), times).await?;
+        Ok(Begun { url })
+    }
+
+    /// Finishes a connection with what the person came back with: the server, and the path of our page
+    /// that they began at.
+    pub async fn finish(&self, answer: ConnectionAnswer) -> Result<(String, String), ConnectError> {
+        let Caller { user, tenant } = self.caller;
+        let hash = SecretHash::of(answer.state.expose_secret());
+        let table = self.grants().records.mcp_authorizations();
+        let taken = table.take((&tenant.id, &user.id), &hash, now()).await?;
+        let (key, sealed) = taken.ok_or(ConnectError::Stale)?;
+        let pending: Pending = open(self.sealer(), &context(&answer.state), &sealed)?;
+        let target = self.target(&key.server).await?;
+        // The entry may be another by now: what was allowed for one server is not given to the next.
+        if target.scope != key.scope || target.address() != pending.address {
+            return Err(ConnectError::Stale);
+        }
+        let answer = AuthorizationAnswer {
+            code: answer.code.map(|code| code.expose_secret().to_owned()),
+            issuer: answer.issuer,
+            error: answer.error,
+            error_description: answer.error_description,
+        };
+        let finished = pending
+            .authorization
+            .finish(&target.client, answer, now().0)
+            .await;
+        if let (Err(AuthorizationError::UnknownClient), Some(registration)) =
+            (&finished, &pending.registration)
+        {
+            let hash = SecretHash::of(registration);
+            table.forget_client(&target.scope, &hash).await?;
+        }
+        let grant = finished?;
+        let person = self.caller.holder();
+        self.grants().connect(&target, &person, &grant).await?;
+        tracing::info!(mcp.server = %key.server, tenant.id = %tenant.id, user.id = %user.id, "A person connected to an MCP server");
+        self.servers.list_for(&key.server, person);
+        Ok((key.server, pending.return_to))
+    }
+
+    /// Ends the caller's connection: the tokens are given back where the server takes them back, and
+    /// forgotten. A call that waits for a connection ends.
+    pub async fn disconnect(&self, name: &str) -> Result<(), ConnectError> {
+        let target = self.target(name).await?;
+        let key = target.key(&self.caller.holder());
+        let ended = self.grants().disconnect(&key).await?;
+        if let Some(grant) = ended
+            && let Err(error) = grant.revoke(&target.client).await
+        {
+            tracing::warn!(mcp.server = %name, %error, "The tokens of a server were not given back; they are forgotten here");
+        }
+        Ok(())
+    }
+
+    /// The caller does not connect now: calls that wait for it end, the connection stays as it is.
+    pub async fn dismiss(&self, name: &str) -> Result<(), ConnectError> {
+        let target = self.target(name).await?;
+        let key = target.key(&self.caller.holder());
+        self.grants().records.mcp_grants().dismiss(&key).await?;
+        self.grants().tell(&key);
+        Ok(())
+    }
+
+    /// The server, if people connect to it and this one may.
+    async fn target(&self, name: &str) -> Result<Target, ConnectError> {
+        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let server = view.server(name);
+        let entry: &ServerEntry = match server {
+            Some(server) => &server.entry,
+            None => return Err(ConnectError::NotFound(name.to_owned())),
+        };
+        if self.caller.user.role < Role::Member {
+            return Err(ConnectError::NotAllowed);
+        }
+        let target = self.servers.0.opener.target(entry).await;
+        let target = target.map_err(|failure: Failure| ConnectError::Entry(failure.text))?;
+        let not_for = |why| ConnectError::NotForPeople(name.to_owned(), why);
+        let target = target.ok_or_else(|| {
+            not_for("it runs here, or its entry says what is sent as `Authorization`")
+        })?;
+        if target.is_of_client() {
+            return Err(not_for(
+                "its entry connects by itself (`client_credentials`)",
+            ));
+        }
+        Ok(target)
+    }
+
+    /// Who we are to the authorisation server, and what our registration there is kept under.
+    async fn client(
+        &self,
+        target: &Target,
+        found: &Discovered,
+        own: &RedirectAddress,
+    ) -> Result<(ClientIdentity, Option<String>), ConnectError> {
+        let table = self.grants().records.mcp_authorizations();
+        let name = found.registration_key();
+        let name = name.map(|key| format!("{key}\n{}", own.callback));
+        let hash = name.as_deref().map(SecretHash::of);
+        let place = |name: &str| format!("mcp-client/{}/{name}", target.scope.as_str());
+        let mut registered: Option<ClientIdentity> = None;
+        if let (Some(name), Some(hash)) = (&name, &hash)
+            && let Some(sealed) = table.client(&target.scope, hash).await?
+        {
+            registered = Some(open(self.sealer(), &place(name), &sealed)?);
+        }
+        let known = target.known();
+        let registration = ClientRegistration {
+            known: known.as_ref(),
+            metadata_url: own.client_document.as_ref(),
+            registered: registered.filter(|client| !client.has_ended(now().0)),
+            redirect: &own.callback,
+        };
+        let (client, is_new) = registration.client(&target.client, found).await?;
+        if let (true, Some(name), Some(hash)) = (is_new, &name, &hash) {
+            let sealed = seal(self.sealer(), &place(name), &client)?;
+            table
+                .keep_client(&target.scope, (hash, &sealed), now())
+                .await?;
+        }
+        Ok((client, name))
+    }
+
+    fn grants(&self) -> &Grants {
+        &self.servers.0.opener.grants
+    }
+
+    fn sealer(&self) -> &store::Sealer {
+        &self.grants().sealer
+    }
+}
+
+/// The place that a pending authorisation belongs to.
+fn context(state: &SecretString) -> String {
+    format!("mcp-authorization/{}", state.expose_secret())
+}
+
+/// A path of our own page: nobody is sent on to another site.
+fn path(text: &str) -> Result<String, ConnectError> {
+    let begins = text.starts_with('/') && !text.starts_with("//");
+    let is_plain = |c: char| !c.is_control() && c != '\\' && !c.is_whitespace();
+    if begins && text.len() <= MAX_PATH && text.chars().all(is_plain) {
+        return Ok(text.to_owned());
+    }
+    Err(ConnectError::Invalid(
+        "returnTo",
+        "`returnTo` is a path of this page: it begins with one `/`",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path;
+
+    #[test]
+    fn nobody_is_sent_to_another_site() {
+        for fit in ["/", "/sessions/ses_1?x=1#y"] {
+            assert!(path(fit).is_ok(), "{fit}");
+        }
+        for unfit in [
+            "",
+            "x",
+            "//evil.test",
+            "/\\evil.test",
+            "https://evil.test",
+            "/a b",
+            "/\n",
+        ] {
+            assert!(path(unfit).is_err(), "{unfit}");
+        }
+    }
+}

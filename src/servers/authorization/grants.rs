@@ -1,0 +1,342 @@
+//! Grants as they are kept: sealed, one for each person and server, renewed once for all gateways.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio_util::task::TaskTracker;
+
+use super::target::Target;
+use crate::domain::{Holder, Timestamp};
+use crate::mcp::authorization::{AuthorizationError, Challenge, Grant};
+use crate::servers::news::{Change, News, NewsKind, ServerUpdate, Teller};
+use crate::store::clock::now;
+use crate::store::records::{GrantKey, GrantRow, SealedTokens};
+use crate::store::{self, Records, Sealer};
+
+/// How long one gateway alone may renew tokens. It is longer than the one request that this takes; after
+/// it the gateway counts as gone, and another one tries with the same tokens.
+const LEASE_MS: i64 = 40_000;
+/// How often another gateway's renewal is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long it is waited for.
+const PATIENCE_MS: i64 = 45_000;
+
+/// Between two attempts to keep renewed tokens.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long a call waits for its person to connect.
+const WAIT: Duration = Duration::from_mins(10);
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// The grants of all people. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Grants {
+    pub(crate) records: Records,
+    pub(crate) sealer: Sealer,
+    pub(crate) teller: Arc<Teller>,
+    pub(crate) tasks: TaskTracker,
+}
+
+/// A grant and the address that it is bound to.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    address: String,
+    grant: Grant,
+}
+
+/// A grant of the version that the row counts.
+#[derive(Clone)]
+pub(crate) struct Held {
+    pub(crate) version: i64,
+    pub(crate) grant: Grant,
+}
+
+impl Grants {
+    /// What is kept of a person at a server.
+    pub(crate) async fn row(&self, key: &GrantKey) -> Result<Option<GrantRow>, store::Error> {
+        self.records.mcp_grants().get(key).await
+    }
+
+    /// A person's grant, if they are connected to this very address: an entry that leads elsewhere by now
+    /// gets nothing of what was given for another.
+    pub(crate) async fn held(
+        &self,
+        target: &Target,
+        person: &Holder,
+    ) -> Result<Option<Held>, store::Error> {
+        let key = target.key(person);
+        let row = self.row(&key).await?;
+        let Some((version, sealed)) = row.and_then(|row| Some((row.version, row.sealed?))) else {
+            return Ok(None);
+        };
+        let kept = self.open(&key, &sealed)?;
+        let is_here = kept.address == target.address();
+        let grant = kept.grant;
+        Ok(is_here.then_some(Held { version, grant }))
+    }
+
+    /// Keeps what a person has allowed, and tells their pages and calls that wait.
+    pub(crate) async fn connect(
+        &self,
+        target: &Target,
+        person: &Holder,
+        grant: &Grant,
+    ) -> Result<(), store::Error> {
+        let key = target.key(person);
+        let sealed = self.seal(&key, target, grant)?;
+        let tokens = SealedTokens {
+            sealed: &sealed,
+            scopes: grant.tokens.scopes(),
+        };
+        self.records
+            .mcp_grants()
+            .connect(&key, tokens, now())
+            .await?;
+        self.tell(&key);
+        Ok(())
+    }
+
+    /// Renews a grant, unless somebody has: one request for all who ask at any gateway. `None`: only the
+    /// person can help.
+    pub(crate) async fn renewed(
+        &self,
+        target: &Target,
+        person: &Holder,
+        stale: i64,
+    ) -> Result<Option<Held>, AuthorizationError> {
+        let (grants, target, person) = (self.clone(), target.clone(), person.clone());
+        // Whoever asks may stop asking; new tokens must be kept all the same, as the old are used up.
+        let renewing = async move { grants.renew(&target, &person, stale).await };
+        let renewed = self.tasks.spawn(renewing).await;
+        renewed.unwrap_or_else(|_| Err(away("the renewal was stopped")))
+    }
+
+    async fn renew(
+        &self,
+        target: &Target,
+        person: &Holder,
+        stale: i64,
+    ) -> Result<Option<Held>, AuthorizationError> {
+        let key = target.key(person);
+        let owner = hex::encode(rand::random::<[u8; 16]>());
+        let began = now();
+        loop {
+            let held = self
+                .held(target, person)
+                .await
+                .map_err(|error| records(&error))?;
+            let Some(held) = held else {
+                return Ok(None);
+            };
+            if held.version != stale {
+                return Ok(Some(held));
+            }
+            let (now, until) = (now(), Timestamp(now().0 + LEASE_MS));
+            let mine = (held.version, owner.as_str());
+            let leased = self
+                .records
+                .mcp_grants()
+                .lease(&key, mine, (now, until))
+                .await;
+            if leased.map_err(|error| records(&error))? {
+                return self.renew_alone(target, &key, (held, &owner)).await;
+            }
+            if now.0 - began.0 > PATIENCE_MS {
+                return Err(away(
+                    "another gateway renews the connection and does not end",
+                ));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn renew_alone(
+        &self,
+        target: &Target,
+        key: &GrantKey,
+        (held, owner): (Held, &str),
+    ) -> Result<Option<Held>, AuthorizationError> {
+        let renewed = held.grant.renewed(&target.client, now().0).await;
+        let mine = (held.version, owner);
+        match renewed {
+            Ok(grant) => {
+                let is_kept = self.keep_renewed(target, key, (mine, &grant)).await?;
+                tracing::info!(mcp.server = %key.server, tenant.id = %key.tenant, user.id = %key.user, "A connection to an MCP server was renewed");
+                if is_kept {
+                    let version = held.version + 1;
+                    return Ok(Some(Held { version, grant }));
+                }
+                // The person has connected anew meanwhile.
+                let person = Holder {
+                    tenant: key.tenant.clone(),
+                    user: key.user.clone(),
+                };
+                self.held(target, &person)
+                    .await
+                    .map_err(|error| records(&error))
+            }
+            Err(AuthorizationError::InvalidGrant) => {
+                tracing::info!(mcp.server = %key.server, tenant.id = %key.tenant, user.id = %key.user, "A connection to an MCP server has ended");
+                let ended = self.records.mcp_grants().end(key, held.version).await;
+                ended.map_err(|error| records(&error))?;
+                Ok(None)
+            }
+            Err(error) => {
+                let released = self.records.mcp_grants().release(key, owner).await;
+                released.map_err(|error| records(&error))?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Keeps renewed tokens. The old ones are used up, so records that do not answer are asked again for
+    /// as long as nobody else may renew them.
+    async fn keep_renewed(
+        &self,
+        target: &Target,
+        key: &GrantKey,
+        (mine, grant): ((i64, &str), &Grant),
+    ) -> Result<bool, AuthorizationError> {
+        let sealed = self
+            .seal(key, target, grant)
+            .map_err(|error| records(&error))?;
+        let tokens = SealedTokens {
+            sealed: &sealed,
+            scopes: grant.tokens.scopes(),
+        };
+        let began = now();
+        loop {
+            match self.records.mcp_grants().renew(key, mine, tokens).await {
+                Ok(is_kept) => return Ok(is_kept),
+                Err(_) if now().0 - began.0 < LEASE_MS / 2 => tokio::time::sleep(PAUSE).await,
+                Err(error) => return Err(records(&error)),
+            }
+        }
+    }
+
+    /// Waits until the person has connected to a server that wants them; false if they do not want to, or
+    /// do not do it in time.
+    pub(crate) async fn wait(&self, key: &GrantKey) -> bool {
+        let mut news = self.teller.listen();
+        let until = tokio::time::Instant::now() + WAIT;
+        loop {
+            match self.row(key).await {
+                Ok(Some(row)) if row.needed_since.is_some() => {}
+                Ok(Some(row)) => return row.sealed.is_some(),
+                Ok(None) => return false,
+                // It is looked at again.
+                Err(error) => tracing::debug!(?error, "A connection cannot be looked at"),
+            }
+            if tokio::time::Instant::now() >= until {
+                return false;
+            }
+            // What other gateways tell may be lost, so nothing is waited for alone.
+            let told = async {
+                while let Ok(told) = news.recv().await {
+                    if told.server == key.server && matches!(told.kind, NewsKind::Connection(_)) {
+                        return;
+                    }
+                }
+            };
+            let _ = tokio::time::timeout(LOOK_AGAIN, told).await;
+        }
+    }
+
+    /// The server wants the person: their pages show it.
+    pub(crate) async fn need(&self, key: &GrantKey, challenge: &Challenge) {
+        let text = serde_json::to_string(challenge).unwrap_or_default();
+        match self.records.mcp_grants().need(key, &text, now()).await {
+            Ok(()) => self.tell(key),
+            Err(error) => {
+                tracing::warn!(mcp.server = %key.server, ?error, "That a server wants its person was not kept");
+            }
+        }
+    }
+
+    /// Tokens of that version are refused and cannot be renewed.
+    pub(crate) async fn end(&self, key: &GrantKey, version: i64) {
+        if let Err(error) = self.records.mcp_grants().end(key, version).await {
+            tracing::warn!(mcp.server = %key.server, ?error, "That a connection has ended was not kept");
+        }
+    }
+
+    /// Forgets a person at a server, and their grant if they had one.
+    pub(crate) async fn disconnect(&self, key: &GrantKey) -> Result<Option<Grant>, store::Error> {
+        let sealed = self.records.mcp_grants().disconnect(key).await?;
+        self.tell(key);
+        let kept = sealed.map(|sealed| self.open(key, &sealed)).transpose()?;
+        Ok(kept.map(|kept| kept.grant))
+    }
+
+    /// Tells the person's pages and waiting calls, here and at the other gateways.
+    pub(crate) fn tell(&self, key: &GrantKey) {
+        self.teller.tell(News {
+            tenant: Some(key.tenant.clone()),
+            server: key.server.clone(),
+            kind: NewsKind::Connection(key.user.clone()),
+        });
+        self.teller.tell_gateways(ServerUpdate {
+            tenant: Some(key.tenant.clone()),
+            server: key.server.clone(),
+            change: Change::Connection(key.user.clone()),
+        });
+    }
+
+    fn seal(&self, key: &GrantKey, target: &Target, grant: &Grant) -> Result<String, store::Error> {
+        let kept = Kept {
+            address: target.address(),
+            grant: grant.clone(),
+        };
+        seal(&self.sealer, &context(key), &kept)
+    }
+
+    fn open(&self, key: &GrantKey, sealed: &str) -> Result<Kept, store::Error> {
+        open(&self.sealer, &context(key), sealed)
+    }
+}
+
+/// The place that a sealed grant belongs to.
+fn context(key: &GrantKey) -> String {
+    let GrantKey {
+        scope,
+        server,
+        tenant,
+        user,
+    } = key;
+    format!("mcp-grant/{}/{server}/{tenant}/{user}", scope.as_str())
+}
+
+/// Seals something for its place.
+pub(super) fn seal(
+    sealer: &Sealer,
+    context: &str,
+    value: &impl Serialize,
+) -> Result<String, store::Error> {
+    let text = serde_json::to_vec(value).map(zeroize::Zeroizing::new);
+    let text = text.map_err(|error| store::Error::corrupt("sealed value", error.to_string()))?;
+    sealer.seal(context, &text)
+}
+
+/// Opens what [`seal`] gave.
+pub(super) fn open<T: serde::de::DeserializeOwned>(
+    sealer: &Sealer,
+    context: &str,
+    sealed: &str,
+) -> Result<T, store::Error> {
+    let text = sealer.open(context, sealed)?;
+    // What is wrong with it is not told: the text holds secrets.
+    serde_json::from_slice(&text).map_err(|_| store::Error::corrupt("sealed value", "not shown"))
+}
+
+/// The records did not answer, as whoever sends a request hears it.
+pub(super) fn records(error: &store::Error) -> AuthorizationError {
+    tracing::warn!(?error, "The tokens of a server cannot be read or kept");
+    away("the records do not answer")
+}
+
+fn away(reason: &str) -> AuthorizationError {
+    AuthorizationError::Unreachable {
+        host: "the token of this server".to_owned(),
+        reason: reason.to_owned(),
+    }
+}

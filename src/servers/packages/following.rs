@@ -1,0 +1,200 @@
+//! The record of an installation while it goes on: phases, the last lines, and the end. Pages hear of
+//! each phase.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::domain::{InstallPhase, InstallProblem, InstallState, Installation, InstalledPackage};
+use crate::servers::news::{Change, NewsKind};
+use crate::servers::registry::Servers;
+use crate::store;
+use crate::store::clock::now;
+use crate::store::records::InstallationRow;
+
+/// Lines that are kept.
+const MAX_LINES: usize = 50;
+/// Characters of one.
+const MAX_LINE: usize = 500;
+/// How often lines are written down.
+const PACE: Duration = Duration::from_secs(1);
+
+/// Why an installation does not go on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Halt {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// Somebody stopped it, or asked for something else.
+    #[error("it is not wanted any more")]
+    Overtaken,
+}
+
+/// The record, which is this gateway's while it holds the lease.
+pub(super) struct Record {
+    servers: Servers,
+    row: InstallationRow,
+    began: Instant,
+    written: Instant,
+    /// Whether lines were said that are not written down.
+    is_behind: bool,
+}
+
+impl Record {
+    pub(super) fn new(servers: Servers, row: InstallationRow) -> Self {
+        Self {
+            servers,
+            row,
+            began: Instant::now(),
+            written: Instant::now(),
+            is_behind: false,
+        }
+    }
+
+    /// What is known by now.
+    pub(super) fn installation(&self) -> &Installation {
+        &self.row.installation
+    }
+
+    /// Begins from the beginning.
+    pub(super) fn clear(&mut self) {
+        let installation = &mut self.row.installation;
+        installation.phases.clear();
+        installation.log.clear();
+        installation.problem = None;
+        installation.candidate = None;
+    }
+
+    /// The next phase begins.
+    pub(super) async fn phase(&mut self, state: InstallState) -> Result<(), Halt> {
+        let last = self.row.installation.phases.last();
+        if last.is_some_and(|phase| phase.name == state && phase.ms.is_none()) {
+            // The gateway began it, and the installer goes on with it.
+            return Ok(());
+        }
+        self.end_phase(None);
+        self.row.installation.state = state;
+        self.row.installation.phases.push(InstallPhase {
+            name: state,
+            began_at: now(),
+            ms: None,
+            error: None,
+        });
+        self.save().await
+    }
+
+    /// A line of the installer.
+    pub(super) async fn line(&mut self, line: &str) -> Result<(), Halt> {
+        let log = &mut self.row.installation.log;
+        if log.len() >= MAX_LINES {
+            log.remove(0);
+        }
+        log.push(line.chars().take(MAX_LINE).collect());
+        if self.written.elapsed() >= PACE {
+            return self.save().await;
+        }
+        self.is_behind = true;
+        Ok(())
+    }
+
+    /// It did not work. What sessions used until now, they go on using.
+    pub(super) async fn fail(&mut self, problem: InstallProblem, text: String) -> Result<(), Halt> {
+        self.end_phase(Some(text));
+        let installation = &mut self.row.installation;
+        installation.problem = Some(problem);
+        installation.state = match installation.installed {
+            Some(_) => InstallState::Ready,
+            None => InstallState::Failed,
+        };
+        installation.is_update = false;
+        self.save().await
+    }
+
+    /// Everything is there: sessions may use it, or an admin look at it.
+    pub(super) async fn installed(
+        &mut self,
+        package: InstalledPackage,
+        pins: &str,
+    ) -> Result<(), Halt> {
+        self.end_phase(None);
+        let (scope, server) = (&self.row.scope, &self.row.server);
+        let records = self.servers.0.records.packages();
+        let (before, _) = records.pins(scope, server).await?;
+        let installation = &mut self.row.installation;
+        let (pins, next) = if installation.is_update {
+            installation.candidate = Some(package);
+            (before, Some(pins))
+        } else {
+            installation.installed = Some(package);
+            (Some(pins.to_owned()), None)
+        };
+        let saved = records
+            .save_pins(&self.row, (pins.as_deref(), next))
+            .await?;
+        self.take(saved).await
+    }
+
+    /// There is nothing newer than what is used.
+    pub(super) async fn is_newest(&mut self) -> Result<(), Halt> {
+        self.row.installation.candidate = None;
+        self.ready(None).await
+    }
+
+    /// It is over; `listing` says why its tools could not be listed.
+    pub(super) async fn ready(&mut self, listing: Option<String>) -> Result<(), Halt> {
+        self.end_phase(listing);
+        self.row.installation.state = InstallState::Ready;
+        self.row.installation.is_update = false;
+        self.save().await
+    }
+
+    fn end_phase(&mut self, error: Option<String>) {
+        let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.began = Instant::now();
+        let last = self.row.installation.phases.last_mut();
+        if let Some(phase) = last.filter(|phase| phase.ms.is_none()) {
+            phase.ms = Some(ms);
+            phase.error = error;
+        }
+    }
+
+    /// Writes down what was said last.
+    pub(super) async fn flush(&mut self) -> Result<(), Halt> {
+        if self.is_behind {
+            return self.save().await;
+        }
+        Ok(())
+    }
+
+    async fn save(&mut self) -> Result<(), Halt> {
+        let saved = self.servers.0.records.packages().save(&self.row).await?;
+        self.take(saved).await
+    }
+
+    async fn take(&mut self, saved: Option<InstallationRow>) -> Result<(), Halt> {
+        let before = self
+            .servers
+            .0
+            .installations
+            .of(&self.row.scope, &self.row.server);
+        self.row = saved.ok_or(Halt::Overtaken)?;
+        self.written = Instant::now();
+        self.is_behind = false;
+        self.servers.0.installations.refresh().await?;
+        let state = self.row.installation.state;
+        if before.is_none_or(|before| before.installation.state != state) {
+            announce(&self.servers, &self.row);
+        }
+        Ok(())
+    }
+}
+
+/// Tells pages and other gateways how far it is.
+pub(super) fn announce(servers: &Servers, row: &InstallationRow) {
+    let tenant = match &row.scope {
+        crate::domain::Scope::Installation => None,
+        crate::domain::Scope::Tenant(tenant) => Some(tenant),
+    };
+    let state = row.installation.state;
+    servers.tell(tenant, &row.server, NewsKind::Installation(state));
+    servers.pass_on(tenant, &row.server, Change::Installation(state));
+}

@@ -1,0 +1,153 @@
+# Installs a package of the Python package index into /workspace; what is installed is later seen at
+# /packages. Reads its order as one line of JSON, and tells each step as one line of JSON on stdout.
+# What pip says goes to stderr.
+import errno
+import glob
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+HOME = "/workspace"
+SITE = HOME + "/site"
+# Starts a console script as its wrapper would, with nothing of the system's own packages in sight.
+STARTER = """import functools,importlib,site,sys
+sys.path.insert(0,{site!r})
+site.addsitedir({site!r})
+sys.argv[0]={name!r}
+sys.exit(functools.reduce(getattr,{attribute!r}.split('.'),importlib.import_module({module!r}))())"""
+
+
+def tell(**what):
+    os.write(1, (json.dumps(what) + "\n").encode())
+
+
+def fail(problem, text):
+    tell(failed={"problem": problem, "text": text})
+    sys.exit(1)
+
+
+def pip(*args):
+    line = [sys.executable, "-m", "pip", *args]
+    done = subprocess.run(line, cwd=HOME, stdin=subprocess.DEVNULL, stdout=2)
+    if done.returncode != 0:
+        fail(None, f"`pip {args[0]}` ended with exit code {done.returncode}")
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def resolve(order, binary):
+    extras = "[" + ",".join(order["extras"]) + "]" if order["extras"] else ""
+    wanted = [order["name"] + extras + (order["version"] or ""), *order["with"]]
+    report = HOME + "/.tmp/report.json"
+    pip("install", "--dry-run", "--ignore-installed", "--report", report, *binary, "--", *wanted)
+    with open(report, encoding="utf-8") as file:
+        items = json.load(file)["install"]
+    lock = []
+    for item in items:
+        about = item["metadata"]
+        hashes = item["download_info"].get("archive_info", {}).get("hashes", {})
+        if "sha256" not in hashes:
+            fail("wrong_hash", f"the index gives no hash for `{about['name']}`")
+        if item.get("is_yanked"):
+            fail("yanked", f"`{about['name']}` {about['version']} was taken back by its author")
+        lock.append([normal(about["name"]), about["version"], hashes["sha256"]])
+    return sorted(lock)
+
+
+def program_of(order):
+    own, others = {}, {}
+    for found in importlib.metadata.distributions(path=[SITE]):
+        is_own = normal(found.metadata["Name"]) == order["name"]
+        for point in found.entry_points:
+            if point.group == "console_scripts":
+                (own if is_own else others)[point.name] = point
+    wanted = order["program"]
+    if wanted is not None:
+        point = own.get(wanted) or others.get(wanted)
+        if point is None:
+            names = ", ".join(sorted(own)) or "none"
+            fail("no_program", f"the package has no program `{wanted}`; it has: {names}")
+        return point
+    named = [point for name, point in own.items() if normal(name) == order["name"]]
+    if named or len(own) == 1:
+        return (named or list(own.values()))[0]
+    names = ", ".join(sorted(own))
+    fail("no_program", f"the package has several programs: {names}" if own else "the package has no program")
+
+
+def install(order):
+    with open("/tmp/ca.pem", "w", encoding="ascii") as file:
+        file.write(order["authorities"])
+    os.makedirs(HOME + "/.tmp", exist_ok=True)
+    # The registry may be on the gateway's own machine, never on this one.
+    for name in ("NO_PROXY", "no_proxy"):
+        os.environ.pop(name, None)
+    os.environ.update(
+        HOME="/tmp",
+        TMPDIR=HOME + "/.tmp",
+        PIP_CACHE_DIR=HOME + "/.cache",
+        PIP_CERT="/tmp/ca.pem",
+        PIP_CONFIG_FILE="/dev/null",
+        PIP_DISABLE_PIP_VERSION_CHECK="1",
+        PIP_INDEX_URL=order["registry"],
+        PIP_NO_INPUT="1",
+        PIP_PROGRESS_BAR="off",
+        PIP_RETRIES="1",
+        PIP_DEFAULT_TIMEOUT="60",
+        PIP_ROOT_USER_ACTION="ignore",
+    )
+    binary = [] if order["scripts"] else ["--only-binary", ":all:"]
+    if order["lock"] is None:
+        tell(phase="resolving")
+        lock = resolve(order, binary)
+    else:
+        lock = json.loads(order["lock"])
+    pins = HOME + "/requirements.txt"
+    with open(pins, "w", encoding="utf-8") as file:
+        for name, version, sha256 in lock:
+            file.write(f"{name}=={version} --hash=sha256:{sha256}\n")
+    tell(phase="downloading")
+    wheels = HOME + "/.tmp/wheels"
+    pinned = ["--no-deps", "--require-hashes", "-r", pins]
+    if order["scripts"]:
+        pip("wheel", *pinned, "--wheel-dir", wheels)
+    else:
+        pip("download", *pinned, *binary, "--dest", wheels)
+    tell(phase="installing")
+    files = sorted(glob.glob(glob.escape(wheels) + "/*.whl"))
+    pip("install", "--no-index", "--no-deps", "--target", SITE, *files)
+    point = program_of(order)
+    for left in (".cache", ".tmp"):
+        shutil.rmtree(f"{HOME}/{left}", ignore_errors=True)
+    module, _, attribute = point.value.split("[")[0].strip().partition(":")
+    starter = STARTER.format(
+        site="/packages/site", name=point.name, module=module, attribute=attribute.strip()
+    )
+    version = next(version for name, version, _ in lock if name == order["name"])
+    tell(
+        done={
+            "version": version,
+            "lock": json.dumps(lock),
+            "pins": lock,
+            "program": ["python3", "-I", "-S", "-c", starter],
+            "environment": {"PYTHONPATH": "/packages/site", "PYTHONDONTWRITEBYTECODE": "1"},
+            "skippedScripts": [],
+        }
+    )
+
+
+def main():
+    try:
+        install(json.loads(sys.stdin.readline()))
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        fail("too_large" if full else "other", str(error))
+
+
+main()

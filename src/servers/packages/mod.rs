@@ -1,0 +1,203 @@
+//! Packages of MCP servers: installed once, in a sandbox of their own that reaches the registry and
+//! nothing else, then started without it.
+//!
+//! The records say what is to be installed and how far it is, so that every gateway knows; a lease says
+//! which gateway installs. What is installed is the workspace of a sandbox: it has a row before it is
+//! made, and is used once that row has the hash of all that is in it.
+
+pub(super) mod administration;
+mod following;
+mod installing;
+mod job;
+mod order;
+mod progress;
+mod reason;
+mod resolving;
+mod tidying;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::job::{Job, Kind};
+use self::resolving::Resolved;
+use super::catalogue::entry::ServerEntry;
+use super::catalogue::installations::ServerKey;
+use super::health::probe_limits::ProbeLimits;
+use super::registry::Servers;
+use crate::domain::{Installation, PackageSpec};
+use crate::mcp::config::package_of;
+use crate::store;
+use crate::store::clock::now;
+
+/// How often is looked for work that another gateway left, while there is any.
+const LOOK: Duration = Duration::from_secs(5);
+/// How often while there is none.
+const CALM: Duration = Duration::from_mins(1);
+/// How long after a failure of a copy the next one is tried.
+const RETRY: Duration = Duration::from_mins(5);
+
+/// What this gateway installs now.
+#[derive(Default)]
+struct Running(Mutex<HashSet<ServerKey>>);
+
+impl Running {
+    /// Begins one; false if one runs for that server.
+    fn begin(&self, key: &ServerKey) -> bool {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        running.insert(key.clone())
+    }
+
+    fn end(&self, key: &ServerKey) {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        running.remove(key);
+    }
+
+    fn has(&self, key: &ServerKey) -> bool {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        running.contains(key)
+    }
+}
+
+/// Looks after all packages until `stop`.
+pub(super) async fn run(servers: Servers, (tasks, stop): (TaskTracker, CancellationToken)) {
+    let mut round = Round {
+        servers,
+        tasks,
+        stop: stop.clone(),
+        running: Arc::default(),
+        // Leases are this life's alone.
+        gateway: format!("{:016x}", rand::random::<u64>()),
+        turns: Arc::default(),
+        failed: HashMap::new(),
+    };
+    loop {
+        let pause = match round.look().await {
+            Ok(true) => LOOK,
+            Ok(false) => CALM,
+            Err(error) => {
+                tracing::warn!(?error, "The packages of MCP servers cannot be looked at");
+                LOOK
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = round.servers.0.installations.bell.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+struct Round {
+    servers: Servers,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    running: Arc<Running>,
+    gateway: String,
+    turns: Arc<ProbeLimits>,
+    /// When a copy of what others installed failed here.
+    failed: HashMap<ServerKey, tokio::time::Instant>,
+}
+
+impl Round {
+    /// Brings installations in line with the entries; whether something is being installed.
+    async fn look(&mut self) -> Result<bool, store::Error> {
+        let place = &self.servers.0.place;
+        if !place.packages.is_on || !place.is_on() {
+            return Ok(false);
+        }
+        let mut is_open = false;
+        for entry in self.servers.all_entries().await? {
+            if !entry.config.enabled {
+                continue;
+            }
+            if let Ok(Some(command)) = package_of(&entry.config) {
+                is_open |= self.look_at(&entry, &command.spec).await?;
+            }
+        }
+        tidying::tidy(&self.servers, &self.gateway, |key| self.running.has(key)).await?;
+        Ok(is_open)
+    }
+
+    async fn look_at(
+        &mut self,
+        entry: &ServerEntry,
+        spec: &PackageSpec,
+    ) -> Result<bool, store::Error> {
+        let installations = Arc::clone(&self.servers.0.installations);
+        let row = installations.of(&entry.scope, &entry.name);
+        let row = match row.filter(|row| row.installation.spec == *spec) {
+            Some(row) => row,
+            None => {
+                let fresh = Installation::new(spec.clone());
+                let records = self.servers.0.records.packages();
+                records.begin(&entry.scope, &entry.name, &fresh).await?;
+                installations.refresh().await?;
+                match installations.of(&entry.scope, &entry.name) {
+                    Some(row) => row,
+                    None => return Ok(true),
+                }
+            }
+        };
+        let installation = &row.installation;
+        let key = (entry.scope.clone(), entry.name.clone());
+        if installation.state.is_open() {
+            let kind = if installation.is_update {
+                Kind::Update
+            } else {
+                Kind::First
+            };
+            self.begin(&key, (entry, kind));
+            return Ok(true);
+        }
+        let whose = (&entry.scope, entry.name.as_str());
+        if let Some(installed) = &installation.installed
+            && installations
+                .sandbox(whose, installed.content.as_str())
+                .is_none()
+        {
+            let failed = self.failed.get(&key);
+            if failed.is_none_or(|at| at.elapsed() >= RETRY) {
+                self.failed.insert(key.clone(), tokio::time::Instant::now());
+                self.begin(&key, (entry, Kind::Copy));
+            }
+            return Ok(true);
+        }
+        self.failed.remove(&key);
+        Ok(false)
+    }
+
+    fn begin(&self, key: &ServerKey, (entry, kind): (&ServerEntry, Kind)) {
+        if !self.running.begin(key) {
+            return;
+        }
+        let job = Job {
+            servers: self.servers.clone(),
+            entry: entry.clone(),
+            kind,
+            gateway: self.gateway.clone(),
+            turns: Arc::clone(&self.turns),
+            closing: self.stop.clone(),
+        };
+        let (running, key) = (Arc::clone(&self.running), key.clone());
+        let registry = Arc::clone(&self.servers.0);
+        self.tasks.spawn(async move {
+            let name = job.entry.name.clone();
+            if let Err(error) = job.run().await {
+                tracing::warn!(mcp.server = %name, ?error, "An installation cannot go on");
+            }
+            running.end(&key);
+            // What was asked for meanwhile.
+            registry.installations.bell.notify_one();
+        });
+    }
+}
+
+/// Until when a lease that is taken now holds.
+fn lease_end() -> crate::domain::Timestamp {
+    const HELD_MS: i64 = 15_000;
+    crate::domain::Timestamp(now().0 + HELD_MS)
+}

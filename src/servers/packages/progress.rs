@@ -1,0 +1,84 @@
+//! What an installer tells on stdout: one line of JSON for each step.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::domain::{Digest, InstallProblem, InstallState, InstalledPackage, PackageSpec};
+
+/// One step.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Told {
+    /// The next phase begins.
+    Phase(InstallState),
+    /// It is done.
+    Done(Done),
+    /// It failed, and this is why, as far as the installer itself knows.
+    Failed {
+        problem: Option<InstallProblem>,
+        text: String,
+    },
+}
+
+/// What was installed.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Done {
+    version: String,
+    /// By this the same is installed again.
+    pub(super) lock: String,
+    /// Each package with its version and hash.
+    pins: Vec<Value>,
+    program: Vec<String>,
+    environment: BTreeMap<String, String>,
+    skipped_scripts: Vec<String>,
+}
+
+/// Reads a line; `None` for what is no step.
+pub(super) fn read(line: &str) -> Option<Told> {
+    serde_json::from_str(line).ok()
+}
+
+impl Done {
+    /// What it is called by everybody.
+    pub(super) fn package(&self, spec: &PackageSpec) -> InstalledPackage {
+        let content = Digest::of_json(&json!({
+            "registry": spec.registry, "pins": self.pins, "scripts": spec.allow_scripts,
+            "program": self.program, "environment": self.environment,
+        }));
+        InstalledPackage {
+            version: self.version.clone(),
+            content,
+            packages: u32::try_from(self.pins.len()).unwrap_or(u32::MAX),
+            program: self.program.clone(),
+            environment: self.environment.clone(),
+            skipped_scripts: self.skipped_scripts.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Told, read};
+    use crate::domain::{InstallProblem, InstallState};
+
+    #[test]
+    fn steps_are_read_and_anything_else_is_not() {
+        let phase = read(r#"{"phase":"downloading"}"#);
+        assert!(matches!(
+            phase,
+            Some(Told::Phase(InstallState::Downloading))
+        ));
+        let failed = read(r#"{"failed":{"problem":"no_program","text":"none"}}"#);
+        let Some(Told::Failed { problem, text }) = failed else {
+            panic!("a failure");
+        };
+        assert_eq!(problem, Some(InstallProblem::NoProgram));
+        assert_eq!(text, "none");
+        for line in ["", "npm notice", "{}", r#"{"phase":"flying"}"#] {
+            assert!(read(line).is_none(), "{line}");
+        }
+    }
+}

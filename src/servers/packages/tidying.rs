@@ -1,0 +1,50 @@
+//! Removes what was installed and nobody uses: old versions, servers that are gone, and what a gateway
+//! left half-way.
+
+use super::following::Halt;
+use super::installing::remove;
+use crate::domain::Installation;
+use crate::servers::catalogue::installations::ServerKey;
+use crate::servers::registry::Servers;
+use crate::store;
+use crate::store::clock::now;
+use crate::store::records::PackageVolume;
+
+/// Looks once at what this gateway's engine has.
+pub(super) async fn tidy(
+    servers: &Servers,
+    gateway: &str,
+    is_running: impl Fn(&ServerKey) -> bool,
+) -> Result<(), store::Error> {
+    let engine = servers.0.place.runtime.engine();
+    for volume in servers.0.installations.volumes() {
+        let key = (volume.scope.clone(), volume.server.clone());
+        if volume.engine != engine || is_running(&key) || is_used(servers, &volume, gateway) {
+            continue;
+        }
+        match remove(servers, &volume.sandbox).await {
+            Ok(()) | Err(Halt::Overtaken) => {}
+            Err(Halt::Store(error)) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn is_used(servers: &Servers, volume: &PackageVolume, gateway: &str) -> bool {
+    let Some(row) = servers.0.installations.of(&volume.scope, &volume.server) else {
+        return false;
+    };
+    let Installation {
+        installed,
+        candidate,
+        ..
+    } = &row.installation;
+    match &volume.content {
+        Some(content) => {
+            let mut offered = [installed, candidate].into_iter().flatten();
+            offered.any(|package| package.content.as_str() == content)
+        }
+        // Half-way: another gateway is at it as long as it says so.
+        None => volume.gateway != gateway && row.lease_until >= now(),
+    }
+}

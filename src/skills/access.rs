@@ -1,0 +1,446 @@
+//! Who sees skills, puts them there, and switches them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::archive::{Limits, Upload, read_upload};
+use super::bundle::{Bundle, FileFacts};
+use super::document::{Document, Manifest};
+use super::problem::Problem;
+use crate::domain::{Caller, Code, Role, SkillId, TenantId, UserId};
+use crate::session::Refusal;
+use crate::store;
+use crate::store::Records;
+use crate::store::clock::now;
+use crate::store::records::{OfferedSkill, SkillRow};
+
+/// What the settings say of skills.
+#[derive(Debug, Clone, Copy)]
+pub struct SkillSettings {
+    /// Whether sessions have skills at all.
+    pub is_on: bool,
+    /// Whether they have those that lie in their workspace.
+    pub has_workspace: bool,
+    /// Descriptions that a request shows at most.
+    pub most_offered: usize,
+    /// Skills that one person, and that a tenant, may keep.
+    pub most_kept: u64,
+    /// How much one of them may hold.
+    pub limits: Limits,
+}
+
+/// Why skills are not told, kept or switched.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not to this caller, or there is no such skill.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// What was uploaded is no skill.
+    #[error("this is no skill that can be used")]
+    Invalid(Vec<Problem>),
+    /// They cannot be read.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// Whose sessions a kept skill is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkillScope {
+    /// Those of the person who keeps it.
+    Person,
+    /// Those of everybody in the tenant; admins keep it.
+    Tenant,
+}
+
+impl SkillScope {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Tenant => "tenant",
+        }
+    }
+
+    /// Reads the word back.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "person" => Some(Self::Person),
+            "tenant" => Some(Self::Tenant),
+            _ => None,
+        }
+    }
+}
+
+/// What is to be switched; none = it stays as it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SkillSwitch {
+    /// For the caller's own sessions.
+    pub mine: Option<bool>,
+    /// For the sessions of the whole tenant.
+    pub of_tenant: Option<bool>,
+}
+
+/// What is kept of a skill beside its name and description.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Facts {
+    manifest: Manifest,
+    files: Vec<FileFacts>,
+    /// What was odd when it came: where and what.
+    warnings: Vec<(String, String, String)>,
+}
+
+/// A skill as its reader sees it.
+#[derive(Debug, Clone)]
+pub struct SkillView {
+    pub row: SkillRow,
+    pub scope: SkillScope,
+    pub manifest: Manifest,
+    pub files: Vec<FileFacts>,
+    /// What is odd about it.
+    pub warnings: Vec<Problem>,
+    /// Whether the reader may change, remove and, for the tenant, switch it.
+    pub may_change: bool,
+    /// Whether it is the tenant's, and a skill of the reader's own has its name.
+    pub is_hidden: bool,
+}
+
+impl SkillView {
+    fn of(row: SkillRow, caller: &Caller) -> Self {
+        // What cannot be read is shown without; the skill itself is not lost for it.
+        let facts: Facts = serde_json::from_str(&row.facts).unwrap_or_else(|error| {
+            tracing::warn!(skill.id = %row.id, %error, "The facts of a skill cannot be read");
+            Facts::default()
+        });
+        let scope = match row.owner {
+            Some(_) => SkillScope::Person,
+            None => SkillScope::Tenant,
+        };
+        let warnings = facts.warnings.into_iter();
+        Self {
+            scope,
+            manifest: facts.manifest,
+            files: facts.files,
+            warnings: warnings
+                .map(|(at, message, remedy)| Problem::warning(at, message, remedy))
+                .collect(),
+            may_change: may_write(caller, scope),
+            is_hidden: false,
+            row,
+        }
+    }
+
+    /// Whether the reader's sessions have it, unless it is hidden.
+    pub fn is_on(&self) -> bool {
+        self.row.is_enabled && !self.row.is_off_for_reader
+    }
+}
+
+/// The skills of an installation. Cheap to clone.
+#[derive(Clone)]
+pub struct Skills(Arc<Shared>);
+
+struct Shared {
+    records: Records,
+    settings: SkillSettings,
+}
+
+impl fmt::Debug for Skills {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Skills(…)")
+    }
+}
+
+impl Skills {
+    /// Kept in the records.
+    pub fn new(records: Records, settings: SkillSettings) -> Self {
+        Self(Arc::new(Shared { records, settings }))
+    }
+
+    /// What the settings say.
+    pub fn settings(&self) -> &SkillSettings {
+        &self.0.settings
+    }
+
+    /// Those that the caller's sessions may have, by name.
+    pub async fn list(&self, caller: &Caller) -> Result<Vec<SkillView>, Error> {
+        check_reader(caller)?;
+        let records = self.0.records.skills();
+        let rows = records.list(&caller.tenant.id, &caller.user.id).await?;
+        let mut views: Vec<SkillView> = rows
+            .into_iter()
+            .map(|row| SkillView::of(row, caller))
+            .collect();
+        let own = views.iter();
+        let own = own.filter(|view| view.scope == SkillScope::Person && view.is_on());
+        let own: Vec<String> = own.map(|view| view.row.name.clone()).collect();
+        for view in &mut views {
+            view.is_hidden = view.scope == SkillScope::Tenant && own.contains(&view.row.name);
+        }
+        Ok(views)
+    }
+
+    /// One of them.
+    pub async fn find(&self, caller: &Caller, id: &SkillId) -> Result<SkillView, Error> {
+        check_reader(caller)?;
+        let records = self.0.records.skills();
+        let whose = (&caller.user.id, id);
+        let row = records.find(&caller.tenant.id, whose).await?;
+        let row = row.ok_or_else(missing)?;
+        Ok(SkillView::of(row, caller))
+    }
+
+    /// The files of one of them.
+    pub async fn bundle(
+        &self,
+        caller: &Caller,
+        id: &SkillId,
+    ) -> Result<(SkillView, Bundle), Error> {
+        let view = self.find(caller, id).await?;
+        let bundle = self.bundle_of(&caller.tenant.id, &view.row.hash).await?;
+        Ok((view, bundle.ok_or_else(missing)?))
+    }
+
+    /// What an upload would be, without keeping it.
+    pub async fn check(
+        &self,
+        caller: &Caller,
+        scope: SkillScope,
+        file: Vec<u8>,
+    ) -> Result<(Document, Vec<FileFacts>), Error> {
+        check_writer(caller, scope)?;
+        let (bundle, document) = self.read(file).await?;
+        Ok((document, bundle.facts()))
+    }
+
+    /// Keeps a new one, switched on.
+    pub async fn add(
+        &self,
+        caller: &Caller,
+        scope: SkillScope,
+        file: Vec<u8>,
+    ) -> Result<SkillView, Error> {
+        check_writer(caller, scope)?;
+        let (bundle, document) = self.read(file).await?;
+        let at = now();
+        let by = caller.user.id.clone();
+        let row = SkillRow {
+            id: SkillId::from_bits(rand::random()),
+            owner: (scope == SkillScope::Person).then(|| by.clone()),
+            name: String::new(),
+            description: String::new(),
+            hash: String::new(),
+            facts: String::new(),
+            is_enabled: true,
+            version: 1,
+            created_by: by.clone(),
+            created_at: at,
+            updated_by: by,
+            updated_at: at,
+            is_off_for_reader: false,
+        };
+        let (row, content) = filled(row, &bundle, document)?;
+        let most = self.0.settings.most_kept;
+        let records = self.0.records.skills();
+        let kept = records.add(&caller.tenant.id, &row, (content, most)).await;
+        if !kept.map_err(|error| named(error, &row.name))? {
+            let text = format!(
+                "there are {most} skills already; remove one, or have the operator raise \
+                 `agent.skills.max_kept`"
+            );
+            return Err(Refusal::new(Code::TooLarge, text).into());
+        }
+        tracing::info!(tenant.id = %caller.tenant.id, user.id = %caller.user.id, skill.id = %row.id, skill.name = row.name, skill.hash = row.hash, scope = scope.as_str(), "A skill was added");
+        Ok(SkillView::of(row, caller))
+    }
+
+    /// Gives one other files, as its next version. It stays switched as it is.
+    pub async fn replace(
+        &self,
+        caller: &Caller,
+        id: &SkillId,
+        file: Vec<u8>,
+    ) -> Result<SkillView, Error> {
+        let before = self.writable(caller, id).await?;
+        let (bundle, document) = self.read(file).await?;
+        let old = before.row.hash.clone();
+        let row = SkillRow {
+            updated_by: caller.user.id.clone(),
+            updated_at: now(),
+            ..before.row
+        };
+        let (mut row, content) = filled(row, &bundle, document)?;
+        let records = self.0.records.skills();
+        let replaced = records.replace(&caller.tenant.id, &row, (content, &old));
+        if !replaced.await.map_err(|error| named(error, &row.name))? {
+            let text = "somebody else changed the skill meanwhile; look at it and try again";
+            return Err(Refusal::new(Code::ChangedSinceShown, text).into());
+        }
+        row.version += 1;
+        tracing::info!(tenant.id = %caller.tenant.id, user.id = %caller.user.id, skill.id = %row.id, skill.name = row.name, skill.hash = row.hash, "A skill was replaced");
+        Ok(SkillView::of(row, caller))
+    }
+
+    /// Forgets one. What sessions read of it stays in their transcripts.
+    pub async fn remove(&self, caller: &Caller, id: &SkillId) -> Result<(), Error> {
+        let view = self.writable(caller, id).await?;
+        let records = self.0.records.skills();
+        if !records.remove(&caller.tenant.id, &view.row).await? {
+            return Err(missing().into());
+        }
+        tracing::info!(tenant.id = %caller.tenant.id, user.id = %caller.user.id, skill.id = %id, skill.name = view.row.name, "A skill was removed");
+        Ok(())
+    }
+
+    /// Switches one on or off.
+    pub async fn switch(
+        &self,
+        caller: &Caller,
+        id: &SkillId,
+        switch: SkillSwitch,
+    ) -> Result<SkillView, Error> {
+        let view = self.find(caller, id).await?;
+        let tenant = &caller.tenant.id;
+        let records = self.0.records.skills();
+        let of_all = match (view.scope, switch) {
+            (SkillScope::Person, SkillSwitch { of_tenant, .. }) if of_tenant.is_some() => {
+                let text = "this skill is a person's own: the tenant has nothing to switch";
+                return Err(
+                    Refusal::of_field(Code::InvalidArguments, "enabledForTenant", text).into(),
+                );
+            }
+            (SkillScope::Person, switch) => switch.mine,
+            (SkillScope::Tenant, switch) => switch.of_tenant,
+        };
+        if let Some(is_on) = of_all {
+            check_writer(caller, view.scope)?;
+            records.set_enabled(tenant, (id, is_on)).await?;
+            tracing::info!(tenant.id = %tenant, user.id = %caller.user.id, skill.id = %id, is_on, "A skill was switched");
+        }
+        if let Some(is_on) = switch.mine.filter(|_| view.scope == SkillScope::Tenant) {
+            records.switch(tenant, (&caller.user.id, id), is_on).await?;
+        }
+        self.find(caller, id).await
+    }
+
+    /// What sessions of that person are offered of what is kept.
+    pub async fn offered(
+        &self,
+        tenant: &TenantId,
+        owner: &UserId,
+    ) -> Result<Vec<OfferedSkill>, store::Error> {
+        self.0.records.skills().offered(tenant, owner).await
+    }
+
+    /// The files of that hash; none = no skill of the tenant has them any more.
+    pub async fn bundle_of(
+        &self,
+        tenant: &TenantId,
+        hash: &str,
+    ) -> Result<Option<Bundle>, store::Error> {
+        let Some(content) = self.0.records.skills().content(tenant, hash).await? else {
+            return Ok(None);
+        };
+        let unpacked = tokio::task::spawn_blocking(move || Bundle::from_zip(&content)).await;
+        let corrupt = |value: String| store::Error::Corrupt {
+            what: "skill",
+            value,
+        };
+        let bundle = unpacked.map_err(|error| corrupt(error.to_string()))?;
+        bundle.map(Some).map_err(|error| corrupt(error.to_string()))
+    }
+
+    /// Unpacks and checks beside the async threads.
+    async fn read(&self, file: Vec<u8>) -> Result<(Bundle, Document), Error> {
+        let limits = self.0.settings.limits;
+        let read = tokio::task::spawn_blocking(move || {
+            let Upload { bundle, folder } = read_upload(&file, limits)?;
+            let document = bundle.document(folder.as_deref())?;
+            Ok((bundle, document))
+        });
+        let read = read.await.map_err(|error| {
+            tracing::error!(?error, "A skill could not be read");
+            Refusal::new(Code::Internal, "the skill could not be read")
+        })?;
+        read.map_err(Error::Invalid)
+    }
+
+    async fn writable(&self, caller: &Caller, id: &SkillId) -> Result<SkillView, Error> {
+        let view = self.find(caller, id).await?;
+        check_writer(caller, view.scope)?;
+        Ok(view)
+    }
+}
+
+/// The row with what its files say, and the archive that they are kept as.
+fn filled(
+    row: SkillRow,
+    bundle: &Bundle,
+    document: Document,
+) -> Result<(SkillRow, Vec<u8>), Error> {
+    let internal = |error: &dyn fmt::Display| {
+        tracing::error!(%error, "A skill cannot be kept");
+        Refusal::new(Code::Internal, "the skill cannot be kept")
+    };
+    let Document {
+        manifest, warnings, ..
+    } = document;
+    let (name, description) = (manifest.name.clone(), manifest.description.clone());
+    let warnings = warnings.into_iter();
+    let facts = Facts {
+        manifest,
+        files: bundle.facts(),
+        warnings: warnings.map(|it| (it.at, it.message, it.remedy)).collect(),
+    };
+    let content = bundle.to_zip(None).map_err(|error| internal(&error))?;
+    let facts = serde_json::to_string(&facts).map_err(|error| internal(&error))?;
+    let row = SkillRow {
+        name,
+        description,
+        hash: bundle.hash(),
+        facts,
+        ..row
+    };
+    Ok((row, content))
+}
+
+fn may_write(caller: &Caller, scope: SkillScope) -> bool {
+    match scope {
+        SkillScope::Person => caller.user.role.may_act(),
+        SkillScope::Tenant => caller.user.role >= Role::Admin,
+    }
+}
+
+/// Viewers have no sessions of their own, and so no skills.
+fn check_reader(caller: &Caller) -> Result<(), Refusal> {
+    if caller.user.role.may_act() {
+        return Ok(());
+    }
+    let text = "viewers have no skills: they only read what was opened to them";
+    Err(Refusal::new(Code::NotAllowed, text))
+}
+
+fn check_writer(caller: &Caller, scope: SkillScope) -> Result<(), Refusal> {
+    check_reader(caller)?;
+    if may_write(caller, scope) {
+        return Ok(());
+    }
+    let text = "only admins change the skills of the whole tenant";
+    Err(Refusal::new(Code::NotAllowed, text))
+}
+
+fn missing() -> Refusal {
+    Refusal::new(Code::NotFound, "there is no such skill")
+}
+
+/// A name that is taken, with what helps.
+fn named(error: store::Error, name: &str) -> Error {
+    if !matches!(error, store::Error::Taken(_)) {
+        return error.into();
+    }
+    let message = format!("there is a skill `{name}` already");
+    let remedy = "Replace that one, or give this one another name.";
+    Error::Invalid(vec![Problem::new("name", message, remedy)])
+}

@@ -1,0 +1,122 @@
+//! What a package may not do, while it is installed and afterwards.
+
+use sepal::domain::Role;
+use serde_json::{Value, json};
+
+use super::registry::{Registry, node_server};
+use super::{add, app_at, command};
+use crate::servers::Api;
+use crate::support::{TestApp, TestSocket};
+
+/// What a tool of the package says when it is called in a session.
+async fn call(app: &TestApp, socket: &mut TestSocket) -> String {
+    app.model.will_call("look", json!({})).then_say("Done");
+    socket.say("go").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    let output = socket.wait_for("tool:output").await;
+    let text = output.text().to_owned();
+    assert_eq!(socket.wait_for_answer().await, "Done");
+    text
+}
+
+const READ_MARK: &str =
+    "return require('node:fs').existsSync('/packages/mark') ? 'it ran' : 'it did not run'";
+
+async fn install_script(allowed: bool) -> (Value, String) {
+    let registry = Registry::start().await;
+    let script = json!({ "scripts": { "install": "echo x > /workspace/mark" } });
+    let server = node_server(&[("look", "Looks")], READ_MARK);
+    registry.publish(("marked", "1.0.0"), &server, script);
+    let app = app_at(&registry.address).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    let api = Api::new(&app, &owner);
+    let mut config = command("npx -y marked");
+    config["allowScripts"] = json!(allowed);
+    let told = add(&api, &mut socket, ("it", config)).await;
+    assert_eq!(told["state"], "ready", "{told:#}");
+    (told, call(&app, &mut socket).await)
+}
+
+#[tokio::test]
+async fn an_install_script_does_not_run_unless_an_admin_allows_it() {
+    let (told, said) = install_script(false).await;
+    assert_eq!(said, "it did not run");
+    assert_eq!(told["installed"]["skippedScripts"], json!(["marked"]));
+    let (told, said) = install_script(true).await;
+    assert_eq!(said, "it ran", "{told:#}");
+    assert_eq!(told["installed"]["skippedScripts"], json!([]));
+}
+
+#[tokio::test]
+async fn a_package_reaches_its_registry_alone_while_it_is_installed_and_nothing_afterwards() {
+    let registry = Registry::start().await;
+    let other = Registry::start().await;
+    // Asks for both by the proxy that the installation has, and notes what came back.
+    let attempt = |url: &str, mark: &str| {
+        format!(
+            "curl -s -m 10 -o /workspace/{mark} -w '%{{http_code}}' {url} > /workspace/{mark}.status; "
+        )
+    };
+    let install = [
+        attempt(&format!("{}/told", other.address), "other"),
+        attempt("https://example.com/", "outside"),
+        "true".to_owned(),
+    ]
+    .concat();
+    let look = "
+        const fs = require('node:fs')
+        const read = (name) => fs.existsSync(name) ? fs.readFileSync(name, 'utf8') : 'none'
+        const now = await fetch('REGISTRY/x').then(() => 'reached', () => 'refused')
+        const env = Object.keys(process.env).filter((name) => /proxy/i.test(name)).join()
+        return [read('/packages/other.status'), read('/packages/outside.status'), now, env].join(' ')"
+        .replace("REGISTRY", &registry.address);
+    let server = node_server(&[("look", "Looks")], &look);
+    registry.publish(
+        ("curious", "1.0.0"),
+        &server,
+        json!({ "scripts": { "install": install } }),
+    );
+    let app = app_at(&registry.address).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    let api = Api::new(&app, &owner);
+    let mut config = command("npx -y curious");
+    config["allowScripts"] = json!(true);
+    let told = add(&api, &mut socket, ("it", config)).await;
+    assert_eq!(told["state"], "ready", "{told:#}");
+    let said = call(&app, &mut socket).await;
+    let words: Vec<&str> = said.split(' ').collect();
+    assert!(!words[0].starts_with('2'), "{said}");
+    assert!(!words[1].starts_with('2'), "{said}");
+    assert_eq!(words[2], "refused", "{said}");
+    assert_eq!(other.asked(), [""; 0], "{said}");
+}
+
+#[tokio::test]
+async fn a_package_cannot_change_itself_and_sees_no_secret_while_it_is_installed() {
+    let registry = Registry::start().await;
+    let look = "
+        const fs = require('node:fs')
+        const tries = ['/packages/new', '/packages/package.json', '/packages/node_modules/.bin/selfish']
+        const codes = tries.map((name) => { try { fs.writeFileSync(name, 'x'); return 'written' } catch (error) { return error.code } })
+        return codes.join() + ' ' + fs.readFileSync('/packages/env', 'utf8').includes('swordfish')";
+    let server = node_server(&[("look", "Looks")], look);
+    registry.publish(
+        ("selfish", "1.0.0"),
+        &server,
+        json!({ "scripts": { "install": "env > /workspace/env" } }),
+    );
+    let app = app_at(&registry.address).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    let api = Api::new(&app, &owner);
+    let mut config = command("npx -y selfish");
+    config["allowScripts"] = json!(true);
+    config["env"] = json!({ "API_KEY": "swordfish" });
+    let told = add(&api, &mut socket, ("it", config)).await;
+    assert_eq!(told["state"], "ready", "{told:#}");
+    let said = call(&app, &mut socket).await;
+    assert_eq!(said, "EROFS,EROFS,EROFS false");
+}
