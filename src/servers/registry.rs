@@ -11,10 +11,12 @@ use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use super::connections::logs::Logs;
+use super::connections::opening::launch::Outside;
 use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
 use super::health::{HealthRecords, Seen, Status};
+use super::mcp_registry::McpRegistry;
 use super::news::{Change, News, NewsKind, Teller};
 use crate::domain::{Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
 use crate::llm::RetryConfig;
@@ -54,6 +56,8 @@ pub struct ServersParts {
     pub rules: Arc<Rules>,
     /// Pauses between attempts to connect.
     pub retry: RetryConfig,
+    /// Where published servers are looked up.
+    pub published: McpRegistry,
 }
 
 /// The registry. Cheap to clone.
@@ -73,8 +77,8 @@ pub(crate) struct Inner {
     pub(crate) logs: Arc<Logs>,
     pub(crate) opener: Opener,
     pub(crate) running: RunningServers,
-    pub(crate) guard: Guard,
     retry: RetryConfig,
+    published: McpRegistry,
     pub(crate) teller: Teller,
     /// Tenants whose rules about tools have changed.
     pub(crate) rule_changes: broadcast::Sender<TenantId>,
@@ -100,6 +104,7 @@ impl Servers {
             records: parts.records.clone(),
             sealer: parts.sealer.clone(),
             logs: Arc::clone(&logs),
+            outside: Outside::new(parts.guard),
             tasks,
         };
         Self(Arc::new(Inner {
@@ -115,8 +120,8 @@ impl Servers {
             logs,
             opener,
             running: RunningServers::default(),
-            guard: parts.guard,
             retry: parts.retry,
+            published: parts.published,
             teller: Teller::default(),
             rule_changes: broadcast::channel(RULE_CHANGES).0,
             views: Mutex::default(),
@@ -130,6 +135,11 @@ impl Servers {
     /// What happens to servers, for the sockets.
     pub fn news(&self) -> broadcast::Receiver<News> {
         self.0.teller.listen()
+    }
+
+    /// The servers that others publish.
+    pub fn published(&self) -> &McpRegistry {
+        &self.0.published
     }
 
     /// What is wrong with `mcp-config.json`, for operators.
@@ -226,7 +236,7 @@ impl Servers {
     /// The server that runs in every sandbox, where there are sandboxes.
     fn bundled(&self) -> Option<Ingredient> {
         self.0.place.is_on().then(|| Ingredient {
-            entry: Arc::new(ServerEntry::bundled()),
+            entry: Arc::new(ServerEntry::bundled(&self.0.place.network)),
             listed: Some(Arc::clone(&self.0.bundled)),
             accepted: Arc::clone(&self.0.bundled),
             since: None,

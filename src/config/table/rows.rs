@@ -2,8 +2,8 @@
 
 use super::Fallback::{Is, Words};
 use super::Kind::{
-    Attributes, Database, Flag, Headers, Host, ListOf, Listen, Model, Networks, Number, OneOf,
-    Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
+    Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, Networks, Number,
+    OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
 use super::{Definition, Kind, Later, Word};
 
@@ -92,7 +92,6 @@ const DRIVERS: &[Word] = &[
     Word::Is("bubblewrap"),
     Word::Is("none"),
 ];
-const NETWORKS: &[Word] = &[Word::Is("none")];
 const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none"), Word::Later("oidc")];
 
 settings! { since "0.1":
@@ -233,6 +232,12 @@ settings! { since "0.1":
         "The model that may say yes, in the place of the person, to calls that rules with `reviewed` ask for: `provider/model`. It reads the tool, the arguments and what the person said last, and can be wrong or be talked into a yes: open only calls to it whose harm you would bear (docs/rules.md).";
     "agent.reviewer.timeout_s" ["SPL_REVIEWER_TIMEOUT"] Whole(1, 600), Is("20"),
         "Seconds that it may take for one call, after which the person alone decides; they may decide at any time.";
+    "agent.mcp_registry.enabled" ["SPL_MCP_REGISTRY_ENABLED"] Flag, Is("true"),
+        "Whether admins can look up MCP servers in a registry. It is asked only when an admin looks.";
+    "agent.mcp_registry.url" ["SPL_MCP_REGISTRY_URL"] Url, Is("https://registry.modelcontextprotocol.io"),
+        "The MCP registry, without `/v0.1`.";
+    "agent.mcp_registry.file" ["SPL_MCP_REGISTRY_FILE"] Text, Words("none; the registry is asked"),
+        "A file that is read in its place, for machines without internet: an answer of the registry's `/v0.1/servers`, a list of them, or a list of `server.json`.";
     "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] Provider,
         Words("the first of `openai`, `anthropic`, `gemini`, `mistral`, `cohere` with a key, `openai-compatible` with only a base URL, else `scripted`"),
         "Who runs the model unless a session chose otherwise: a kind, `mistral`, `cohere`, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";
@@ -309,8 +314,8 @@ settings! { since "0.1":
         "The image of a sandbox (`docker`).";
     "sandbox.runtime" ["SPL_SANDBOX_RUNTIME"] Text, Words("the engine's"),
         "The engine's runtime for sandboxes, for example `runsc` (`docker`).";
-    "sandbox.network" ["SPL_SANDBOX_NETWORK"] OneOf(NETWORKS), Is("none"),
-        "What a sandbox reaches.";
+    "sandbox.network" ["SPL_SANDBOX_NETWORK"] Hosts, Is("none"),
+        "The hosts that commands in a session's sandbox may reach, such as `pypi.org`, `*.example.com` or `db.example.com:5432`; without a port, 443 and 80.";
     "sandbox.docker_host" ["SPL_SANDBOX_DOCKER_HOST" "DOCKER_HOST"] Text, Words("the engine's own socket"),
         "Where the engine is, for example `unix:///run/docker.sock` (`docker`).";
     "sandbox.pool_size" ["SPL_SANDBOX_POOL_SIZE"] Whole(0, 1000), Is("2"),

@@ -4,6 +4,7 @@
 mod answers;
 pub(crate) mod deferred;
 mod drift;
+mod egress;
 mod fair;
 mod images;
 mod masked;
@@ -11,6 +12,7 @@ mod moved;
 mod odd;
 mod offers;
 mod old_sse;
+mod published;
 mod registry;
 mod remote;
 mod removed;
