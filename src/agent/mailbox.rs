@@ -1,13 +1,21 @@
 //! What a session's task is told, and the answers that need no session.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::cluster::message::SessionUpdate;
-use super::feed::{Joined, QueueView};
-use crate::domain::{BlobId, CallId, Code, Gesture, Reached, Resource, Role, SandboxId, UserId};
+use super::feed::{Feed, Joined, QueueView};
+use crate::domain::{
+    BlobId, CallId, Code, Gesture, MicroUsd, Reached, Resource, ResourceRef, Role, SandboxId,
+    UserId,
+};
 use crate::providers::Wanted;
-use crate::session::{Command, Decision, Refusal};
+use crate::servers::Held;
+use crate::session::{Command, Decision, Refusal, SessionRules};
 use crate::store::records::SecretHash;
 use crate::telemetry::instruments;
 
@@ -17,7 +25,12 @@ pub enum SessionRequest {
     /// A command as it is.
     Command(Command),
     /// A message with what is attached to it, which is looked up before the session is told.
-    Say { say: Command, attached: Vec<BlobId> },
+    Say {
+        say: Command,
+        attached: Vec<BlobId>,
+        /// Resources of servers that are read and attached.
+        resources: Vec<ResourceRef>,
+    },
     /// Let another model answer; which one serves the wish is looked up here.
     Choose(Wanted),
     /// A decision whose changed arguments still have to be looked up and validated.
@@ -92,6 +105,33 @@ pub struct Accepted {
     pub seq: u64,
 }
 
+/// What is asked of a server that is no call of a tool: its method and its parameters, as rules see them.
+pub(super) struct ServerQuestion<'a> {
+    pub(super) server: &'a str,
+    pub(super) method: &'a str,
+    pub(super) args: Value,
+    /// Those that were given in the session, and what the session has cost.
+    pub(super) rules: (&'a SessionRules, MicroUsd),
+}
+
+/// The way to the servers of a session for what is no call of a tool.
+#[async_trait]
+pub(super) trait ServerDoor: Send + Sync {
+    /// The session's open connection, made if need be, and how long an answer may take; unless a rule
+    /// denies the question.
+    async fn reach(&self, question: &ServerQuestion<'_>) -> Result<(Held, Duration), Refusal>;
+}
+
+/// What the servers of a session are reached by, and what forbids it.
+pub(super) struct ToolsNow {
+    pub(super) tools: Arc<dyn ServerDoor>,
+    /// Those that were given in the session.
+    pub(super) rules: Arc<SessionRules>,
+    /// What the session has cost.
+    pub(super) cost: MicroUsd,
+    pub(super) feed: Arc<Feed>,
+}
+
 /// What the session's task is told. Small, because a mailbox has room for many: what is large is in
 /// a box.
 pub(super) enum Message {
@@ -110,6 +150,11 @@ pub(super) enum Message {
         by: UserId,
         role: Role,
         reply: oneshot::Sender<Result<QueueView, Refusal>>,
+    },
+    /// What the session's servers are reached by.
+    Tools {
+        by: UserId,
+        reply: oneshot::Sender<Result<ToolsNow, Refusal>>,
     },
     /// An effect ended.
     Outcome {
@@ -136,6 +181,7 @@ impl Message {
             Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Queue { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Tools { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Outcome { .. } | Self::Updates(_) | Self::Look | Self::Rest => {}
         }

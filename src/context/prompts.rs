@@ -92,6 +92,7 @@ mod tests {
             title: None,
             description: String::new(),
             input_schema: json!({}),
+            output_schema: None,
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
         }])

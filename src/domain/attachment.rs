@@ -48,6 +48,17 @@ pub enum MediaType {
     /// UTF-8.
     #[serde(rename = "text/plain")]
     Text,
+    #[serde(rename = "audio/wav")]
+    Wav,
+    #[serde(rename = "audio/mpeg")]
+    Mp3,
+    #[serde(rename = "audio/ogg")]
+    Ogg,
+    #[serde(rename = "audio/flac")]
+    Flac,
+    /// Of a kind that is not known here. Only servers give it: people cannot attach it.
+    #[serde(rename = "application/octet-stream")]
+    Binary,
 }
 
 impl MediaType {
@@ -58,21 +69,64 @@ impl MediaType {
             Self::Jpeg => "image/jpeg",
             Self::Pdf => "application/pdf",
             Self::Text => "text/plain",
+            Self::Wav => "audio/wav",
+            Self::Mp3 => "audio/mpeg",
+            Self::Ogg => "audio/ogg",
+            Self::Flac => "audio/flac",
+            Self::Binary => "application/octet-stream",
+        }
+    }
+
+    /// What a file of that kind is called that nobody named.
+    pub fn usual_name(self) -> &'static str {
+        match self {
+            Self::Png => "image.png",
+            Self::Jpeg => "image.jpg",
+            Self::Pdf => "document.pdf",
+            Self::Text => "text.txt",
+            Self::Wav => "audio.wav",
+            Self::Mp3 => "audio.mp3",
+            Self::Ogg => "audio.ogg",
+            Self::Flac => "audio.flac",
+            Self::Binary => "file.bin",
         }
     }
 
     /// Reads the name back.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Png, Self::Jpeg, Self::Pdf, Self::Text]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
+        let all = [
+            Self::Png,
+            Self::Jpeg,
+            Self::Pdf,
+            Self::Text,
+            Self::Wav,
+            Self::Mp3,
+            Self::Ogg,
+            Self::Flac,
+            Self::Binary,
+        ];
+        all.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// Whether it is a sound.
+    pub fn is_audio(self) -> bool {
+        match self {
+            Self::Wav | Self::Mp3 | Self::Ogg | Self::Flac => true,
+            Self::Png | Self::Jpeg | Self::Pdf | Self::Text | Self::Binary => false,
+        }
     }
 
     /// Whether it is a picture.
     pub fn is_image(self) -> bool {
         match self {
             Self::Png | Self::Jpeg => true,
-            Self::Pdf | Self::Text => false,
+            Self::Pdf
+            | Self::Text
+            | Self::Wav
+            | Self::Mp3
+            | Self::Ogg
+            | Self::Flac
+            | Self::Binary => false,
         }
     }
 }
@@ -92,6 +146,18 @@ pub struct Attachment {
     pub width: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
+    /// The resource of an MCP server that it was read from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Box<ResourceRef>>,
+}
+
+/// Where a resource was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceRef {
+    /// The MCP server's name in the registry.
+    pub server: String,
+    /// The resource's address at that server.
+    pub uri: String,
 }
 
 impl fmt::Display for Attachment {
@@ -101,6 +167,8 @@ impl fmt::Display for Attachment {
             MediaType::Png | MediaType::Jpeg => "image",
             MediaType::Pdf => "PDF",
             MediaType::Text => "text file",
+            MediaType::Wav | MediaType::Mp3 | MediaType::Ogg | MediaType::Flac => "audio",
+            MediaType::Binary => "file",
         };
         write!(f, "{what} \"{}\", ", self.name)?;
         match (self.width, self.height) {
@@ -135,6 +203,7 @@ mod tests {
                 bytes: 1_500,
                 width: size.map(|size| size.0),
                 height: size.map(|size| size.1),
+                source: None,
             };
             assert_eq!(attachment.to_string(), expected);
             let json = serde_json::to_value(&attachment).unwrap();
@@ -145,5 +214,7 @@ mod tests {
         check(MediaType::Jpeg, None, "image \"it\", 2 kB");
         check(MediaType::Pdf, None, "PDF \"it\", 2 kB");
         check(MediaType::Text, None, "text file \"it\", 2 kB");
+        check(MediaType::Wav, None, "audio \"it\", 2 kB");
+        check(MediaType::Binary, None, "file \"it\", 2 kB");
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 /// Declares a string newtype with a fixed prefix and a constructor from 128 random bits. Copies
 /// share the text: thousands of sockets and every event hold some.
@@ -183,6 +184,20 @@ impl ModelRequestId {
             iteration: Iteration(self.iteration.0.saturating_add(1)),
             ..self
         }
+    }
+}
+
+impl SessionId {
+    /// The id that follows from these words, and from no others.
+    pub fn derived(words: &[&str]) -> Self {
+        let mut hash = Sha256::new();
+        for word in words {
+            hash.update(word.len().to_be_bytes());
+            hash.update(word.as_bytes());
+        }
+        let hash = hash.finalize();
+        let bits = hash.iter().take(16);
+        Self::from_bits(bits.fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte)))
     }
 }
 

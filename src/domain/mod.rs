@@ -18,15 +18,17 @@ pub mod id;
 pub mod mcp_server;
 pub mod memo;
 pub mod request_parts;
+pub mod result_block;
 pub mod sandbox;
 pub mod search;
+pub mod server_offer;
 pub mod share;
 pub mod time;
 pub mod tool;
 pub mod usage;
 
 pub use access::{Actor, Caller, Role, Scope, Tenant, User, known_approver};
-pub use attachment::{Attachment, BlobId, MediaType};
+pub use attachment::{Attachment, BlobId, MediaType, ResourceRef};
 pub use budget::{
     Budget, BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, Days, Grant, Need,
     WARN_PERCENT, grant, in_force, tightest,
@@ -49,8 +51,10 @@ pub use id::{
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;
 pub use request_parts::{RequestParts, RequestPurpose};
+pub use result_block::{Audience, BlockContent, ResourceLink, ResultBlock};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
+pub use server_offer::{PromptArgument, PromptOffer, ResourceTemplate, ServerOffer};
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
 pub use time::Timestamp;
 pub use tool::{

@@ -1,6 +1,6 @@
 //! Tools as every layer sees them.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use sepal_policy::{NamedShell, ShellTool};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -93,6 +93,10 @@ pub struct Tool {
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
+    /// JSON Schema of the structured result. Nobody decides by it, so it is no part of what a tool is
+    /// known by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Arc<Value>>,
     /// Hints of its server.
     #[serde(default)]
     pub annotations: ToolAnnotations,
@@ -104,7 +108,21 @@ pub struct Tool {
 impl Tool {
     /// Names this very definition; the name in it is the server's own, not the model's.
     pub fn hash(&self) -> Digest {
-        Digest::of_json(&serde_json::json!(self))
+        Digest::of_json(&serde_json::json!(self.known()))
+    }
+
+    /// Whether somebody who said yes to the other said yes to this one.
+    pub fn is_known_as(&self, other: &Self) -> bool {
+        self.known() == other.known()
+    }
+
+    /// What it is known by.
+    #[must_use]
+    pub fn known(&self) -> Self {
+        Self {
+            output_schema: None,
+            ..self.clone()
+        }
     }
 }
 

@@ -108,6 +108,7 @@ fn sample() -> Tool {
         title: None,
         description: "A sample.".to_owned(),
         input_schema: serde_json::Value::Null,
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     }
@@ -196,6 +197,7 @@ mod tests {
             title: None,
             description: "Read a file.".into(),
             input_schema: json!({}),
+            output_schema: None,
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
         };

@@ -100,6 +100,7 @@ pub fn definition() -> Tool {
             },
             "required": ["call"],
         }),
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     }

@@ -174,6 +174,7 @@ mod tests {
             bytes: 3,
             width: Some(2),
             height: Some(1),
+            source: None,
         }
     }
 

@@ -92,6 +92,7 @@ pub(super) mod tests {
             title: None,
             description: format!("Does {name}"),
             input_schema: schema,
+            output_schema: None,
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
         }

@@ -13,6 +13,7 @@ mod error;
 mod health;
 mod monitor;
 mod news;
+pub(crate) mod offers;
 mod registry;
 mod session_connection;
 
@@ -23,6 +24,7 @@ pub use administration::tools::ToolChange;
 pub use administration::trial::Trials;
 pub use catalogue::entry::{ServerEntry, Source};
 pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
+pub use catalogue::tool_history::{DefinitionDifference, ToolChangeReport};
 pub use catalogue::tool_report::ToolReport;
 pub(crate) use catalogue::view::ToolOffer;
 pub use catalogue::view::View;
@@ -33,6 +35,7 @@ pub use health::health_history::HealthStep;
 pub use health::{Health, Status};
 pub use monitor::start;
 pub use news::{News, NewsKind};
+pub use offers::ListedOffer;
 pub use registry::{Servers, ServersParts};
 
 pub(crate) use catalogue::deferred::asked_for;

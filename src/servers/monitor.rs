@@ -15,6 +15,7 @@ use super::catalogue::entry::{ServerEntry, Source};
 use super::connections::opening::{Failure, Phase, ServerLocation};
 use super::health::probe_schedule::ProbeSchedule;
 use super::news::NewsKind;
+use super::offers;
 use super::registry::{Servers, ServersParts};
 use crate::domain::{Digest, SandboxId, Scope, Tool};
 use crate::mcp::config::{FileState, Looks};
@@ -167,6 +168,7 @@ pub(crate) async fn try_out(
     let opened = servers.open_and_list(entry, place, phases).await;
     let result = match opened {
         Ok((opened, tools)) => {
+            offers::note(servers, entry, &opened).await;
             opened.kill().await;
             let said = opened.last_words();
             Ok((tools, said))

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::catalogue::entry::ServerEntry;
 use super::connections::opening::{Failure, Opened};
+use super::offers;
 use super::registry::Servers;
 use crate::domain::{Holder, SandboxId};
 use crate::llm::RetryConfig;
@@ -90,6 +91,7 @@ impl SessionConnection {
                 Ok(opened) => {
                     let opened = Arc::new(opened);
                     servers.follow(entry, &opened);
+                    offers::follow(servers, entry, &opened);
                     servers.0.running.note(tenant, &entry.name, &opened);
                     let using = opened.hold().unwrap_or_default();
                     self.note(&opened);

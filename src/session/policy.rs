@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::{ToolFacts, Wants};
-use crate::domain::{Actor, CallId, Memo, MicroUsd, RunsInKind, Timestamp, shell_tool};
+use crate::domain::{Actor, CallId, Memo, MicroUsd, RunsInKind, Timestamp, ToolRef, shell_tool};
 
 pub use sepal_policy::{Approver, Effect as PolicyEffect, Rule};
 
@@ -159,6 +159,31 @@ impl SessionRules {
 }
 
 impl Rules {
+    /// The rule that forbids something that is no call of a tool and that a person asked for, such as
+    /// reading a resource of a server. It is looked at as a call with these arguments.
+    pub fn forbids(
+        &self,
+        (given, cost): (&SessionRules, MicroUsd),
+        (at, args): (&ToolRef, &Value),
+        now: Timestamp,
+    ) -> Option<Ruling> {
+        let Policy::InForce(rules) = &self.policy else {
+            return None;
+        };
+        let call = policy::Call {
+            server: &at.server,
+            tool: &at.tool,
+            definition: None,
+            arguments: args,
+            shell: None,
+            workspace: None,
+            cost_micros: Some(cost.0),
+            now_ms: u64::try_from(now.0).unwrap_or(0),
+        };
+        let ruling = Ruling::of(&rules.and(given.compiled()).decide(&call));
+        (ruling.effect == PolicyEffect::Deny).then_some(ruling)
+    }
+
     /// What the rules, and those that were given in a session that has cost so much, say of a call with
     /// these arguments, now.
     pub(super) fn rule_on(

@@ -71,6 +71,7 @@ fn tool(name: &str, input_schema: Value) -> Tool {
         title: None,
         description: "A tool".to_owned(),
         input_schema,
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     }

@@ -91,9 +91,14 @@ impl Attachments {
         };
         let content = match of.media_type {
             MediaType::Text => Content::Text(String::from_utf8_lossy(&bytes).into()),
-            MediaType::Png | MediaType::Jpeg | MediaType::Pdf => {
-                Content::Encoded(Arc::new(Encoded::new(of.media_type, &bytes)))
-            }
+            MediaType::Png
+            | MediaType::Jpeg
+            | MediaType::Pdf
+            | MediaType::Wav
+            | MediaType::Mp3
+            | MediaType::Ogg
+            | MediaType::Flac
+            | MediaType::Binary => Content::Encoded(Arc::new(Encoded::new(of.media_type, &bytes))),
         };
         self.0.cache.put(cached, content.clone());
         Ok(content)

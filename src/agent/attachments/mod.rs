@@ -15,8 +15,8 @@ use tokio::sync::Semaphore;
 use self::contents::Cache;
 use super::mailbox::store_away;
 use crate::domain::{
-    Attachment, BlobId, Code, Holder, Most, SessionId, SessionKey, Share, Shares, TenantId,
-    Timestamp,
+    Attachment, BlobId, Code, Holder, Most, ResourceRef, SessionId, SessionKey, Share, Shares,
+    TenantId, Timestamp,
 };
 use crate::session::Refusal;
 use crate::store::Records;
@@ -40,6 +40,18 @@ pub struct AttachmentLimits {
     pub file: u64,
     /// All that one session keeps.
     pub session: u64,
+}
+
+/// Something that an MCP server gave.
+#[derive(Debug)]
+pub(in crate::agent) struct Given {
+    /// What it is called; may be empty.
+    pub(in crate::agent) name: String,
+    /// Whether it came as an image.
+    pub(in crate::agent) is_image: bool,
+    pub(in crate::agent) bytes: Vec<u8>,
+    /// The resource that it is.
+    pub(in crate::agent) source: Option<ResourceRef>,
 }
 
 /// What is attached to sessions. Cheap to clone.
@@ -82,8 +94,18 @@ impl Attachments {
         name: &str,
         bytes: Vec<u8>,
     ) -> Result<Attachment, Refusal> {
+        let prepared = self.prepare(&to.key().tenant, (name, bytes), intake::prepare);
+        let (attachment, content) = prepared.await?;
+        self.put(to, attachment, content).await
+    }
+
+    async fn put(
+        &self,
+        to: AttachedTo<'_>,
+        attachment: Attachment,
+        content: Vec<u8>,
+    ) -> Result<Attachment, Refusal> {
         let key = to.key();
-        let (attachment, content) = self.prepare(&key.tenant, name, bytes).await?;
         let now = Timestamp(jiff::Timestamp::now().as_millisecond());
         let limit = (self.0.limits.session, now);
         let records = self.0.records.attachments();
@@ -101,17 +123,22 @@ impl Attachments {
         ))
     }
 
-    /// The same for what a tool returned as an image. Anything else is none.
-    pub(in crate::agent) async fn keep_image(
+    /// The same for what an MCP server gave: sounds and files of any kind too. What came as an image and
+    /// is none is refused.
+    pub(in crate::agent) async fn keep_of_server(
         &self,
         key: &SessionKey,
-        bytes: Vec<u8>,
+        given: Given,
     ) -> Result<Attachment, Refusal> {
-        if !intake::is_image(&bytes) {
+        if given.is_image && !intake::is_image(&given.bytes) {
             let text = "its bytes are no image of a kind that is known here";
             return Err(Refusal::new(Code::InvalidArguments, text));
         }
-        self.keep(AttachedTo::Stored(key), "", bytes).await
+        let prepare = intake::prepare_of_server;
+        let prepared = self.prepare(&key.tenant, (&given.name, given.bytes), prepare);
+        let (mut attachment, content) = prepared.await?;
+        attachment.source = given.source.map(Box::new);
+        self.put(AttachedTo::Stored(key), attachment, content).await
     }
 
     /// Decodes beside the tasks of sessions: two files at a time, and one of each tenant, so that
@@ -119,15 +146,15 @@ impl Attachments {
     async fn prepare(
         &self,
         tenant: &TenantId,
-        name: &str,
-        bytes: Vec<u8>,
+        (name, bytes): (&str, Vec<u8>),
+        take_in: fn(&str, Vec<u8>) -> Result<intake::Prepared, intake::Unfit>,
     ) -> Result<intake::Prepared, Refusal> {
         let turn = self.turn(tenant);
         let stopping = |_| super::mailbox::stopping();
         let _turn = turn.acquire().await.map_err(stopping)?;
         let _decoder = self.0.decoders.acquire().await.map_err(stopping)?;
         let name = name.to_owned();
-        let prepared = tokio::task::spawn_blocking(move || intake::prepare(&name, bytes));
+        let prepared = tokio::task::spawn_blocking(move || take_in(&name, bytes));
         let prepared = prepared.await.map_err(|error| {
             tracing::error!(?error, "A file could not be taken in");
             Refusal::new(Code::Internal, "the file could not be taken in")

@@ -130,6 +130,9 @@ impl Outlet for FeedBroadcaster {
                 tell(&|| SessionUpdate::Progress(call.clone(), news.clone()));
             }
             What::Copying(bytes) => tell(&|| SessionUpdate::Copying(*bytes)),
+            What::ResourceChanged(resource) => {
+                tell(&|| SessionUpdate::ResourceChanged(resource.clone()));
+            }
             What::Notice(notice) => tell(&|| SessionUpdate::Notice(notice.clone())),
             What::Event(_)
             | What::Queue(_)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::feed::Notice;
 use crate::agent::feed::list_update::ListUpdate;
 use crate::agent::feed::running_answer::{Delta, RunningAnswer};
-use crate::domain::{CallId, GatewayId, SandboxId, SessionKey};
+use crate::domain::{CallId, GatewayId, ResourceRef, SandboxId, SessionKey};
 use crate::mcp::ToolProgress;
 use crate::servers::ServerUpdate;
 use crate::session::Commit;
@@ -27,6 +27,8 @@ pub(in crate::agent) enum SessionUpdate {
     Progress(CallId, ToolProgress),
     /// So many bytes of a workspace that is copied here.
     Copying(u64),
+    /// A resource that was read here is another now.
+    ResourceChanged(ResourceRef),
     /// A remark on what runs here.
     Notice(Notice),
     /// Whoever streams the answer: tell the whole of it.

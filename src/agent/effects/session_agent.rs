@@ -383,6 +383,7 @@ impl SessionAgent {
             ProviderKind::OpenAiCompatible | ProviderKind::Scripted => false,
         };
         match (has_images, reads_pdf) {
+            (true, _) if offer.kind() == ProviderKind::Gemini => Sight::Sounds,
             (true, true) => Sight::Documents,
             (true, false) => Sight::Images,
             (false, _) => Sight::Nothing,

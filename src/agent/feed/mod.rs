@@ -23,7 +23,7 @@ pub use self::usage::{GoingOn, LeftOut, UsageState};
 
 use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
 use crate::domain::{
-    CallId, Code, CompactionStrategy, Iteration, ModelRequestId, Timestamp, TurnId,
+    CallId, Code, CompactionStrategy, Iteration, ModelRequestId, ResourceRef, Timestamp, TurnId,
 };
 use crate::mcp::ToolProgress;
 use crate::session::{Event, ModelChoice, SessionRules, WaitingMessage};
@@ -118,6 +118,8 @@ pub enum What {
     Progress(CallId, ToolProgress),
     /// So many bytes of the workspace of a fork have been copied.
     Copying(u64),
+    /// A resource that was read for the session is another now, says its server.
+    ResourceChanged(ResourceRef),
     /// The calls of the turn, after a change.
     Queue(QueueState),
     /// The totals, after a change.

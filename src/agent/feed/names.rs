@@ -14,6 +14,7 @@ impl What {
             Self::Delta(_)
             | Self::Progress(..)
             | Self::Copying(_)
+            | Self::ResourceChanged(_)
             | Self::Queue(_)
             | Self::Usage(_)
             | Self::Notice(_)

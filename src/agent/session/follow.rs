@@ -58,6 +58,9 @@ impl LiveSession {
                 }
             }
             SessionUpdate::Copying(bytes) => self.replica.feed.show(What::Copying(bytes)),
+            SessionUpdate::ResourceChanged(resource) => {
+                self.replica.feed.show(What::ResourceChanged(resource));
+            }
             SessionUpdate::Notice(notice) => self.replica.feed.show(What::Notice(notice)),
             SessionUpdate::TellAnswer => {
                 if self.running.has_model() {

@@ -295,6 +295,9 @@ impl LiveSession {
                 }
                 let _ = reply.send(Ok(self.replica.queue_for((&by, role))));
             }
+            Message::Tools { by, reply } => {
+                let _ = reply.send(self.replica.admit(&by).map(|()| self.replica.tools_now()));
+            }
             Message::Outcome { command, epoch } => self.outcomes(*command, epoch).await,
             Message::Look => {
                 Box::pin(self.replica.catch_up()).await;

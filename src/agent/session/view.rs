@@ -9,7 +9,7 @@ use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{
     GoingOn, Joined, LeftOut, QueueState, QueueView, SessionView, TurnView, UsageState,
 };
-use crate::agent::mailbox::SessionRequest;
+use crate::agent::mailbox::{ServerDoor, SessionRequest, ToolsNow};
 use crate::context::{Arranged, ContextSession};
 use crate::domain::{CallId, Code, RequestParts, Role, UserId};
 use crate::history::{self, Past};
@@ -36,6 +36,17 @@ impl Replica {
             Code::SessionNotFound,
             "there is no such session",
         ))
+    }
+
+    /// What its servers are reached by.
+    pub(super) fn tools_now(&self) -> ToolsNow {
+        let control = &self.state.control;
+        ToolsNow {
+            tools: Arc::clone(&self.agent.tools) as Arc<dyn ServerDoor>,
+            rules: Arc::clone(&control.rules),
+            cost: control.totals.cost,
+            feed: Arc::clone(&self.feed),
+        }
     }
 
     /// Others are admitted to decide the calls that wait for their yes, and to nothing else.

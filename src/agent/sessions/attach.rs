@@ -2,7 +2,8 @@
 //! first byte is read, and the proof of a fresh gesture, which counts once.
 
 use super::Sessions;
-use crate::agent::attachments::Attachments;
+use super::offers::SessionOffers;
+use crate::agent::attachments::{Attachments, MAX_OF_MESSAGE};
 use crate::agent::mailbox::{SessionRequest, store_away};
 use crate::domain::{Attachment, BlobId, Caller, Code, Holder, SessionKey, Share};
 use crate::session::{Command, Refusal};
@@ -84,8 +85,12 @@ impl Sessions {
         caller: &Caller,
         ask: SessionRequest,
     ) -> Result<SessionRequest, Refusal> {
-        let (mut say, attached) = match ask {
-            SessionRequest::Say { say, attached } => (say, attached),
+        let (mut say, attached, resources) = match ask {
+            SessionRequest::Say {
+                say,
+                attached,
+                resources,
+            } => (say, attached, resources),
             SessionRequest::WithProof { decision, proof } => {
                 return self.use_proof(key, caller, (decision, &proof)).await;
             }
@@ -97,6 +102,14 @@ impl Sessions {
         self.admit(key, caller).await?;
         if let Command::Say { attachments, .. } = &mut say {
             *attachments = self.attachments().find(key, &attached).await?;
+            for resource in &resources {
+                attachments
+                    .extend(Box::pin(SessionOffers::of(self).read(key, caller, resource)).await?);
+            }
+            if attachments.len() > MAX_OF_MESSAGE {
+                let text = format!("a message may have {MAX_OF_MESSAGE} attachments and resources");
+                return Err(Refusal::of_field(Code::InvalidArguments, "resources", text));
+            }
         }
         Ok(SessionRequest::Command(say))
     }

@@ -5,6 +5,7 @@ pub(super) mod attach;
 pub(super) mod fork;
 pub(super) mod import;
 pub(super) mod list;
+pub(super) mod offers;
 mod peers;
 mod refusal;
 mod registry;
@@ -17,7 +18,6 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -178,7 +178,7 @@ impl Sessions {
         let (tenant, user) = (caller.tenant.id.as_str(), caller.user.id.as_str());
         let key = SessionKey {
             tenant: caller.tenant.id.clone(),
-            session: derived_id(&[tenant, user, name]),
+            session: SessionId::derived(&[tenant, user, name]),
         };
         self.0.reserve(&key, caller, model, false);
         key
@@ -379,18 +379,6 @@ impl Sessions {
         }
         answer.await.unwrap_or_else(|_| Err(stopping()))
     }
-}
-
-/// The id that follows from these words, and from no others.
-fn derived_id(words: &[&str]) -> SessionId {
-    let mut hash = Sha256::new();
-    for word in words {
-        hash.update(word.len().to_be_bytes());
-        hash.update(word.as_bytes());
-    }
-    let hash = hash.finalize();
-    let bits = hash.iter().take(16);
-    SessionId::from_bits(bits.fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte)))
 }
 
 pub(super) fn may_act(caller: &Caller) -> Result<(), Refusal> {

@@ -15,6 +15,7 @@ fn attachment() -> Attachment {
         bytes: 3,
         width: Some(1),
         height: Some(1),
+        source: None,
     }
 }
 

@@ -187,6 +187,7 @@ impl Watch<'_> {
                 What::Delta(_)
                 | What::Progress(..)
                 | What::Copying(_)
+                | What::ResourceChanged(_)
                 | What::Queue(_)
                 | What::Usage(_)
                 | What::Notice(_) => Ok(Vec::new()),

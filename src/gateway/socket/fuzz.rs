@@ -54,7 +54,7 @@ fn send(world: &mut World, packet: &str) {
         }
         Ok(Parsed::Tell(ask)) => match without_proof(*ask) {
             SessionRequest::Command(command) => drop(world.tell(&command)),
-            SessionRequest::Say { say, attached } => {
+            SessionRequest::Say { say, attached, .. } => {
                 assert!(!attached.is_empty());
                 drop(world.tell(&say));
             }

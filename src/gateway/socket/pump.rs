@@ -301,6 +301,7 @@ impl<'a> Pump<'a> {
             What::Notice(notice) => self.told.heed(notice),
             What::Progress(..)
             | What::Copying(_)
+            | What::ResourceChanged(_)
             | What::Queue(_)
             | What::Usage(_)
             | What::Rewound => {}

@@ -28,6 +28,9 @@ pub fn signal_frames(signal: &Signal) -> &[Frame] {
                 &[&json!({ "copiedBytes": bytes })]
             )]
         }
+        What::ResourceChanged(resource) => {
+            smallvec![frame("session:resource_changed", &[resource])]
+        }
         What::Queue(queue) => smallvec![queue_frame(queue)],
         What::Usage(usage) => smallvec![usage_frame(usage)],
         What::Notice(notice) => smallvec![notice_frame(notice)],

@@ -227,6 +227,7 @@ mod tests {
                 title: None,
                 description: String::new(),
                 input_schema: Value::Null,
+                output_schema: None,
                 annotations: ToolAnnotations::default(),
                 needs_tasks: false,
             }]),

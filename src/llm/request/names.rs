@@ -78,6 +78,7 @@ mod tests {
             title: None,
             description: String::new(),
             input_schema: serde_json::Value::Null,
+            output_schema: None,
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
         }

@@ -10,6 +10,8 @@ use crate::llm::Vendor;
 const PIXELS_PER_TOKEN: u64 = 750;
 /// Bytes of a PDF for one token: nobody has counted its pages.
 const PDF_BYTES_PER_TOKEN: u64 = 40;
+/// Vendors count about 32 tokens of a second, which has 8,000 bytes and more.
+const AUDIO_BYTES_PER_TOKEN: u64 = 125;
 /// Tokens that a PDF is taken for at most, because most of a large one is pictures.
 const MAX_PDF: u64 = 100_000;
 /// Text that is counted where it stands, in bytes; more is counted beside the async threads.
@@ -210,6 +212,11 @@ pub fn of_attachment(attachment: &Attachment) -> u64 {
         }
         MediaType::Pdf => attachment.bytes.div_ceil(PDF_BYTES_PER_TOKEN).min(MAX_PDF),
         MediaType::Text => attachment.bytes.div_ceil(CHARACTERS_PER_TOKEN),
+        MediaType::Wav | MediaType::Mp3 | MediaType::Ogg | MediaType::Flac => {
+            attachment.bytes.div_ceil(AUDIO_BYTES_PER_TOKEN)
+        }
+        // Only its name is sent.
+        MediaType::Binary => 0,
     }
 }
 

@@ -91,6 +91,7 @@ fn an_estimate_of_usage_counts_the_request_and_the_answer() {
         title: None,
         description: "12345678".to_owned(),
         input_schema: json!({}),
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     };

@@ -10,11 +10,14 @@ use std::sync::Arc;
 use rmcp::handler::client::progress::ProgressDispatcher;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, Implementation, ListRootsResult, LoggingLevel,
-    LoggingMessageNotificationParam, ProgressNotificationParam, Root,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ResourceUpdatedNotificationParam,
+    Root,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use tokio::sync::{mpsc, watch};
+
+use super::watched::WatchedResources;
 
 /// Lines of a server's log that may wait. Whoever floods us loses lines, and nothing else waits.
 const WAITING_LINES: usize = 256;
@@ -25,6 +28,9 @@ pub(super) struct Handler {
     pub(super) progress: ProgressDispatcher,
     /// Counts how often the server said that its tools are others now.
     pub(super) changes: Arc<watch::Sender<u64>>,
+    /// The same of its resources and prompts.
+    pub(super) offer_changes: Arc<watch::Sender<u64>>,
+    pub(super) resources: Arc<WatchedResources>,
     log: mpsc::Sender<String>,
     roots: Arc<[String]>,
 }
@@ -36,6 +42,8 @@ impl Handler {
         let handler = Self {
             progress: ProgressDispatcher::new(),
             changes: Arc::new(watch::channel(0).0),
+            offer_changes: Arc::new(watch::channel(0).0),
+            resources: Arc::default(),
             log,
             roots: roots.into(),
         };
@@ -71,6 +79,22 @@ impl ClientHandler for Handler {
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.offer_changes.send_modify(|count| *count += 1);
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.offer_changes.send_modify(|count| *count += 1);
+    }
+
+    async fn on_resource_updated(
+        &self,
+        params: ResourceUpdatedNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.resources.changed(&params.uri);
     }
 
     async fn on_logging_message(

@@ -1,6 +1,8 @@
 //! One client connection to an MCP server, over any byte stream or HTTP.
 
+mod call;
 mod handler;
+mod watched;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,19 +15,20 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
 use rmcp::transport::IntoTransport;
 use rmcp::{RoleClient, ServiceExt as _};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::call::{ToolCall, ToolProgress};
 use self::handler::Handler;
+use self::watched::WatchedResources;
 use crate::domain::Tool;
 use crate::mcp::error::Error;
 use crate::mcp::mask::Cleaner;
 use crate::mcp::remote::{self, Remote};
 use crate::mcp::sending;
-use crate::mcp::standstill::{self, Standstill};
+use crate::mcp::standstill;
 use crate::mcp::tools::listing;
 use crate::mcp::tools::result::ToolAnswer;
 use crate::mcp::wire::lines::Lines;
@@ -34,29 +37,6 @@ use crate::mcp::wire::lines::Lines;
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// How long a server may take to say that a call is over which it was told to stop.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
-
-/// One call of a tool.
-#[derive(Debug, Clone)]
-pub struct ToolCall {
-    /// The server's own name of the tool.
-    pub tool: String,
-    /// The arguments: a JSON object.
-    pub args: Value,
-    /// How long it may take.
-    pub limit: Duration,
-    /// Tells when the server is paused from outside: that time is not counted.
-    pub standstill: Option<Standstill>,
-}
-
-/// News of a running call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolProgress {
-    /// How far it is.
-    pub progress: f64,
-    pub total: Option<f64>,
-    /// In words, or new output.
-    pub message: Option<String>,
-}
 
 /// A live connection. Dropping it ends the stream.
 pub struct Connection {
@@ -140,6 +120,9 @@ impl Connection {
 
     /// What the server offers, bounded in number and size.
     pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
+        if !self.declares_tools() {
+            return Ok(Vec::new());
+        }
         let listed = listing::list(&self.server, self.service.peer());
         tokio::time::timeout(HANDSHAKE_LIMIT, listed)
             .await
@@ -151,9 +134,28 @@ impl Connection {
             .map_err(|error| error.cleaned(&self.cleaner))
     }
 
+    /// Whether the server may be asked for tools. Some of old declare nothing at all.
+    fn declares_tools(&self) -> bool {
+        self.peer().peer_info().is_none_or(|info| {
+            let declared = &info.capabilities;
+            let is_other = declared.resources.is_some() || declared.prompts.is_some();
+            declared.tools.is_some() || !is_other
+        })
+    }
+
     /// Changes whenever the server says that its tools are others now.
     pub fn tool_changes(&self) -> watch::Receiver<u64> {
         self.service.service().changes.subscribe()
+    }
+
+    /// Changes whenever the server says that its resources or prompts are others now.
+    pub fn offer_changes(&self) -> watch::Receiver<u64> {
+        self.service.service().offer_changes.subscribe()
+    }
+
+    /// The resources of which the server says when they change.
+    pub(in crate::mcp) fn resources(&self) -> &WatchedResources {
+        &self.service.service().resources
     }
 
     /// What the server logs over the protocol, a line a message, from the handshake on; secrets are in
@@ -188,20 +190,36 @@ impl Connection {
         limit: Duration,
     ) -> Result<Value, Error> {
         let request = CustomRequest::new(method, Some(params));
-        let mut options = PeerRequestOptions::no_options();
-        options.timeout = Some(limit);
-        let peer: &Peer<RoleClient> = self.service.peer();
-        let handle = peer.send_cancellable_request(request.into(), options);
-        let handle = handle
-            .await
-            .map_err(|_| self.unreachable("its connection has ended".to_owned()))?;
-        let answer = handle.await_response().await;
-        let answer = answer.map_err(|error| self.failed(&error).cleaned(&self.cleaner))?;
+        let answer = self.answer(request.into(), limit).await?;
         if let ServerResult::CustomResult(CustomResult(value)) = answer {
             Ok(value)
         } else {
             Err(Error::Refused("the answer has another form".to_owned()))
         }
+    }
+
+    /// The answer to a request, whatever it is.
+    pub(in crate::mcp) async fn answer(
+        &self,
+        request: ClientRequest,
+        limit: Duration,
+    ) -> Result<ServerResult, Error> {
+        let mut options = PeerRequestOptions::no_options();
+        options.timeout = Some(limit);
+        let handle = self.peer().send_cancellable_request(request, options);
+        let handle = handle
+            .await
+            .map_err(|_| self.unreachable("its connection has ended".to_owned()))?;
+        let answer = handle.await_response().await;
+        answer.map_err(|error| self.failed(&error).cleaned(&self.cleaner))
+    }
+
+    pub(in crate::mcp) fn peer(&self) -> &Peer<RoleClient> {
+        self.service.peer()
+    }
+
+    pub(in crate::mcp) fn cleaner(&self) -> &Cleaner {
+        &self.cleaner
     }
 
     async fn ask(
@@ -262,9 +280,9 @@ impl Connection {
         };
         let params = CallToolRequestParams::new(call.tool.clone()).with_arguments(args);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let peer: &Peer<RoleClient> = self.service.peer();
-        peer.send_cancellable_request(request, PeerRequestOptions::no_options())
-            .await
+        let options = PeerRequestOptions::no_options();
+        let sent = self.peer().send_cancellable_request(request, options);
+        sent.await
             // The connection had ended before.
             .map_err(|_| self.unreachable("its connection has ended".to_owned()))
     }
@@ -297,7 +315,7 @@ impl Connection {
         clippy::wildcard_enum_match_arm,
         reason = "the error type of rmcp may grow; what is not known is quoted"
     )]
-    fn failed(&self, error: &ServiceError) -> Error {
+    pub(in crate::mcp) fn failed(&self, error: &ServiceError) -> Error {
         match error {
             ServiceError::McpError(data) => Error::of_answer(data),
             ServiceError::TransportSend(error) => sending::failed(&self.server, error),

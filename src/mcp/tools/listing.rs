@@ -1,5 +1,7 @@
 //! What a server offers, in our own terms and within bounds: a server that floods us is cut.
 
+use std::sync::Arc;
+
 use rmcp::RoleClient;
 use rmcp::model::PaginatedRequestParams;
 use rmcp::service::{Peer, ServiceError};
@@ -66,7 +68,7 @@ pub(in crate::mcp) fn read(
             "A tool is left out: its name is odd or taken, or its definition too long");
         return None;
     }
-    let hints = tool.annotations.as_ref();
+    let (hints, output) = (tool.annotations.as_ref(), tool.output_schema.as_ref());
     let needs_tasks = message::needs_tasks(tool);
     if needs_tasks {
         tracing::warn!(mcp.server = server, tool.name = %name,
@@ -80,6 +82,7 @@ pub(in crate::mcp) fn read(
             .or_else(|| hints.and_then(|hints| hints.title.clone())),
         description: tool.description.as_deref().unwrap_or_default().to_owned(),
         input_schema: Value::Object(tool.input_schema.as_ref().clone()),
+        output_schema: output.map(|schema| Arc::new(Value::Object(schema.as_ref().clone()))),
         annotations: hints.map_or_else(ToolAnnotations::default, |hints| ToolAnnotations {
             read_only_hint: hints.read_only_hint,
             destructive_hint: hints.destructive_hint,
@@ -101,6 +104,9 @@ pub(in crate::mcp) fn cleaned(tools: Vec<Tool>, cleaner: &Cleaner) -> Vec<Tool> 
             title: tool.title.map(clean),
             description: clean(tool.description),
             input_schema: cleaner.clean_value(tool.input_schema),
+            output_schema: tool
+                .output_schema
+                .map(|schema| Arc::new(cleaner.clean_value(Arc::unwrap_or_clone(schema)))),
             ..tool
         })
         .collect()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::result::ToolAnswer;
 use crate::domain::{Digest, FIND_TOOLS, READ_MORE, Schema, Tool, ToolRef, USE_TOOL};
 
 /// The longest name that all model vendors accept.
@@ -156,6 +157,42 @@ fn fitting(name: &str) -> String {
 }
 
 impl ToolboxTool {
+    /// Holds the structured result of a call against the schema that the tool gave for it. What does not
+    /// fit is told beside the result, to the model and to people. What the texts do not say of it is
+    /// added for the model.
+    pub fn check_answer(&self, answer: &mut ToolAnswer) {
+        let Some(schema) = self.tool.output_schema.as_deref() else {
+            return;
+        };
+        if answer.is_error {
+            return;
+        }
+        let problem = match (&answer.structured, jsonschema::validator_for(schema)) {
+            (_, Err(error)) => Some(format!(
+                "the tool's own output schema is not valid: {error}"
+            )),
+            (None, Ok(_)) => Some(
+                "the tool gave no structured result, which its output schema promises".to_owned(),
+            ),
+            (Some(value), Ok(validator)) => validator.iter_errors(value).next().map(|error| {
+                let at = error.instance_path().to_string();
+                let place = if at.is_empty() {
+                    String::new()
+                } else {
+                    format!(" at `{at}`")
+                };
+                format!(
+                    "the structured result does not fit the tool's output schema{place}: {error}"
+                )
+            }),
+        };
+        answer.add_structured();
+        if let Some(problem) = problem {
+            tracing::warn!(mcp.server = %self.at.server, tool.name = %self.at.tool, problem, "An odd structured result");
+            answer.remark(&problem);
+        }
+    }
+
     /// What is wrong with the arguments, naming the field; `None` if they fit the schema.
     pub fn problem_with(&self, args: &Value) -> Option<String> {
         let error = self.validator.iter_errors(args).next()?;
@@ -189,6 +226,7 @@ mod tests {
                 "properties": {"path": {"type": "string"}},
                 "required": ["path"],
             }),
+            output_schema: None,
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
         }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::masking::masked;
 use super::permission::{administers_tenant, may_administer};
 use super::unknown;
-use crate::domain::{Caller, McpServerConfig, McpTransport, RunsIn, Tool};
+use crate::domain::{Caller, McpServerConfig, McpTransport, RunsIn, Timestamp, Tool};
 use crate::llm::tokens;
 use crate::servers::catalogue::entry::Source;
+use crate::servers::catalogue::tool_history::{self, ToolChangeReport};
 use crate::servers::catalogue::tool_report::ToolReport;
 use crate::servers::catalogue::view::{Ingredient, View};
 use crate::servers::connections::logs::LogLine;
@@ -17,6 +18,7 @@ use crate::servers::health::health_history::HealthStep;
 use crate::servers::health::{Health, Status};
 use crate::servers::registry::Servers;
 use crate::store::clock::now;
+use crate::store::records::ToolVersion;
 
 /// A server as people see it.
 #[derive(Debug, Clone)]
@@ -141,6 +143,34 @@ impl Reports<'_> {
         Ok(listed
             .map(|tool| ToolReport::new(&view, server, tool))
             .collect())
+    }
+
+    /// The definitions of a tool that the tenant was offered, newest first, as far as they are kept.
+    pub async fn tool_history(
+        &self,
+        name: &str,
+        tool: &str,
+    ) -> Result<Vec<ToolChangeReport>, Error> {
+        let tenant = &self.caller.tenant.id;
+        let view = self.servers.view(tenant).await?;
+        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let definitions = self.servers.0.records.tool_definitions();
+        let mut versions = definitions.versions((tenant, name), tool).await?;
+        let mut listed = server.listed.iter().flat_map(|tools| tools.iter());
+        let now = listed.find(|known| known.name == tool);
+        if versions.is_empty() {
+            let Some(now) = now else {
+                let (server, tool) = (name.to_owned(), tool.to_owned());
+                return Err(Error::NoTool { server, tool });
+            };
+            // Servers of an earlier release are as they were first seen.
+            versions.push(ToolVersion {
+                hash: now.hash().as_str().to_owned(),
+                first_seen: server.since.unwrap_or(Timestamp(0)),
+                definition: now.known(),
+            });
+        }
+        Ok(tool_history::reports(&versions))
     }
 
     /// The last lines of a server's stderr, for the admins of the tenant.

@@ -248,6 +248,7 @@ fn tool(name: &str, description: String, input_schema: Value) -> Tool {
         title: None,
         description,
         input_schema,
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     }

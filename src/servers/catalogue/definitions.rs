@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{Digest, TenantId, Timestamp, Tool};
+use crate::domain::{Digest, ServerOffer, TenantId, Timestamp, Tool};
 use crate::store::{self, Records};
 
 /// The definitions of all servers.
@@ -39,6 +39,27 @@ impl Definitions {
         Ok(true)
     }
 
+    /// The resources and prompts that were last listed; `None` if nothing ever was.
+    pub(crate) async fn offer(&self, key: &Digest) -> Result<Option<ServerOffer>, store::Error> {
+        self.records.server_offers().get(key.as_str()).await
+    }
+
+    /// Takes a new list of them; whether it is another than before.
+    pub(crate) async fn put_offer(
+        &self,
+        key: &Digest,
+        offer: &ServerOffer,
+    ) -> Result<bool, store::Error> {
+        if self.offer(key).await?.as_ref() == Some(offer) {
+            return Ok(false);
+        }
+        self.records
+            .server_offers()
+            .put(key.as_str(), offer)
+            .await?;
+        Ok(true)
+    }
+
     /// What the tenant has accepted of a server. Tools that it never saw are accepted as they are:
     /// nothing was decided about them yet.
     pub(crate) async fn accepted(
@@ -58,7 +79,8 @@ impl Definitions {
             self.write(&key, &all).await?;
             all.into()
         };
-        let hash = Digest::of_json(&serde_json::json!(offered));
+        let defined: Vec<Tool> = offered.iter().map(Tool::known).collect();
+        let hash = Digest::of_json(&serde_json::json!(defined));
         let records = self.records.tool_definitions();
         let whose = (tenant, server);
         let history = records.history(whose).await?;
@@ -68,6 +90,9 @@ impl Definitions {
             known.first_seen
         } else {
             records.note(whose, hash.as_str(), at).await?;
+            for tool in &defined {
+                records.note_version(whose, tool, at).await?;
+            }
             at
         };
         let since = Some(since);

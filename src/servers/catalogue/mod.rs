@@ -4,5 +4,6 @@ pub(super) mod deferred;
 pub(super) mod definitions;
 pub(super) mod entry;
 pub(super) mod rule_sets;
+pub(super) mod tool_history;
 pub(super) mod tool_report;
 pub(super) mod view;

@@ -119,7 +119,7 @@ impl Ingredient {
     /// Since when the tool is another than the one that the tenant said yes to.
     pub(crate) fn drift(&self, tool: &Tool) -> Option<Timestamp> {
         let accepted = self.accepted.iter().find(|known| known.name == tool.name)?;
-        (accepted != tool).then(|| self.since.unwrap_or(Timestamp(0)))
+        (!accepted.is_known_as(tool)).then(|| self.since.unwrap_or(Timestamp(0)))
     }
 
     pub(crate) fn is_on(&self, tool: &Tool) -> bool {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::{Attachment, Code, Digest};
+use crate::domain::{Attachment, Code, Digest, ResultBlock};
 
 /// Characters of a result that a queue tells: it is told again with every change of one of its calls.
 const MAX_RESULT_CHARS: usize = 500;
@@ -19,9 +19,12 @@ pub struct Output {
     /// Bytes left out of `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated_bytes: Option<u64>,
-    /// Pictures that the tool returned.
+    /// Pictures and other files that the tool returned, as far as models are sent them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// All that the tool returned, piece by piece, where it is more than `text` and pictures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<ResultBlock>,
 }
 
 /// How a call ended. Every call has exactly one.

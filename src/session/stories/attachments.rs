@@ -17,6 +17,7 @@ fn what_is_attached_stays_with_its_message_and_old_messages_have_nothing() {
         bytes: 3,
         width: Some(2),
         height: Some(1),
+        source: None,
     };
     let say = Command::Say {
         text: " ".into(),

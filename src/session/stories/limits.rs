@@ -158,6 +158,7 @@ fn a_result_that_differs_anywhere_is_another_result() {
         bytes: 1,
         width: Some(1),
         height: Some(1),
+        source: None,
     };
     let outputs = [
         (format!("{log}1"), vec![]),

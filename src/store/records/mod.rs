@@ -18,6 +18,7 @@ mod providers;
 mod rules;
 mod sandboxes;
 mod secrets;
+mod server_offers;
 mod sessions;
 mod shared_sessions;
 mod tenants;
@@ -47,6 +48,7 @@ pub use providers::{ProviderRow, Providers};
 pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
+pub use server_offers::ServerOffers;
 pub use sessions::{
     AskedRoles, Cursor, DecidableSessions, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow,
     SessionRow, SessionState, Sessions, SessionsPage, WaitingBatch, WaitingCursor,
@@ -55,7 +57,7 @@ pub use sessions::{
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
 pub use tenants::Tenants;
 pub use texts::{Behind, Hit, NewText, TakenUp, TextChange, TextKind, Texts};
-pub use tool_definitions::{DefinitionChange, ToolDefinitions};
+pub use tool_definitions::{DefinitionChange, ToolDefinitions, ToolVersion};
 pub use tool_settings::{ToolSetting, ToolSettings};
 pub use usage::{
     CallRow, CallSums, DAY_MS, Direction, EventPlace, RequestRow, RequestSums, Sorting, Usage,
@@ -125,6 +127,8 @@ impl Records {
         mcp_servers: McpServers,
         /// What MCP servers offered.
         tool_definitions: ToolDefinitions,
+        /// The resources and prompts that MCP servers offered.
+        server_offers: ServerOffers,
         /// What tenants decided about single tools.
         tool_settings: ToolSettings,
         /// What people and admins decided about calls beforehand.

@@ -15,6 +15,19 @@ pub struct DefinitionChange {
     pub first_seen: Timestamp,
 }
 
+/// Versions of one tool that are kept.
+const MOST_VERSIONS: i64 = 20;
+
+/// A definition of a tool as a tenant was offered it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolVersion {
+    /// [`Tool::hash`].
+    pub hash: String,
+    /// When it was first seen after another one.
+    pub first_seen: Timestamp,
+    pub definition: Tool,
+}
+
 /// The definitions.
 pub struct ToolDefinitions<'s> {
     db: &'s Db,
@@ -65,6 +78,64 @@ impl<'s> ToolDefinitions<'s> {
             )
             .await?;
         Ok(changed > 0)
+    }
+
+    /// Notes the definition of a tool, unless it is the one that was noted last; the oldest go.
+    pub async fn note_version(
+        &self,
+        (tenant, server): (&TenantId, &str),
+        tool: &Tool,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let hash = tool.hash();
+        let definition = to_json("tool definition", tool)?;
+        let changed = self
+            .db
+            .execute(
+                "INSERT INTO tool_versions (tenant, server, tool, first_seen, hash, definition) \
+                 SELECT $1, $2, $3, $4, $5, $6 WHERE $5 IS DISTINCT FROM \
+                 (SELECT hash FROM tool_versions WHERE tenant = $1 AND server = $2 AND tool = $3 \
+                 ORDER BY first_seen DESC LIMIT 1) \
+                 ON CONFLICT (tenant, server, tool, first_seen) DO UPDATE \
+                 SET hash = excluded.hash, definition = excluded.definition",
+                args![
+                    tenant.as_str(),
+                    server,
+                    tool.name.as_str(),
+                    now.0,
+                    hash.as_str(),
+                    definition.as_str()
+                ],
+            )
+            .await?;
+        if changed > 0 {
+            let sql = "DELETE FROM tool_versions WHERE tenant = $1 AND server = $2 AND tool = $3 \
+                       AND first_seen <= (SELECT first_seen FROM tool_versions WHERE tenant = $1 \
+                       AND server = $2 AND tool = $3 ORDER BY first_seen DESC LIMIT 1 OFFSET $4)";
+            let of = args![tenant.as_str(), server, tool.name.as_str(), MOST_VERSIONS];
+            self.db.execute(sql, of).await?;
+        }
+        Ok(())
+    }
+
+    /// The definitions of one tool that a tenant was offered, newest first.
+    pub async fn versions(
+        &self,
+        (tenant, server): (&TenantId, &str),
+        tool: &str,
+    ) -> Result<Vec<ToolVersion>, Error> {
+        let sql = "SELECT hash, first_seen, definition FROM tool_versions \
+                   WHERE tenant = $1 AND server = $2 AND tool = $3 ORDER BY first_seen DESC";
+        let of = args![tenant.as_str(), server, tool];
+        let rows: Vec<(String, i64, String)> = self.db.fetch_all(sql, of).await?;
+        let version = |(hash, first_seen, definition): (String, i64, String)| {
+            Ok(ToolVersion {
+                hash,
+                first_seen: Timestamp(first_seen),
+                definition: from_json("tool definition", &definition)?,
+            })
+        };
+        rows.into_iter().map(version).collect()
     }
 
     /// What a server offered a tenant, newest first: more than one entry means that it changed.

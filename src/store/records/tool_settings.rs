@@ -89,6 +89,10 @@ impl<'s> ToolSettings<'s> {
                     "DELETE FROM tool_definition_history WHERE tenant = $1 AND server = $2",
                     whom(),
                 ),
+                Statement::new(
+                    "DELETE FROM tool_versions WHERE tenant = $1 AND server = $2",
+                    whom(),
+                ),
             ])
             .await?;
         Ok(())

@@ -365,7 +365,15 @@ fn check_part(part: &Value) -> Result<(), String> {
         (Some("inlineData"), None) => {
             let data = &part["inlineData"];
             check_names("inline_data", data, &["mimeType", "data"])?;
-            let kinds = ["image/png", "image/jpeg", "application/pdf"];
+            let kinds = [
+                "image/png",
+                "image/jpeg",
+                "application/pdf",
+                "audio/wav",
+                "audio/mp3",
+                "audio/ogg",
+                "audio/flac",
+            ];
             if !kinds.contains(&text(data, "/mimeType").unwrap_or_default()) {
                 return Err(format!("Unsupported MIME type: {}", data["mimeType"]));
             }

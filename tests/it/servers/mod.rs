@@ -2,13 +2,16 @@
 //! rmcp's own server, and the registry that people change.
 
 mod answers;
+mod contents;
 pub(crate) mod deferred;
 mod drift;
 mod fair;
+mod hostile;
 mod images;
 mod masked;
 mod moved;
 mod odd;
+mod offered;
 mod offers;
 mod old_sse;
 mod registry;
@@ -18,6 +21,7 @@ mod restart;
 mod retagged;
 mod sandboxed;
 mod shown;
+mod stand_in;
 mod stopping;
 mod unknown;
 mod vendor_search;

@@ -16,6 +16,7 @@ fn text(name: &str, content: &[u8]) -> Attachment {
         bytes: content.len() as u64,
         width: None,
         height: None,
+        source: None,
     }
 }
 

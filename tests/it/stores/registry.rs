@@ -196,6 +196,7 @@ async fn definitions_are_cached_and_their_changes_told() {
             title: None,
             description: "Tells the time".into(),
             input_schema: json!({"type": "object", "properties": {"zone": {"type": "string"}}}),
+            output_schema: None,
             annotations: sepal::domain::ToolAnnotations::default(),
             needs_tasks: false,
         };

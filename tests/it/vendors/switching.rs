@@ -71,6 +71,7 @@ fn picture() -> Attachment {
         bytes: 3,
         width: Some(1),
         height: Some(1),
+        source: None,
     }
 }
 

@@ -2,7 +2,10 @@
  * What crosses the wire, as docs/protocol.md and the server's event table name it,
  * and the view models that the reducer makes of it.
  */
+import type { Attachment, ResultBlock } from './content/attachment'
 import type { components } from './rest.generated'
+
+export type { Attachment, ResourceSource, ResultBlock } from './content/attachment'
 
 export type Seq = number
 
@@ -128,8 +131,10 @@ export interface CallView {
   durationMs?: number
   exitCode?: number
   truncated?: { bytes: number; link?: string }
-  /** Pictures that the tool returned. */
+  /** Pictures and other files that the tool returned. */
   attachments?: Attachment[]
+  /** All that it returned, where that is more than a text and pictures. */
+  blocks?: ResultBlock[]
   /** What came between a call and its end, where its outcome is unknown. */
   cause?: string
   progress?: string
@@ -168,16 +173,6 @@ export interface Settlement {
 
 /** A journaled event as `system:ready.state.transcript` and the events route give it: its `args` are those of the live one. */
 export type StoredEvent = components['schemas']['EventItem']
-
-/** A file with a message; its content is at `/api/sessions/{id}/attachments/{attachment}`. */
-export interface Attachment {
-  id: string
-  name: string
-  mediaType: string
-  bytes: number
-  width?: number | null
-  height?: number | null
-}
 
 export interface WaitingMessage {
   text: string

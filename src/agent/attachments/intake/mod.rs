@@ -65,6 +65,38 @@ pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
     Ok(kept(name, (MediaType::Text, None), bytes))
 }
 
+/// The same of what an MCP server gives: sounds and bytes of any kind too, for people and as files. The
+/// bytes say what it is here as well; a text that is too long for models is a file.
+pub(super) fn prepare_of_server(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
+    if let Some(kind) = audio_kind(&bytes) {
+        return Ok(kept(name, (kind, None), bytes));
+    }
+    let is_known = picture_format(&bytes).is_some() || bytes.starts_with(b"%PDF-");
+    let is_text = !bytes.contains(&0) && std::str::from_utf8(&bytes).is_ok();
+    if is_known || bytes.is_empty() || (is_text && bytes.len() <= MAX_TEXT_BYTES) {
+        return prepare(name, bytes);
+    }
+    Ok(kept(name, (MediaType::Binary, None), bytes))
+}
+
+/// The kind of a sound, by the letters that it begins with.
+fn audio_kind(bytes: &[u8]) -> Option<MediaType> {
+    let is_wave = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE");
+    // The frame of an MPEG stream, layer III.
+    let is_frame = matches!(bytes, [0xff, second, ..] if second & 0xe6 == 0xe2);
+    if is_wave {
+        Some(MediaType::Wav)
+    } else if bytes.starts_with(b"ID3") || is_frame {
+        Some(MediaType::Mp3)
+    } else if bytes.starts_with(b"OggS") {
+        Some(MediaType::Ogg)
+    } else if bytes.starts_with(b"fLaC") {
+        Some(MediaType::Flac)
+    } else {
+        None
+    }
+}
+
 /// Whether [`prepare`] takes it for a picture.
 pub(super) fn is_image(bytes: &[u8]) -> bool {
     picture_format(bytes).is_some()
@@ -95,6 +127,7 @@ fn kept(
         bytes: content.len() as u64,
         width: size.map(|(width, _)| width),
         height: size.map(|(_, height)| height),
+        source: None,
     };
     (attachment, content)
 }
@@ -108,13 +141,7 @@ fn clean_name(name: &str, media_type: MediaType) -> String {
     if !name.is_empty() {
         return name.to_owned();
     }
-    let usual = match media_type {
-        MediaType::Png => "image.png",
-        MediaType::Jpeg => "image.jpg",
-        MediaType::Pdf => "document.pdf",
-        MediaType::Text => "text.txt",
-    };
-    usual.to_owned()
+    media_type.usual_name().to_owned()
 }
 
 fn picture(name: &str, bytes: &[u8], format: ImageFormat) -> Result<Prepared, Unfit> {

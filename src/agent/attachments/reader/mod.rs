@@ -24,6 +24,8 @@ pub(in crate::agent) enum Sight {
     Images,
     /// Pictures and PDF.
     Documents,
+    /// Pictures, PDF and sounds.
+    Sounds,
 }
 
 impl Sight {
@@ -36,7 +38,16 @@ impl Sight {
             (MediaType::Pdf, Self::Nothing | Self::Images) => {
                 Some("this model cannot read PDF; models of OpenAI, Anthropic and Gemini can")
             }
-            (MediaType::Png | MediaType::Jpeg | MediaType::Pdf, Self::Images | Self::Documents)
+            (
+                MediaType::Wav | MediaType::Mp3 | MediaType::Ogg | MediaType::Flac,
+                Self::Nothing | Self::Images | Self::Documents,
+            ) => Some("this model cannot hear; models of Gemini can"),
+            (MediaType::Binary, _) => Some("no model can read this kind of file"),
+            (
+                MediaType::Png | MediaType::Jpeg | MediaType::Pdf,
+                Self::Images | Self::Documents | Self::Sounds,
+            )
+            | (MediaType::Wav | MediaType::Mp3 | MediaType::Ogg | MediaType::Flac, Self::Sounds)
             | (MediaType::Text, _) => None,
         }
     }
@@ -66,7 +77,13 @@ impl Reader {
     /// Why it cannot read that, if it cannot.
     fn lack(self, attachment: &Attachment) -> Option<&'static str> {
         match attachment.media_type {
-            MediaType::Png | MediaType::Jpeg => self.sight.lack(attachment.media_type),
+            MediaType::Png
+            | MediaType::Jpeg
+            | MediaType::Wav
+            | MediaType::Mp3
+            | MediaType::Ogg
+            | MediaType::Flac
+            | MediaType::Binary => self.sight.lack(attachment.media_type),
             MediaType::Pdf => {
                 let lack = self.sight.lack(attachment.media_type);
                 lack.map(|_| "this model cannot read PDF by itself")
@@ -159,14 +176,8 @@ pub(in crate::agent) fn file_name(attachment: &Attachment) -> String {
     let plain = |c: char| if is_plain(c) { c } else { '_' };
     let name: String = attachment.name.chars().map(plain).collect();
     let name = name.trim_start_matches(['.', '-', '_']);
-    let usual = match attachment.media_type {
-        MediaType::Png => "image.png",
-        MediaType::Jpeg => "image.jpg",
-        MediaType::Pdf => "document.pdf",
-        MediaType::Text => "text.txt",
-    };
     if name.is_empty() {
-        return usual.to_owned();
+        return attachment.media_type.usual_name().to_owned();
     }
     if name.len() <= MAX_NAME_BYTES {
         return name.to_owned();

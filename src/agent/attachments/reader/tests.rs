@@ -13,6 +13,7 @@ fn attached(name: &str, media_type: MediaType, bytes: u64) -> Attachment {
         bytes,
         width: None,
         height: None,
+        source: None,
     }
 }
 

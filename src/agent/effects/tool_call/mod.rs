@@ -18,13 +18,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::outcome::{failed, fenced, kept};
+use self::outcome::{failed, fenced, gone_tool, kept};
 use self::shown::Shown;
 use self::written_files::Files;
 use crate::agent::attachments::Attachments;
 use crate::agent::journal::fence::Fence;
-use crate::domain::{BlobId, Code, Digest, EngineId, Memo, RunsInKind, ToolRef, TurnId, UserId};
-use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
+use crate::domain::{BlobId, Code, Digest, EngineId, Memo, ToolRef, TurnId, UserId};
+use crate::mcp::{self, Standstill, ToolAnswer, ToolCall, ToolProgress, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
@@ -279,9 +279,7 @@ impl SessionTools {
             let request = self.request(call, tool, &server);
             let answer = opened.call(request, cancel, &mut on_progress);
             match answer.await {
-                Ok(answer) => {
-                    return kept(answer, self.assignment.key(), &self.attachments).await;
-                }
+                Ok(answer) => return self.keep(answer, call, &server.name).await,
                 // Nothing of it has run: the server has ended the session, for example.
                 Err(mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }) if !is_second => {
                     is_second = true;
@@ -376,7 +374,7 @@ impl SessionTools {
         let entry = view.toolbox.find(&call.name);
         let server = entry.and_then(|entry| view.entry(&entry.at.server));
         let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
-            return Err(Box::new(self.gone_tool(call)));
+            return Err(Box::new(gone_tool(self.place.runtime.lack(), call)));
         };
         if self.shown(view).digest(entry, &call.args, image) == facts.digest {
             return Ok((entry.at.clone(), Arc::clone(server)));
@@ -387,14 +385,12 @@ impl SessionTools {
         Err(Box::new(failed(Code::ChangedSinceShown, text.to_owned())))
     }
 
-    /// Why an approved call has no tool.
-    fn gone_tool(&self, call: &Call) -> Outcome {
-        let runs_in = call.facts.as_ref().map(|facts| facts.runs_in.kind);
-        match self.place.runtime.lack() {
-            Some(lack) if runs_in != Some(RunsInKind::Remote) => {
-                failed(Code::SandboxUnavailable, format!("not run: {lack}"))
-            }
-            Some(_) | None => failed(Code::ToolFailed, "not run: the tool is gone".to_owned()),
+    /// What a server answered, held against what its tool promised, and kept.
+    async fn keep(&self, mut answer: ToolAnswer, call: &Call, server: &str) -> Outcome {
+        if let Some(tool) = self.view().toolbox.find(&call.name) {
+            tool.check_answer(&mut answer);
         }
+        let whose = (self.assignment.key(), server);
+        kept(answer, whose, &self.attachments).await
     }
 }

@@ -1,44 +1,98 @@
 //! What a call gave, as the session keeps it.
 
-use crate::agent::attachments::Attachments;
+use std::fmt::Display;
+
+use crate::agent::attachments::{Attachments, Given};
 use crate::agent::journal::fence::Fenced;
-use crate::domain::{Attachment, Code, SessionKey};
-use crate::mcp::ToolAnswer;
+use crate::domain::{
+    Attachment, Audience, BlockContent, Code, ResourceRef, ResultBlock, RunsInKind, SessionKey,
+};
+use crate::mcp::{AnswerBlock, AnswerContent, AnswerFile, ToolAnswer};
 use crate::session::{Call, Outcome, Output};
 
-/// What a server answered, with the pictures of it, which are kept with the session.
+/// What a server answered, with the files of it, which are kept with the session.
 pub(in crate::agent) async fn kept(
     mut answer: ToolAnswer,
-    key: &SessionKey,
+    (key, server): (&SessionKey, &str),
     attachments: &Attachments,
 ) -> Outcome {
-    let images = std::mem::take(&mut answer.images);
-    let mut pictures = Vec::with_capacity(images.len());
-    for image in images {
-        match attachments.keep_image(key, image).await {
-            Ok(picture) => pictures.push(picture),
-            Err(refusal) => {
-                let text = format!("\n[an image was not kept: {refusal}]");
-                answer.text.push_str(&text);
+    let (mut blocks, mut sent) = (Vec::new(), Vec::new());
+    for AnswerBlock { content, audience } in std::mem::take(&mut answer.blocks) {
+        let content = match content {
+            AnswerContent::Text(text) => BlockContent::Text { text },
+            AnswerContent::Resource {
+                uri,
+                mime_type,
+                text,
+            } => BlockContent::Resource {
+                uri,
+                mime_type,
+                text,
+            },
+            AnswerContent::Link(link) => BlockContent::ResourceLink(link),
+            AnswerContent::File(file) => {
+                let (uri, mime_type) = (file.uri.clone(), file.mime_type.clone());
+                let given = given(file, server);
+                match attachments.keep_of_server(key, given).await {
+                    Ok(attachment) => {
+                        if audience != Audience::User {
+                            sent.push(attachment.clone());
+                        }
+                        BlockContent::File {
+                            attachment,
+                            uri,
+                            mime_type,
+                        }
+                    }
+                    Err(refusal) => {
+                        let text = format!("[a file was not kept: {refusal}]");
+                        answer.text.push('\n');
+                        answer.text.push_str(&text);
+                        BlockContent::Text { text }
+                    }
+                }
             }
-        }
+        };
+        blocks.push(ResultBlock { content, audience });
     }
-    ended(answer, pictures)
+    if !answer.is_rich {
+        blocks.clear();
+    }
+    ended(answer, sent, blocks)
 }
 
-fn ended(answer: ToolAnswer, attachments: Vec<Attachment>) -> Outcome {
+/// What is kept of a file; a resource is called what the end of its address says.
+pub(in crate::agent) fn given(file: AnswerFile, server: &str) -> Given {
+    let source = file.uri.map(|uri| ResourceRef {
+        server: server.to_owned(),
+        uri,
+    });
+    let name = source.as_ref().map(|source| source.uri.as_str());
+    let name = name.and_then(|uri| uri.split(['?', '#']).next());
+    let name = name.map(|uri| uri.trim_end_matches('/'));
+    Given {
+        name: name.unwrap_or_default().to_owned(),
+        is_image: file.is_image,
+        bytes: file.bytes,
+        source,
+    }
+}
+
+fn ended(answer: ToolAnswer, attachments: Vec<Attachment>, blocks: Vec<ResultBlock>) -> Outcome {
     let ToolAnswer {
         text,
         structured,
         truncated_bytes,
         is_error,
-        images: _,
+        is_rich: _,
+        blocks: _,
     } = answer;
     let output = Output {
         text,
         structured,
         truncated_bytes,
         attachments,
+        blocks,
     };
     if is_error {
         Outcome::Failed {
@@ -58,6 +112,17 @@ pub(in crate::agent) fn failed(code: Code, text: String) -> Outcome {
             text,
             ..Output::default()
         },
+    }
+}
+
+/// Why an approved call has no tool.
+pub(in crate::agent) fn gone_tool(lack: Option<impl Display>, call: &Call) -> Outcome {
+    let runs_in = call.facts.as_ref().map(|facts| facts.runs_in.kind);
+    match lack {
+        Some(lack) if runs_in != Some(RunsInKind::Remote) => {
+            failed(Code::SandboxUnavailable, format!("not run: {lack}"))
+        }
+        Some(_) | None => failed(Code::ToolFailed, "not run: the tool is gone".to_owned()),
     }
 }
 

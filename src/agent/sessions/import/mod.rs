@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::refusal::unreadable;
-use super::{Sessions, derived_id, may_act};
+use super::{Sessions, may_act};
 use crate::agent::attachments::MAX_OF_MESSAGE;
 use crate::agent::journal::{Journal, JournalError};
-use crate::domain::{Caller, Code, CommitId, SessionKey, Timestamp};
+use crate::domain::{Caller, Code, CommitId, SessionId, SessionKey, Timestamp};
 use crate::session::{Import, Refusal, SaidElsewhere};
 use crate::store::records::AttachedTo;
 
@@ -76,7 +76,7 @@ impl Importing {
         let words = [tenant.id.as_str(), user.id.as_str(), "import", place, id];
         let key = SessionKey {
             tenant: tenant.id.clone(),
-            session: derived_id(&words),
+            session: SessionId::derived(&words),
         };
         if self.has_journal(&key).await? {
             return Ok(Imported::There(key));

@@ -3,6 +3,7 @@
 
 mod body;
 mod health;
+mod history;
 mod one;
 mod registry;
 mod tools;
@@ -37,6 +38,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(trial::test_mcp_server))
         .routes(routes!(tools::list_mcp_tools))
         .routes(routes!(tools::set_mcp_tool))
+        .routes(routes!(tools::read_mcp_tool_history))
 }
 
 impl From<servers::Error> for ApiError {

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 
 use super::body::{ServerTool, ServerTools, ToolRequest};
+use super::history::ToolHistory;
 use crate::domain::Caller;
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -48,4 +49,20 @@ pub(in crate::gateway) async fn set_mcp_tool(
         .set_tool(which, request.into())
         .await?;
     Ok(Json(tool.into()))
+}
+
+/// The definitions of a tool that the caller's tenant was offered, newest first: when each was first seen,
+/// and what was changed from the one before. The newest 20 are kept.
+#[utoipa::path(get, path = "/api/mcp/{name}/tools/{tool}/history", tag = "mcp",
+    params(("name" = String, Path), ("tool" = String, Path)), responses(
+    (status = 200, body = ToolHistory), (status = 401, body = Problem), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn read_mcp_tool_history(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path((name, tool)): Path<(String, String)>,
+) -> Result<Json<ToolHistory>, ApiError> {
+    let reports = state.servers.reports(&caller);
+    let history = reports.tool_history(&name, &tool).await?;
+    Ok(Json(history.into()))
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::key_of;
-use crate::domain::{Attachment, BlobId, Caller, Code, SessionId};
+use crate::domain::{Attachment, BlobId, Caller, Code, ResourceRef, SessionId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Query, SessionPath};
@@ -33,17 +33,30 @@ pub(in crate::gateway::http) struct AttachmentItem {
     id: String,
     /// What people call it.
     name: String,
-    /// What its bytes are: `image/png`, `image/jpeg`, `application/pdf` or `text/plain`.
+    /// What its bytes are: `image/png`, `image/jpeg`, `application/pdf` or `text/plain`; what a server
+    /// gave may also be `audio/wav`, `audio/mpeg`, `audio/ogg`, `audio/flac` or
+    /// `application/octet-stream`.
     media_type: &'static str,
     /// Of the content as it is kept.
     bytes: u64,
     /// In pixels, where it is an image.
     width: Option<u32>,
     height: Option<u32>,
+    /// The resource of an MCP server that it was read from.
+    source: Option<ResourceSource>,
+}
+
+/// Where a resource was read.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::gateway::http) struct ResourceSource {
+    /// The server's name.
+    server: String,
+    /// The resource's address at the server.
+    uri: String,
 }
 
 impl AttachmentItem {
-    fn of(attachment: Attachment) -> Self {
+    pub(super) fn of(attachment: Attachment) -> Self {
         Self {
             id: attachment.id.to_string(),
             name: attachment.name,
@@ -51,6 +64,10 @@ impl AttachmentItem {
             bytes: attachment.bytes,
             width: attachment.width,
             height: attachment.height,
+            source: attachment.source.map(|source| {
+                let ResourceRef { server, uri } = *source;
+                ResourceSource { server, uri }
+            }),
         }
     }
 }

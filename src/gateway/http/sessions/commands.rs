@@ -8,6 +8,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::key_of;
+use super::offers::ReadResourceRequest;
 use crate::domain::{Caller, Code, Effort, SessionId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -34,6 +35,9 @@ pub(in crate::gateway::http) struct SendMessageRequest {
     /// Ids that uploads to this session gave.
     #[schema(max_items = 10)]
     attachments: Option<Vec<String>>,
+    /// Resources of MCP servers that are read now and attached.
+    #[schema(max_items = 10)]
+    resources: Option<Vec<ReadResourceRequest>>,
     /// A repeat with the same id changes nothing; 128 bytes at most.
     #[schema(max_length = 128)]
     client_message_id: Option<String>,

@@ -8,6 +8,7 @@ mod export;
 mod fork;
 mod import;
 mod list;
+mod offers;
 mod one;
 mod search;
 mod shares;
@@ -41,6 +42,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(fork::list_forks))
         .routes(routes!(attachments::attach_file))
         .routes(routes!(attachments::read_attachment))
+        .merge(offers::routes())
         .routes(routes!(commands::send_message))
         .routes(routes!(commands::decide_call))
         .routes(routes!(commands::reset_context))

@@ -14,7 +14,7 @@ use self::review::ReviewShown;
 use super::frame::frame;
 use super::stamp::{Stamped, request_id, stamped};
 use crate::agent::ShownEvent;
-use crate::domain::{Attachment, CallId, Digest, GestureMeans};
+use crate::domain::{Attachment, CallId, Digest, GestureMeans, ResultBlock};
 use crate::session::{Decider, Event, Outcome, Verdict};
 
 #[derive(Serialize)]
@@ -65,9 +65,12 @@ struct Ended<'a> {
     exit_code: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<Truncated>,
-    /// Pictures that the tool returned.
+    /// Pictures and other files that the tool returned.
     #[serde(skip_serializing_if = "<[Attachment]>::is_empty")]
     attachments: &'a [Attachment],
+    /// All that the tool returned, where it is more than a text and pictures.
+    #[serde(skip_serializing_if = "<[ResultBlock]>::is_empty")]
+    blocks: &'a [ResultBlock],
     /// What came between a call and its end, for calls whose outcome is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'a str>,
@@ -185,6 +188,7 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
             .and_then(|output| output.truncated_bytes)
             .map(|bytes| Truncated { bytes }),
         attachments: outcome.attachments(),
+        blocks: output.map_or(&[], |output| &output.blocks),
         cause: match outcome {
             Outcome::Unknown { cause } => cause.as_deref(),
             Outcome::Completed { .. }

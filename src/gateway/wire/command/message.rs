@@ -5,8 +5,11 @@ use serde_json::Value;
 
 use super::{MAX_ID_BYTES, MAX_TEXT_BYTES, Parsed, bounded, read, tell};
 use crate::agent::SessionRequest;
-use crate::domain::{BlobId, Caller, Code, Effort};
+use crate::domain::{BlobId, Caller, Code, Effort, ResourceRef};
 use crate::session::{Command, Refusal};
+
+/// Resources that one message may name.
+const MAX_RESOURCES: usize = 10;
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
@@ -14,6 +17,7 @@ struct MessageRest {
     client_message_id: Option<String>,
     text: Option<String>,
     attachments: Option<Vec<String>>,
+    resources: Option<Vec<ResourceRef>>,
     images: Option<Vec<Value>>,
     effort: Option<Effort>,
 }
@@ -54,15 +58,29 @@ pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
         effort: rest.effort,
         attachments: vec![],
     };
-    let Some(ids) = rest.attachments.filter(|ids| !ids.is_empty()) else {
+    let resources = rest.resources.unwrap_or_default();
+    if resources.len() > MAX_RESOURCES {
+        let message = format!("a message may name {MAX_RESOURCES} resources");
+        return Err(Refusal::of_field(
+            Code::InvalidArguments,
+            "resources",
+            message,
+        ));
+    }
+    let ids = rest.attachments.unwrap_or_default();
+    if ids.is_empty() && resources.is_empty() {
         return Ok(tell(say));
-    };
+    }
     let attached: Option<Vec<BlobId>> = ids.iter().map(|id| BlobId::parse(id)).collect();
     let wrong = || {
         let message = "`attachments` are ids that an upload gave";
         Refusal::of_field(Code::InvalidArguments, "attachments", message)
     };
     let attached = attached.ok_or_else(wrong)?;
-    let request = SessionRequest::Say { say, attached };
+    let request = SessionRequest::Say {
+        say,
+        attached,
+        resources,
+    };
     Ok(Parsed::Tell(Box::new(request)))
 }

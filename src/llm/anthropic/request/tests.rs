@@ -244,6 +244,7 @@ fn with_tools(entries: Vec<Entry>) -> Request {
         title: None,
         description: "Reads".to_owned(),
         input_schema: json!({"type": "object"}),
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     };

@@ -179,7 +179,11 @@ fn part(part: content::Part<'_>) -> Part<'_> {
         content::Part::Text(text) => said(text),
         content::Part::Image(encoded) | content::Part::Document(encoded, _) => Part::Data {
             inline_data: InlineData {
-                mime_type: encoded.media_type(),
+                mime_type: match encoded.media_type() {
+                    // Its documentation knows MPEG audio by this name alone.
+                    "audio/mpeg" => "audio/mp3",
+                    kind => kind,
+                },
                 data: encoded.data(),
             },
         },

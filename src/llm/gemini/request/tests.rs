@@ -56,6 +56,7 @@ fn tool(name: &str, input_schema: Value) -> Tool {
         title: None,
         description: "Reads".to_owned(),
         input_schema,
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     }

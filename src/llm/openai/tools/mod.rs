@@ -190,6 +190,7 @@ mod tests {
             title: None,
             description: String::new(),
             input_schema,
+            output_schema: None,
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
         };

@@ -143,6 +143,7 @@ fn what_is_attached_stays_at_its_place_between_texts() {
             bytes: 0,
             width: None,
             height: None,
+            source: None,
         }],
     };
     check(&[attached("a"), user("b"), user("c")], "u:a+[cat]+b\n\nc");

@@ -11,6 +11,7 @@ fn tools(names: &[&str]) -> Vec<Tool> {
         title: None,
         description: String::new(),
         input_schema: Value::Null,
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     };

@@ -38,11 +38,28 @@ export function changedByOthers(base: ServerConfig, patch: ServerPatch, now: Ser
   })
 }
 
+const ALWAYS = ['transport', 'description', 'timeout', 'toolPrefix', 'includeTools', 'excludeTools']
+
 /** The members that the form has a field for. */
 export function formFields(config: ServerConfig): string[] {
   const transport = transportOf(config)
-  if (transport === 'http' || transport === 'sse') return ['url', 'headers']
-  return [transport === 'stdio-docker' ? 'containerImage' : 'command', 'args', 'env', 'containerEnv']
+  if (transport === 'http' || transport === 'sse') return ['url', 'headers', ...ALWAYS]
+  const what = transport === 'stdio-docker' ? ['containerImage'] : ['command', 'cwd']
+  return [...what, 'args', 'env', 'containerEnv', 'containerMemory', 'containerCpu', ...ALWAYS]
+}
+
+/** The members that say where an entry leads, by transport: they go when it is reached otherwise. */
+const WAYS = {
+  remote: ['url', 'headers'],
+  local: ['command', 'args', 'env', 'cwd', 'containerImage', 'containerEnv', 'containerMemory', 'containerCpu', 'workspace', 'network'],
+} as const
+
+/** The entry by another transport, without what belongs to the old one alone. */
+export function withTransport(config: ServerConfig, transport: NonNullable<ServerConfig['transport']>): ServerConfig {
+  const isRemote = transport === 'http' || transport === 'sse'
+  const foreign: readonly string[] = isRemote ? WAYS.local : [...WAYS.remote, ...(transport === 'stdio' ? ['containerImage', 'containerEnv'] : ['command', 'cwd'])]
+  const kept = Object.entries(config).filter(([member]) => !foreign.includes(member))
+  return { ...(Object.fromEntries(kept) as ServerConfig), transport }
 }
 
 export function transportOf(config: ServerConfig): NonNullable<ServerConfig['transport']> {

@@ -36,6 +36,7 @@ export function ended(draft: Draft, { place, text, data }: Told): void {
       exitCode: data.exitCode as number | undefined,
       truncated: data.truncated as CallView['truncated'],
       attachments: data.attachments as CallView['attachments'],
+      blocks: data.blocks as CallView['blocks'],
       cause: stringOf(data.cause),
     }),
   })

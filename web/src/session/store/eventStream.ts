@@ -7,8 +7,8 @@ import { applyDelta, withRunning, type Delta } from '@/session/conversation/stre
 import { useSessions } from '@/stores/sessions'
 import { noteVersion } from '@/stores/version'
 import { isObject } from '@/wire/json'
-import type { JsonObject, QueueCall, SandboxState, Seq, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
-import { noteSaved, type Connection, type SessionState } from './state'
+import type { JsonObject, QueueCall, ResourceSource, SandboxState, Seq, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
+import { noteSaved, resourceKey, type Connection, type SessionState } from './state'
 
 /** Whoever keeps what was typed is told when it may have arrived. */
 export interface Delivery {
@@ -57,6 +57,9 @@ export function useEventStream(state: SessionState, connection: Connection, deli
         return showProgress(data)
       case 'session:copying':
         state.copiedBytes.value = Number(data.copiedBytes)
+        return
+      case 'session:resource_changed':
+        state.changedResources.value = new Set([...state.changedResources.value, resourceKey(data as unknown as ResourceSource)])
         return
       case 'tool:queue':
         return takeQueue((data.calls ?? []) as QueueCall[])

@@ -99,6 +99,16 @@ export function useMessageDelivery(state: SessionState, connection: Connection) 
     return attachment
   }
 
+  /** What requests about the session call it; null while nobody knows. */
+  function reach(): string | null {
+    return id.value ?? connection.newId
+  }
+
+  /** A request stored the session. */
+  function nowStored(): void {
+    if (id.value === null) becomeStored()
+  }
+
   function becomeStored(): void {
     if (id.value !== null || connection.newId === null) return
     keepOutbox(typist.value, null, { sessionId: null, messages: [] })
@@ -128,5 +138,5 @@ export function useMessageDelivery(state: SessionState, connection: Connection) 
     keepOutbox(typist.value, id.value, { sessionId: connection.newId, messages: unsent.value })
   }
 
-  return { recall, adopt, attach, send, deliverAll, unsend, confirmArrived, keep, forgetDeliveries: () => deliveries.clear() }
+  return { recall, adopt, attach, reach, nowStored, send, deliverAll, unsend, confirmArrived, keep, forgetDeliveries: () => deliveries.clear() }
 }

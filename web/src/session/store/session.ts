@@ -3,12 +3,15 @@ import { defineStore } from 'pinia'
 import { watch } from 'vue'
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
+import type { ResourceSource } from '@/wire/types'
 import { sessionCommands } from './commands'
 import { useConnection } from './connection'
 import { useEventStream } from './eventStream'
 import { useMessageDelivery } from './messageDelivery'
 import { useOlderEvents } from './olderEvents'
-import { createSessionState, deriveFrom, type Connection } from './state'
+import { createSessionState, deriveFrom, resourceKey, type Connection } from './state'
+
+export { resourceKey }
 
 export const useSession = defineStore('session', () => {
   const person = usePerson()
@@ -46,6 +49,11 @@ export const useSession = defineStore('session', () => {
   // The list need not wait for the server's word on what is shown here.
   watch([state.id, state.linkState], () => sessions.follow(state.linkState.value === 'open' ? state.id.value : null), { flush: 'sync' })
 
-  const { attach, send, unsend } = delivery
-  return { ...state, ...deriveFrom(state), ...commands, open, close, tryNow, loadOlder: older.load, loadBackTo: older.loadBackTo, entryAt: stream.entryAt, attach, send, unsend }
+  const { attach, send, unsend, reach, nowStored } = delivery
+
+  function forgetChange(source: ResourceSource): void {
+    state.changedResources.value = new Set([...state.changedResources.value].filter((key) => key !== resourceKey(source)))
+  }
+
+  return { ...state, ...deriveFrom(state), ...commands, open, close, tryNow, loadOlder: older.load, loadBackTo: older.loadBackTo, entryAt: stream.entryAt, attach, send, unsend, reach, nowStored, forgetChange }
 })

@@ -2,7 +2,7 @@
 import { computed, ref, shallowRef } from 'vue'
 import { EMPTY } from '@/session/conversation/conversation'
 import type { LinkState, SessionLink } from '@/wire/link'
-import type { QueueCall, SessionUsage, SystemReady } from '@/wire/types'
+import type { QueueCall, ResourceSource, SessionUsage, SystemReady } from '@/wire/types'
 import type { Failure } from './commandFailure'
 import type { Unsent } from './outbox'
 
@@ -38,6 +38,8 @@ export function createSessionState(typist: string) {
     progress: shallowRef<Record<string, string>>({}),
     /** How far the copy of a fork's workspace is; null while nobody tells. */
     copiedBytes: ref<number | null>(null),
+    /** Resources that were read and are others now, says their server; by `resourceKey`. */
+    changedResources: shallowRef<ReadonlySet<string>>(new Set()),
     unsent: shallowRef<Unsent[]>([]),
     hasOlder: ref(false),
     linkState: ref<LinkState>('connecting'),
@@ -54,6 +56,10 @@ export function createSessionState(typist: string) {
   }
 }
 
+export function resourceKey({ server, uri }: ResourceSource): string {
+  return `${server} ${uri}`
+}
+
 export type SessionState = ReturnType<typeof createSessionState>
 
 /** As before the first session was opened; who types stays. */
@@ -68,6 +74,7 @@ export function clearSessionState(state: SessionState): void {
   state.queue.value = []
   state.usage.value = null
   state.budgetWord.value = null
+  state.changedResources.value = new Set()
   state.progress.value = {}
   state.copiedBytes.value = null
   state.unsent.value = []

@@ -343,6 +343,7 @@ fn an_alias_leads_back_to_the_tool() {
         title: None,
         description: String::new(),
         input_schema: json!(null),
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     };

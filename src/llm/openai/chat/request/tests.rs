@@ -145,6 +145,7 @@ fn calls_results_and_native_blocks_take_their_places() {
         title: None,
         description: "Reads".to_owned(),
         input_schema: Value::Null,
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     }]);
@@ -222,6 +223,7 @@ fn a_whole_request_is_this() {
         title: None,
         description: "Reads".to_owned(),
         input_schema,
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     };
@@ -283,6 +285,7 @@ fn called(provider_id: &str) -> Request {
         title: None,
         description: String::new(),
         input_schema: Value::Null,
+        output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
     }]);

@@ -1,0 +1,252 @@
+//! What the MCP servers of a session offer beside tools, at the wish of the session's owner: lists from
+//! memory, resources and prompts over the session's own connections. Nobody is asked for a yes, because
+//! the person who could give it asks; what the rules deny stays denied.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{Sessions, may_act};
+use crate::agent::attachments::{Attachments, MAX_OF_MESSAGE};
+use crate::agent::effects::tool_call::outcome::given;
+use crate::agent::feed::{Feed, What};
+use crate::agent::mailbox::{Message, ServerQuestion, SessionRequest, ToolsNow, store_away};
+use crate::domain::{Attachment, Caller, Code, Holder, ResourceLink, ResourceRef, SessionKey};
+use crate::mcp::{self, AnswerContent, AnswerFile, Completing, Offers};
+use crate::servers::Held;
+use crate::servers::offers::{self, ListedOffer};
+use crate::session::{Command, Refusal};
+
+/// Bytes of an address.
+const MAX_URI: usize = 4 * 1024;
+
+/// The offers of the servers of one person's sessions.
+pub struct SessionOffers<'s>(&'s Sessions);
+
+/// A prompt as it was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromptGiven {
+    pub description: Option<String>,
+    pub messages: Vec<GivenMessage>,
+}
+
+/// One message of a prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenMessage {
+    /// Whether it is said as the model's own words.
+    pub is_assistant: bool,
+    pub part: MessagePart,
+}
+
+/// What a message of a prompt is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MessagePart {
+    Text(String),
+    /// Kept with the session.
+    File(Attachment),
+    /// A resource that may be read.
+    Link(ResourceLink),
+}
+
+/// The open connection of a session to a server.
+struct OpenServer {
+    held: Held,
+    /// How long an answer may take.
+    limit: Duration,
+    feed: Arc<Feed>,
+}
+
+impl<'s> SessionOffers<'s> {
+    /// Of those sessions.
+    pub fn of(sessions: &'s Sessions) -> Self {
+        Self(sessions)
+    }
+
+    /// What the servers offer that the session may use, as it was last listed. Starts none of them.
+    pub async fn list(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+    ) -> Result<Vec<ListedOffer>, Refusal> {
+        self.0.admit(key, caller).await?;
+        let servers = &self.0.0.factory.servers;
+        let listed = offers::list(servers, &key.tenant).await;
+        listed.map_err(|error| {
+            tracing::warn!(?error, "What MCP servers offer cannot be read now");
+            store_away()
+        })
+    }
+
+    /// Reads a resource and keeps it with the session: what a message names is what was read, whatever
+    /// the resource becomes.
+    pub async fn read(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        resource: &ResourceRef,
+    ) -> Result<Vec<Attachment>, Refusal> {
+        if resource.uri.is_empty() || resource.uri.len() > MAX_URI {
+            let text = format!("the address of a resource has 1 to {MAX_URI} bytes");
+            return Err(Refusal::of_field(Code::InvalidArguments, "uri", text));
+        }
+        let attachments = self.0.attachments();
+        let _share = attachments.begin(Holder {
+            tenant: caller.tenant.id.clone(),
+            user: caller.user.id.clone(),
+        })?;
+        let what = ("resources/read", json!({ "uri": resource.uri }));
+        let opened = self.open(key, caller, &resource.server, what).await?;
+        let offers = Offers::of(&opened.held.connection);
+        let contents = offers.read(&resource.uri, opened.limit).await;
+        let contents = contents.map_err(|error| refused(&resource.server, &error))?;
+        let mut read = Vec::new();
+        for content in contents.into_iter().take(MAX_OF_MESSAGE) {
+            let file = file_of(content, Some(&resource.uri));
+            read.push(keep(attachments, key, (file, &resource.server)).await?);
+        }
+        if read.is_empty() {
+            let text = format!(
+                "`{}` of server `{}` has no content",
+                resource.uri, resource.server
+            );
+            return Err(Refusal::of_field(Code::NotFound, "uri", text));
+        }
+        self.watch(&opened, resource).await;
+        Ok(read)
+    }
+
+    /// Asks a server for a prompt. Files and resources in it are kept with the session.
+    pub async fn prompt(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        (server, name, arguments): (&str, &str, Map<String, Value>),
+    ) -> Result<PromptGiven, Refusal> {
+        let what = (
+            "prompts/get",
+            json!({ "name": name, "arguments": arguments }),
+        );
+        let opened = self.open(key, caller, server, what).await?;
+        let offers = Offers::of(&opened.held.connection);
+        let prompt = offers.prompt(name, arguments, opened.limit).await;
+        let prompt = prompt.map_err(|error| refused(server, &error))?;
+        let attachments = self.0.attachments();
+        let mut messages = Vec::with_capacity(prompt.messages.len());
+        for message in prompt.messages {
+            let part = match message.content {
+                AnswerContent::Text(text) => MessagePart::Text(text),
+                AnswerContent::Link(link) => MessagePart::Link(link),
+                file @ (AnswerContent::File(_) | AnswerContent::Resource { .. }) => {
+                    let file = (file_of(file, None), server);
+                    MessagePart::File(keep(attachments, key, file).await?)
+                }
+            };
+            messages.push(GivenMessage {
+                is_assistant: message.is_assistant,
+                part,
+            });
+        }
+        Ok(PromptGiven {
+            description: prompt.description,
+            messages,
+        })
+    }
+
+    /// Values that an argument may have, by the server.
+    pub async fn complete(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        (server, completing): (&str, &Completing),
+    ) -> Result<Vec<String>, Refusal> {
+        let what = ("completion/complete", json!({}));
+        let opened = self.open(key, caller, server, what).await?;
+        let offers = Offers::of(&opened.held.connection);
+        let values = offers.complete(completing, opened.limit).await;
+        values.map_err(|error| refused(server, &error))
+    }
+
+    /// The session's open connection to a server, made if need be, unless a rule denies what is asked of
+    /// it.
+    async fn open(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        server: &str,
+        (method, args): (&str, Value),
+    ) -> Result<OpenServer, Refusal> {
+        may_act(caller)?;
+        // What is read is kept with the session, so the session has to be there.
+        let store = SessionRequest::Command(Command::Open { title: None });
+        self.0.tell(key, caller, store).await?;
+        self.0.listed().await;
+        let by = caller.user.id.clone();
+        let now_there = self
+            .0
+            .request(key, caller, |reply| Message::Tools { by, reply });
+        let ToolsNow {
+            tools,
+            rules,
+            cost,
+            feed,
+        } = now_there.await?;
+        let question = ServerQuestion {
+            server,
+            method,
+            args,
+            rules: (&*rules, cost),
+        };
+        let (held, limit) = tools.reach(&question).await?;
+        Ok(OpenServer { held, limit, feed })
+    }
+
+    /// Lets the server say when the resource changes, where it can: whoever watches the session is told.
+    async fn watch(&self, opened: &OpenServer, resource: &ResourceRef) {
+        let offers = Offers::of(&opened.held.connection);
+        let Some(mut changes) = offers.subscribe(&resource.uri).await else {
+            return;
+        };
+        let (feed, server) = (Arc::clone(&opened.feed), resource.server.clone());
+        // Ends with the connection.
+        self.0.0.tasks.spawn(async move {
+            while let Some(uri) = changes.recv().await {
+                let server = server.clone();
+                feed.announce(What::ResourceChanged(ResourceRef { server, uri }));
+            }
+        });
+    }
+}
+
+/// A piece as a file; texts too, under the address that they were read from.
+fn file_of(content: AnswerContent, read_from: Option<&str>) -> AnswerFile {
+    let text = |text: String, uri: Option<String>, mime_type: Option<String>| AnswerFile {
+        uri: uri.or_else(|| read_from.map(ToOwned::to_owned)),
+        mime_type,
+        is_image: false,
+        bytes: text.into_bytes(),
+    };
+    match content {
+        AnswerContent::File(file) => file,
+        AnswerContent::Resource {
+            uri,
+            mime_type,
+            text: content,
+        } => text(content, Some(uri), mime_type),
+        AnswerContent::Text(words) => text(words, None, None),
+        AnswerContent::Link(link) => text(link.uri.clone(), Some(link.uri), None),
+    }
+}
+
+async fn keep(
+    attachments: &Attachments,
+    key: &SessionKey,
+    (file, server): (AnswerFile, &str),
+) -> Result<Attachment, Refusal> {
+    attachments.keep_of_server(key, given(file, server)).await
+}
+
+fn refused(server: &str, error: &mcp::Error) -> Refusal {
+    let text = format!("the MCP server `{server}` did not give it: {error}");
+    Refusal::new(Code::ToolFailed, text)
+}

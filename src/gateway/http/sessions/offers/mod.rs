@@ -1,0 +1,138 @@
+//! What the MCP servers of a session offer beside tools: resources and prompts, listed from memory, read
+//! over the session's own connections.
+
+mod body;
+
+use axum::Json;
+use axum::extract::State;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(super) use self::body::ReadResourceRequest;
+
+use self::body::{
+    CompleteArgumentRequest, Completion, GetPromptRequest, Prompt, ResourceContents,
+    SessionPrompts, SessionResources,
+};
+use super::key_of;
+use crate::agent::SessionOffers;
+use crate::domain::{Caller, ResourceRef};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, SessionPath};
+
+/// The routes of what servers offer beside tools.
+pub(super) fn routes() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
+        .routes(routes!(list_resources))
+        .routes(routes!(read_resource))
+        .routes(routes!(list_prompts))
+        .routes(routes!(get_prompt))
+        .routes(routes!(complete_argument))
+}
+
+/// The resources that the session's MCP servers offer, as they were last listed. Starts no server.
+#[utoipa::path(get, path = "/api/sessions/{id}/resources", tag = "sessions",
+    params(("id" = String, Path)),
+    responses((status = 200, body = SessionResources), (status = 404, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn list_resources(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+) -> Result<Json<SessionResources>, ApiError> {
+    let key = key_of(&caller, session);
+    let listed = SessionOffers::of(&state.sessions)
+        .list(&key, &caller)
+        .await?;
+    Ok(Json(listed.into()))
+}
+
+/// Read a resource over the session's own connection, and keep what it is now with the session: a
+/// message names it in `attachments`.
+#[utoipa::path(post, path = "/api/sessions/{id}/resources/read", tag = "sessions",
+    params(("id" = String, Path)), request_body = ReadResourceRequest,
+    responses((status = 200, body = ResourceContents), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 413, body = Problem), (status = 502, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn read_resource(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(request): Body<ReadResourceRequest>,
+) -> Result<Json<ResourceContents>, ApiError> {
+    let key = key_of(&caller, session);
+    let resource: ResourceRef = request.into();
+    let offers = SessionOffers::of(&state.sessions);
+    let read = offers.read(&key, &caller, &resource).await?;
+    Ok(Json(read.into()))
+}
+
+/// The prompts that the session's MCP servers offer, as they were last listed. Starts no server.
+#[utoipa::path(get, path = "/api/sessions/{id}/prompts", tag = "sessions",
+    params(("id" = String, Path)),
+    responses((status = 200, body = SessionPrompts), (status = 404, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn list_prompts(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+) -> Result<Json<SessionPrompts>, ApiError> {
+    let key = key_of(&caller, session);
+    let listed = SessionOffers::of(&state.sessions)
+        .list(&key, &caller)
+        .await?;
+    Ok(Json(listed.into()))
+}
+
+/// Ask an MCP server for the messages of a prompt. Nothing is said in the session by it; files in the
+/// messages are kept with the session.
+#[utoipa::path(post, path = "/api/sessions/{id}/prompts/get", tag = "sessions",
+    params(("id" = String, Path)), request_body = GetPromptRequest,
+    responses((status = 200, body = Prompt), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 502, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn get_prompt(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(request): Body<GetPromptRequest>,
+) -> Result<Json<Prompt>, ApiError> {
+    let key = key_of(&caller, session);
+    let GetPromptRequest {
+        server,
+        name,
+        arguments,
+    } = request;
+    let arguments = arguments.into_iter();
+    let arguments = arguments
+        .map(|(name, value)| (name, value.into()))
+        .collect();
+    let offers = SessionOffers::of(&state.sessions);
+    let which = (server.as_str(), name.as_str(), arguments);
+    Ok(Json(offers.prompt(&key, &caller, which).await?.into()))
+}
+
+/// Values that an argument of a prompt or of a template of addresses may have, by its server.
+#[utoipa::path(post, path = "/api/sessions/{id}/completions", tag = "sessions",
+    params(("id" = String, Path)), request_body = CompleteArgumentRequest,
+    responses((status = 200, body = Completion), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 502, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn complete_argument(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(request): Body<CompleteArgumentRequest>,
+) -> Result<Json<Completion>, ApiError> {
+    let key = key_of(&caller, session);
+    let (server, completing) = request.completing()?;
+    let offers = SessionOffers::of(&state.sessions);
+    let values = offers.complete(&key, &caller, (&server, &completing));
+    Ok(Json(Completion {
+        values: values.await?,
+    }))
+}
