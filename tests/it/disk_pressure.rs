@@ -50,7 +50,7 @@ impl Disk {
     }
 
     /// The engine's disk is held to the same floor, so it has to have more room than that.
-    fn is_fuller_than_the_engines(&self) {
+    fn assert_that_the_engine_has_more_room(&self) {
         let engine = free_bytes(&std::env::temp_dir()).unwrap() / MB;
         let floor: u64 = self.floor.parse().unwrap();
         assert!(
@@ -199,7 +199,7 @@ async fn bubblewrap_stands_still_while_the_disk_is_full() {
 
 async fn containers_stand_still_while_the_disk_is_full(door: Door) {
     let disk = Disk::new().await;
-    disk.is_fuller_than_the_engines();
+    disk.assert_that_the_engine_has_more_room();
     let door = door.open(&docker::address()).await;
     let app = TestApp::start_with(&[
         ("SPL_SANDBOX", "docker"),

@@ -146,7 +146,10 @@ impl NewRule {
         if let Some(call) = call {
             of_call(&mut rule, call, now)?;
         } else {
-            let given = self.examples.clone().map(|given| self.dear_enough(given));
+            let given = self
+                .examples
+                .clone()
+                .map(|given| self.at_fitting_cost(given));
             let examples = given.or_else(|| derive_examples(&rule, named_shell()));
             rule.examples = Some(examples.ok_or_else(no_examples)?);
         }
@@ -157,11 +160,9 @@ impl NewRule {
         check(&rule)?;
         Ok(rule)
     }
-}
 
-impl NewRule {
     /// Examples that people typed are of a session that has cost what the rule is about.
-    fn dear_enough(&self, mut given: Examples) -> Examples {
+    fn at_fitting_cost(&self, mut given: Examples) -> Examples {
         let cost = self.when.fitting_cost();
         given.matching.cost_micros = cost;
         if let Some(other) = &mut given.other {
