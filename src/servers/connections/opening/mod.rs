@@ -3,7 +3,7 @@
 
 mod ending;
 mod failure;
-mod launch;
+pub(in crate::servers) mod launch;
 mod reason;
 mod secret;
 mod started;
@@ -23,13 +23,11 @@ use self::failure::{Cause, failure};
 use self::started::{Started, Streams};
 use self::stderr::Said;
 use super::logs::Logs;
-use super::refused_hosts::RefusedHosts;
 use crate::domain::{
     Holder, McpServerConfig, McpTransport, SandboxId, SandboxKind, TenantId, Tool,
 };
 use crate::mcp::config::{Expanded, References, as_image, as_written, expand};
 use crate::mcp::{self, Cleaner, Connection, Remote};
-use crate::net::{Egress, Guard, Refusals};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Ended, ImageId, Launch, Life, Running, Using};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
@@ -67,9 +65,8 @@ pub(crate) struct Opener {
     pub(crate) records: Records,
     pub(crate) sealer: Sealer,
     pub(crate) logs: Arc<Logs>,
-    pub(crate) refused_hosts: Arc<RefusedHosts>,
-    /// Keeps what tenants let servers reach out of our own networks.
-    pub(crate) guard: Guard,
+    /// What programs reach, and were refused.
+    pub(crate) outside: launch::Outside,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -230,7 +227,7 @@ impl Opener {
         if entry.source == Source::Bundled {
             let launch = Launch {
                 holder: place.holder.cloned(),
-                egress: self.egress(entry, place),
+                egress: self.outside.egress(entry, place.tenant),
                 ..launch::bundled(&self.place, place.sandbox)
             };
             let running = self.place.runtime.start(launch).await?;
@@ -270,7 +267,7 @@ impl Opener {
                 let most = &self.place.bounds;
                 let launch = Launch {
                     holder: place.holder.cloned(),
-                    egress: self.egress(entry, place),
+                    egress: self.outside.egress(entry, place.tenant),
                     ..launch::own((entry, &config), environment, most, place.sandbox)
                 };
                 let running = self.place.runtime.start(launch).await?;
@@ -278,18 +275,6 @@ impl Opener {
                 Ok(Started::Running(self.listen(entry, place, running, hears)))
             }
         }
-    }
-
-    /// What an entry lets its programs reach. A trial may bear the name of a server that is stored, and
-    /// leaves nothing there.
-    fn egress(&self, entry: &ServerEntry, place: ServerLocation<'_>) -> Option<Egress> {
-        let refusals = || {
-            if entry.is_trial {
-                return Refusals::default();
-            }
-            self.refused_hosts.of_server(place.tenant, &entry.name)
-        };
-        launch::egress(entry, &self.guard, refusals)
     }
 
     /// Keeps what it says on stderr, for as long as it lives.
