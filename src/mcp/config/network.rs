@@ -40,11 +40,12 @@ pub(super) fn check_network(config: &McpServerConfig, found: &mut Vec<EntryProbl
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::mcp::config::check::{Author, entry_problems};
+    use super::check_network;
 
-    fn check(config: Value, author: Author, expected: &[&str]) {
+    fn check(config: Value, expected: &[&str]) {
         let config = serde_json::from_value(config).unwrap();
-        let found = entry_problems(&config, author);
+        let mut found = Vec::new();
+        check_network(&config, &mut found);
         let fields: Vec<_> = found.iter().map(|it| it.field.as_str()).collect();
         assert_eq!(fields, expected, "{found:?}");
     }
@@ -57,13 +58,9 @@ mod tests {
             "*.example.com:8443",
             "db.example.com:5432",
         ]);
-        check(good, Author::Person, &[]);
-        check(
-            json!({"command": "x", "network": "none"}),
-            Author::Person,
-            &[],
-        );
-        check(hosts(&[]), Author::Person, &[]);
+        check(good, &[]);
+        check(json!({"command": "x", "network": "none"}), &[]);
+        check(hosts(&[]), &[]);
         let wrong = [
             "https://a.example/x",
             "a.example/x",
@@ -71,18 +68,14 @@ mod tests {
             "10.0.0.1",
             "a.example:0",
         ];
-        check(hosts(&wrong), Author::Operator, &["network"; 5]);
+        check(hosts(&wrong), &["network"; 5]);
         let many: Vec<_> = (0..65).map(|number| format!("a{number}.example")).collect();
-        check(
-            json!({"command": "x", "network": many}),
-            Author::Operator,
-            &["network"],
-        );
+        check(json!({"command": "x", "network": many}), &["network"]);
         for elsewhere in [
             json!({"url": "https://a.example/mcp", "network": ["a.example"]}),
             json!({"transport": "stdio-docker", "containerImage": "x", "network": ["a.example"]}),
         ] {
-            check(elsewhere, Author::Operator, &["network"]);
+            check(elsewhere, &["network"]);
         }
     }
 }
