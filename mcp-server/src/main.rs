@@ -12,6 +12,7 @@ mod settings;
 mod stops;
 mod streams;
 mod tools;
+mod tunnel;
 mod until_eof;
 
 use std::{io::Write, process::ExitCode, time::Duration};
@@ -46,8 +47,13 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Outcome<ExitCode> {
-    let settings = Settings::parse(std::env::args_os().skip(1))?;
-    if settings.describe {
+    let mut words = std::env::args_os().skip(1).peekable();
+    let task = if words.next_if(|word| word == "tunnel").is_some() {
+        Task::Tunnel(tunnel::Arguments::parse(words)?)
+    } else {
+        Task::Serve(Settings::parse(words)?)
+    };
+    if matches!(&task, Task::Serve(settings) if settings.describe) {
         std::io::stdout().write_all(tools::describe()?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -65,11 +71,27 @@ fn run() -> Outcome<ExitCode> {
     groups.adopt_orphans()?;
     // The thread for files is there before the first command, which may leave no place for one.
     runtime.block_on(runtime.spawn_blocking(|| ()))?;
-    let served = runtime.block_on(serve(settings, groups.clone()));
+    let done = runtime.block_on(async {
+        match task {
+            Task::Serve(settings) => {
+                let served = serve(settings, groups.clone()).await;
+                served.map(|()| ExitCode::SUCCESS)
+            }
+            Task::Tunnel(arguments) => tunnel::run(arguments, &groups).await,
+        }
+    });
     groups.kill_all();
     // A file may still be read in its thread; nothing waits for it.
     runtime.shutdown_background();
-    served.map(|()| ExitCode::SUCCESS)
+    done
+}
+
+/// What this program is started for.
+enum Task {
+    /// To be the server for files and commands.
+    Serve(Settings),
+    /// To be the way out of another program.
+    Tunnel(tunnel::Arguments),
 }
 
 /// Answers requests until stdin ends or SIGTERM comes.

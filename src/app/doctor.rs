@@ -8,6 +8,7 @@ use tokio_util::task::TaskTracker;
 use super::model::Models;
 use super::sandboxes::{self, FoundRuntime};
 use crate::config::Settings;
+use crate::domain::McpNetwork;
 use crate::gateway::{
     Check, DISK_CHECK, DiskPressure, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo,
     SystemInfo, page_is_built,
@@ -74,12 +75,19 @@ pub(super) fn sandbox(place: &FoundRuntime) -> (SandboxInfo, Check) {
     (report, check)
 }
 
+fn network(network: &McpNetwork) -> String {
+    match network.hosts() {
+        [] => "no network".to_owned(),
+        hosts => format!("commands may reach {}", hosts.join(", ")),
+    }
+}
+
 fn sandbox_report(place: &FoundRuntime) -> SandboxInfo {
     let runtime = &place.runtime;
     let kind = runtime.kind();
     let mut detail = match &place.problem {
         Some(problem) => problem.to_string(),
-        None => format!("{}, no network", kind.as_str()),
+        None => format!("{}, {}", kind.as_str(), network(&place.network)),
     };
     if let Some(passed_over) = &place.passed_over {
         detail = format!("{detail} (not docker: {passed_over})");
@@ -87,7 +95,10 @@ fn sandbox_report(place: &FoundRuntime) -> SandboxInfo {
     let limits = runtime.limits();
     SandboxInfo {
         kind,
-        network: "none".to_owned(),
+        network: match place.network.hosts() {
+            [] => "none".to_owned(),
+            hosts => hosts.join(", "),
+        },
         ok: place.problem.is_none(),
         limits: SandboxLimits {
             memory: limits.memory,

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{Sandbox, SandboxDriver};
+use crate::domain::{McpNetwork, NetworkWord};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{
     Bounds, Bubblewrap, Capacity, DeferredRuntime, DiskMonitor, Docker, DockerProblem,
@@ -114,6 +115,8 @@ pub(super) struct FoundRuntime {
     pub(super) search: Option<Search>,
     /// The disk that it may fill.
     pub(super) disk: DiskMonitor,
+    /// What commands inside may reach.
+    pub(super) network: McpNetwork,
 }
 
 /// How an engine is looked for that did not answer, or that lacked something.
@@ -131,7 +134,8 @@ pub(super) async fn open(
     (names, disk): (Names, &DiskMonitor),
     trial: Trial,
 ) -> FoundRuntime {
-    let place = runtime(settings, (names, disk), trial).await;
+    let mut place = runtime(settings, (names, disk), trial).await;
+    place.network = settings.network.clone();
     if let Some(problem) = &place.problem {
         tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
     }
@@ -147,6 +151,7 @@ impl FoundRuntime {
             passed_over: None,
             search: None,
             disk: disk.clone(),
+            network: McpNetwork::Word(NetworkWord::None),
         }
     }
 
@@ -197,6 +202,7 @@ impl FoundRuntime {
             command_limit: settings.command_timeout,
             bounds,
             idle_limit: settings.idle,
+            network: settings.network.clone(),
             has_foreign_image: settings.image != OWN_IMAGE,
         }
     }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{self, Settings, Titles};
-use crate::mcp::bundled_tools;
+use crate::mcp::bundled_tools_with;
 use crate::mcp::config::ConfigFile;
 use crate::net::{self, Guard};
 use crate::sandbox::host::SandboxHost;
@@ -25,7 +25,7 @@ pub(super) fn open(
     let outside = net::Settings::default();
     let parts = ServersParts {
         settings: settings.mcp_servers.clone(),
-        bundled: bundled_tools()?.into(),
+        bundled: bundled_tools_with(place.network.hosts())?.into(),
         file: ConfigFile::open(store.dir().path()),
         records: store.records(),
         sealer: Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?,

@@ -48,6 +48,16 @@ pub enum NetworkWord {
     None,
 }
 
+impl McpNetwork {
+    /// The hosts, as they were written; none for `"none"`.
+    pub fn hosts(&self) -> &[String] {
+        match self {
+            Self::Word(NetworkWord::None) => &[],
+            Self::Hosts(hosts) => hosts,
+        }
+    }
+}
+
 /// What a server's container may do with the session's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -21,7 +21,7 @@ pub use error::Error;
 pub use mask::{Cleaner, MASK};
 pub use remote::Remote;
 pub use standstill::Standstill;
-pub use tools::bundled::bundled_tools;
+pub use tools::bundled::{bundled_tools, bundled_tools_with};
 pub use tools::filter::is_offered;
 pub use tools::result::ToolAnswer;
 pub use tools::toolbox::{Naming, Offer, Toolbox, ToolboxError, ToolboxTool};

@@ -1,17 +1,19 @@
 //! The one way out: every HTTP client of the product is built here, once, and shared.
 //!
-//! [`client`] is for addresses of the operator, [`guarded_client`] for addresses that a tenant named, and
-//! a [`Mailer`] for mail.
+//! [`client`] is for addresses of the operator, [`guarded_client`] for addresses that a tenant named,
+//! a [`Mailer`] for mail, and a [`Proxy`] for sandboxed programs.
 
+mod egress;
 mod guard;
 mod mail;
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, NoProxy, redirect};
 use rustls::RootCertStore;
 
+pub use egress::{Egress, Proxy, Reach, Refusals};
 pub use guard::{Blocked, Guard, blocked};
 pub use mail::{Mail, MailError, Mailer, is_mail_address};
 
@@ -74,7 +76,7 @@ pub fn client(settings: &Settings) -> Result<Client, Error> {
     let mut client = builder(settings);
     if let Some(address) = &settings.proxy {
         // The address may hold a password, so the text names only what is safe to show.
-        let all = Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
+        let all = reqwest::Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
         let except = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
         client = client.proxy(all.no_proxy(except));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Bounds, DiskMonitor, Runtime};
-use crate::domain::{SandboxId, SandboxKind, SessionKey};
+use crate::domain::{McpNetwork, SandboxId, SandboxKind, SessionKey};
 use crate::store::{self, Records};
 
 /// Where sandboxed tools run, for all sessions.
@@ -21,6 +21,8 @@ pub struct SandboxHost {
     pub bounds: Bounds,
     /// How long a sandbox without calls is kept.
     pub idle_limit: Duration,
+    /// What the bundled server's commands may reach.
+    pub network: McpNetwork,
     /// Whether the image of the sandboxes is the operator's own.
     pub has_foreign_image: bool,
 }
@@ -48,6 +50,17 @@ impl SandboxHost {
             self.runtime.kind().as_str(),
             env!("CARGO_PKG_VERSION")
         )
+    }
+
+    /// What it binds for the session's own sandbox: with the hosts, where it may reach any.
+    pub(crate) fn bundled_image(&self) -> String {
+        let hosts = self.network.hosts();
+        let mut image = self.image();
+        if !hosts.is_empty() {
+            image.push('+');
+            image.push_str(&hosts.join(","));
+        }
+        image
     }
 
     /// Removes the workspace of a trial, which is no session's.

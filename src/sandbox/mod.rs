@@ -9,6 +9,7 @@ mod bubblewrap;
 mod capacity;
 mod disk;
 mod docker;
+mod egress;
 mod error;
 mod forking;
 pub(crate) mod host;

@@ -11,6 +11,7 @@ use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use super::connections::logs::Logs;
+use super::connections::opening::launch::Outside;
 use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
@@ -73,7 +74,6 @@ pub(crate) struct Inner {
     pub(crate) logs: Arc<Logs>,
     pub(crate) opener: Opener,
     pub(crate) running: RunningServers,
-    pub(crate) guard: Guard,
     retry: RetryConfig,
     pub(crate) teller: Teller,
     /// Tenants whose rules about tools have changed.
@@ -100,6 +100,7 @@ impl Servers {
             records: parts.records.clone(),
             sealer: parts.sealer.clone(),
             logs: Arc::clone(&logs),
+            outside: Outside::new(parts.guard),
             tasks,
         };
         Self(Arc::new(Inner {
@@ -115,7 +116,6 @@ impl Servers {
             logs,
             opener,
             running: RunningServers::default(),
-            guard: parts.guard,
             retry: parts.retry,
             teller: Teller::default(),
             rule_changes: broadcast::channel(RULE_CHANGES).0,
@@ -226,7 +226,7 @@ impl Servers {
     /// The server that runs in every sandbox, where there are sandboxes.
     fn bundled(&self) -> Option<Ingredient> {
         self.0.place.is_on().then(|| Ingredient {
-            entry: Arc::new(ServerEntry::bundled()),
+            entry: Arc::new(ServerEntry::bundled(&self.0.place.network)),
             listed: Some(Arc::clone(&self.0.bundled)),
             accepted: Arc::clone(&self.0.bundled),
             since: None,

@@ -18,7 +18,7 @@ use rustix::process::{
 };
 use tokio::{
     io::{Interest, unix::AsyncFd},
-    process::{Child, ChildStderr, ChildStdout, Command},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
     time::{Instant, sleep},
 };
 
@@ -249,6 +249,11 @@ impl Group {
 
     pub(crate) fn pipes(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
+    }
+
+    /// What the leader reads, and what it says.
+    pub(crate) fn streams(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>) {
+        (self.child.stdin.take(), self.child.stdout.take())
     }
 
     /// Resolves when the leader has ended; does not reap it.

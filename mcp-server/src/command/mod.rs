@@ -16,8 +16,12 @@ use tokio::{
     time::Instant,
 };
 
-use self::{deadline::Deadline, group::Group, output::Stop};
-pub(crate) use self::{group::Groups, output::Report, progress::Progress};
+use self::{deadline::Deadline, output::Stop};
+pub(crate) use self::{
+    group::{Group, Groups},
+    output::Report,
+    progress::Progress,
+};
 use crate::failure::Failure;
 
 /// How long we wait for the last output once bash has ended. Background children may hold the pipes

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::table::{Kind, Word, provider_kind};
+use crate::domain::{AllowedHost, MAX_ALLOWED_HOSTS};
 
 /// A value as it was given.
 #[derive(Debug, Clone)]
@@ -41,6 +42,7 @@ pub(super) fn accepts(kind: Kind) -> String {
         Kind::Networks => {
             "addresses or networks like `10.0.0.0/8`, as a list or with commas".to_owned()
         }
+        Kind::Hosts => "`none`, or hosts like `api.example.com`, `*.example.com` or `db.example.com:5432`, as a list or with commas".to_owned(),
         Kind::Database => {
             "`sqlite://` and the path of a file, `sqlite::memory:`, or an address like `postgres://user@host/name`"
                 .to_owned()
@@ -70,6 +72,7 @@ pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
         Kind::Number(min, max) => number(raw, min, max),
         Kind::Origins => list(raw, origin),
         Kind::Networks => list(raw, network),
+        Kind::Hosts => hosts(raw),
         Kind::ListOf(words) => words_of(raw, words),
         Kind::Provider => provider(text(raw)?.trim()),
         Kind::Text => text(raw).map(|text| json!(text)),
@@ -316,6 +319,24 @@ fn origin(text: &str) -> Result<String, String> {
     } else {
         Err(refused())
     }
+}
+
+fn hosts(raw: &Raw) -> Result<Value, String> {
+    match raw {
+        Raw::Text(text) | Raw::Json(Value::String(text)) if text.trim() == "none" => {
+            return Ok(json!("none"));
+        }
+        Raw::Text(_) | Raw::Json(_) => {}
+    }
+    let listed = list(raw, |text| match text.parse::<AllowedHost>() {
+        Ok(host) => Ok(host.to_string()),
+        Err(problem) => Err(format!("{}: {problem}", quote(&json!(text)))),
+    })?;
+    let count = listed.as_array().map_or(0, Vec::len);
+    if count > MAX_ALLOWED_HOSTS {
+        return Err(format!("at most {MAX_ALLOWED_HOSTS} hosts are possible"));
+    }
+    Ok(listed)
 }
 
 fn network(text: &str) -> Result<String, String> {

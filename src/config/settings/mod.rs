@@ -34,7 +34,7 @@ pub use runtime::{
 };
 pub use telemetry::Telemetry;
 
-use crate::domain::{McpServerConfig, Most};
+use crate::domain::{McpNetwork, McpServerConfig, Most};
 
 /// Everything that can be set. A module gets its own section, once.
 #[derive(Debug, Clone)]
@@ -184,6 +184,8 @@ pub struct Sandbox {
     pub image: String,
     /// The engine's runtime for sandboxes; `None` = its own choice (Docker).
     pub runtime: Option<String>,
+    /// What commands in a session's sandbox may reach.
+    pub network: McpNetwork,
     /// Where the engine is; `None` = its own socket (Docker).
     pub docker_host: Option<String>,
     /// Sandboxes that wait started for a session (Docker).

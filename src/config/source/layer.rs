@@ -163,7 +163,6 @@ const NOT_IN_TREE: &[&str] = &[
     "agent.llm.base_url",
     "agent.llm.context_window",
     "agent.llm.fallback",
-    "sandbox.network",
 ];
 
 /// The values as one nested object.

@@ -308,8 +308,8 @@ pub const SERVERS: Family = Family {
         ),
         field(
             "network",
-            FieldKind::One(Kind::OneOf(&[Word::Is("none")])),
-            "What it reaches; named hosts are for a later version.",
+            FieldKind::One(Kind::Hosts),
+            "The hosts that it may reach, such as `api.example.com`, `*.example.com` or `db.example.com:5432`; without a port, 443 and 80.",
         ),
         field(
             "workspace",

@@ -47,6 +47,8 @@ pub enum Kind {
     Origins,
     /// A list of addresses or networks.
     Networks,
+    /// `none`, or a list of hosts that may be reached, each with a port where needed.
+    Hosts,
     /// Where the database is; may hold a password, so it is never quoted or shown.
     Database,
     /// Where Redis is; may hold a password, so it is never quoted or shown.

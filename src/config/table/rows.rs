@@ -2,8 +2,8 @@
 
 use super::Fallback::{Is, Words};
 use super::Kind::{
-    Attributes, Database, Flag, Headers, Host, ListOf, Listen, Model, Networks, Number, OneOf,
-    Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
+    Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, Networks, Number,
+    OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
 use super::{Definition, Kind, Later, Word};
 
@@ -92,7 +92,6 @@ const DRIVERS: &[Word] = &[
     Word::Is("bubblewrap"),
     Word::Is("none"),
 ];
-const NETWORKS: &[Word] = &[Word::Is("none")];
 const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none"), Word::Later("oidc")];
 
 settings! { since "0.1":
@@ -309,8 +308,8 @@ settings! { since "0.1":
         "The image of a sandbox (`docker`).";
     "sandbox.runtime" ["SPL_SANDBOX_RUNTIME"] Text, Words("the engine's"),
         "The engine's runtime for sandboxes, for example `runsc` (`docker`).";
-    "sandbox.network" ["SPL_SANDBOX_NETWORK"] OneOf(NETWORKS), Is("none"),
-        "What a sandbox reaches.";
+    "sandbox.network" ["SPL_SANDBOX_NETWORK"] Hosts, Is("none"),
+        "The hosts that commands in a session's sandbox may reach, such as `pypi.org`, `*.example.com` or `db.example.com:5432`; without a port, 443 and 80.";
     "sandbox.docker_host" ["SPL_SANDBOX_DOCKER_HOST" "DOCKER_HOST"] Text, Words("the engine's own socket"),
         "Where the engine is, for example `unix:///run/docker.sock` (`docker`).";
     "sandbox.pool_size" ["SPL_SANDBOX_POOL_SIZE"] Whole(0, 1000), Is("2"),

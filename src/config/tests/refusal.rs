@@ -142,7 +142,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ),
     (
         "sandbox: {network: internet}",
-        &["`internet` is not known", "`none`"],
+        &["`internet`", "it has no dot", "`none`"],
     ),
 ];
 

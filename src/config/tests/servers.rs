@@ -161,8 +161,8 @@ fn a_server_that_could_never_start_is_refused() {
             &["mcpServers.a.url", "not such an address"],
         ),
         (
-            "a: {command: c, network: [api.example]}",
-            &["mcpServers.a.network", "`none`"],
+            "a: {command: c, network: ['https://api.example']}",
+            &["mcpServers.a.network", "begins with a scheme", "`none`"],
         ),
         ("a: {command: c, workspace: full}", &["`none`, `ro`, `rw`"]),
         ("a: 5", &["a section is expected"]),

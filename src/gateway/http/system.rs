@@ -100,7 +100,7 @@ pub struct SandboxInfo {
     /// What it is.
     #[schema(value_type = word_list::SandboxKind)]
     pub kind: SandboxKind,
-    /// What can be reached from inside: `none`.
+    /// The hosts that commands in a session's sandbox may reach, with commas; or `none`.
     pub network: String,
     /// Whether it works.
     pub ok: bool,

@@ -8,8 +8,9 @@ use url::Url;
 use super::docker_run::as_image;
 use super::expand::{Reference, references};
 use super::installing::installing_problem;
+use super::network::check_network;
 use super::problem::EntryProblem;
-use crate::domain::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace};
+use crate::domain::{McpServerConfig, McpTransport, McpWorkspace};
 
 /// Characters of a server's name.
 const MAX_NAME: usize = 64;
@@ -196,14 +197,6 @@ fn check_texts(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     }
 }
 
-fn check_network(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
-    if matches!(&config.network, Some(McpNetwork::Hosts(hosts)) if !hosts.is_empty()) {
-        let text = "named hosts are not reachable from sandboxes yet; leave it out, or use \
-                    transport `http` for a server that runs elsewhere";
-        found.push(EntryProblem::new("network", text));
-    }
-}
-
 /// What people write by the API knows only its own secrets, never the gateway's environment.
 fn check_references(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     let mut look = |field: String, text: &str| {
@@ -296,7 +289,7 @@ mod tests {
             json!({
                 "command": "x", "timeout": 0, "containerMemory": 1, "containerCpu": 1000.0,
                 "cwd": "/etc", "env": {"A=B": "x"}, "toolPrefix": "a b",
-                "network": ["example.test"],
+                "network": ["https://example.test"],
             }),
             Author::Operator,
             &[

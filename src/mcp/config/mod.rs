@@ -9,6 +9,7 @@ mod file;
 mod fuzz;
 mod given;
 mod installing;
+mod network;
 mod problem;
 
 pub use check::{Author, entry_problems, name_problem};

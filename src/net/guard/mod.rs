@@ -54,7 +54,12 @@ impl Guard {
         }
     }
 
-    fn judge_all(&self, host: &str, found: &[SocketAddr]) -> Result<(), Blocked> {
+    /// Whether every one of the addresses of that host may be reached.
+    pub(in crate::net) fn judge_all(
+        &self,
+        host: &str,
+        found: &[SocketAddr],
+    ) -> Result<(), Blocked> {
         found
             .iter()
             .try_for_each(|address| self.judge(host, address.ip()))

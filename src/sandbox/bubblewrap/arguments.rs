@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::sandbox::{Access, Bounds, Launch, Program};
+use crate::sandbox::{Access, Bounds, Launch, Program, egress};
 
 /// The user inside. Where the server is root it is also the user outside.
 pub(super) const NOBODY: u32 = 65_534;
@@ -150,6 +150,7 @@ fn line(plan: &Plan<'_>) -> Vec<OsString> {
     }
     line.extend(words(["sh", "-c", TAKE_STREAMS, "sh"]));
     line.extend(rlimits(&plan.launch.bounds, plan.needs_process_rlimit));
+    line.extend(words(egress::prefix(plan.launch, SERVER)));
     line.extend(program(&plan.launch.program));
     line
 }
@@ -220,7 +221,8 @@ fn system(plan: &Plan<'_>) -> Vec<OsString> {
             inside.as_ref(),
         ]));
     }
-    if matches!(plan.launch.program, Program::Bundled { .. }) {
+    let is_bundled = matches!(plan.launch.program, Program::Bundled { .. });
+    if is_bundled || plan.launch.egress.is_some() {
         seen.extend(words([
             OsStr::new("--ro-bind"),
             plan.server.as_ref(),
@@ -338,6 +340,7 @@ mod tests {
             },
             environment: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
             workspace,
+            egress: None,
             bounds: Bounds::default(),
         };
         Arguments::new(&Plan {

@@ -40,7 +40,7 @@ use self::spawner::Spawner;
 use super::workspace::{Workspaces, copy};
 use super::{
     Access, Copied, CopyOrder, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network,
-    Program, Running, Runtime, count_start,
+    Program, Running, Runtime, count_start, egress,
 };
 use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
@@ -74,6 +74,8 @@ pub struct Bubblewrap {
     filter: Arc<File>,
     spawner: Spawner,
     supervisors: TaskTracker,
+    /// Streams, which end with their programs.
+    pumps: TaskTracker,
     /// Told to all supervisors when everything has to end.
     closing: watch::Sender<bool>,
 }
@@ -107,6 +109,7 @@ impl Bubblewrap {
             filter: Arc::new(seccomp::filter()?),
             spawner: Spawner::start()?,
             supervisors: TaskTracker::new(),
+            pumps: TaskTracker::new(),
             closing: watch::Sender::new(false),
             settings,
         };
@@ -231,14 +234,21 @@ impl Runtime for Bubblewrap {
                      (SPL_SANDBOX) to `docker`, or give the server a command"
                 )));
             }
-            Program::Bundled { .. } if !self.settings.server.is_file() => {
+            Program::Bundled { .. } | Program::Command(_)
+                if needs_server(&launch) && !self.settings.server.is_file() =>
+            {
                 return Err(Error::NoServer(self.settings.server.clone()));
             }
             Program::Bundled { .. } | Program::Command(_) => {}
         }
         let since = Instant::now();
         let before = self.identity.look_up(&self.settings.server);
-        let mut running = self.launch(launch).await;
+        let (egress, server) = (launch.egress.clone(), launch.server.clone());
+        let started = self.launch(launch).await;
+        let mut running = started.map(|running| match egress {
+            Some(egress) => egress::open(running, egress, &server, &self.pumps),
+            None => running,
+        });
         if let Ok(running) = &mut running {
             // It was seen inside by its name: the same before and after, the same in between.
             let after = self.identity.look_up(&self.settings.server);
@@ -288,6 +298,11 @@ impl Runtime for Bubblewrap {
         self.supervisors.close();
         self.supervisors.wait().await;
     }
+}
+
+/// Whether our own server is in it, as itself or as the way out of another program.
+fn needs_server(launch: &Launch) -> bool {
+    matches!(launch.program, Program::Bundled { .. }) || launch.egress.is_some()
 }
 
 async fn blocking<T: Send + 'static>(

@@ -27,6 +27,7 @@ pub(super) async fn run(runtime: &Bubblewrap) -> Result<(), Error> {
             program: Program::Command(question.to_vec()),
             environment: BTreeMap::new(),
             workspace: Access::ReadWrite,
+            egress: None,
             bounds: Bounds::default(),
         })
         .await?;

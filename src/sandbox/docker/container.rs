@@ -8,7 +8,7 @@ use bollard::models::{
 
 use crate::domain::{GatewayId, SandboxId};
 use crate::sandbox::workspace::trim;
-use crate::sandbox::{Access, Launch, Program};
+use crate::sandbox::{Access, Launch, Program, egress};
 
 /// The user inside.
 const NOBODY: &str = "65534:65534";
@@ -133,22 +133,19 @@ impl Plan<'_> {
 
     /// Image, entry point (where it is not the image's own) and what follows.
     fn program(&self) -> (&str, Option<Vec<String>>, Vec<String>) {
+        let mut line = egress::prefix(self.launch, SERVER);
         match &self.launch.program {
             Program::Bundled { command_timeout } => {
                 let timeout = command_timeout.as_secs().max(1).to_string();
                 let options = ["--workspace", "/workspace", "--command-timeout", &timeout];
-                (
-                    self.image,
-                    Some(vec![SERVER.to_owned()]),
-                    options.map(str::to_owned).to_vec(),
-                )
+                line.push(SERVER.to_owned());
+                line.extend(options.map(str::to_owned));
             }
-            Program::Command(words) => {
-                let (first, rest) = words.split_at(words.len().min(1));
-                (self.image, Some(first.to_vec()), rest.to_vec())
-            }
-            Program::Image { image, arguments } => (image, None, arguments.clone()),
+            Program::Command(words) => line.extend_from_slice(words),
+            Program::Image { image, arguments } => return (image, None, arguments.clone()),
         }
+        let (first, rest) = line.split_at(line.len().min(1));
+        (self.image, Some(first.to_vec()), rest.to_vec())
     }
 
     fn environment(&self) -> Vec<String> {
@@ -201,10 +198,16 @@ impl Plan<'_> {
             // Kept until we have read how it ended; see `supervisor`.
             auto_remove: Some(false),
             // The bundled server is an init itself; others may not bury their orphans.
-            init: Some(!matches!(self.launch.program, Program::Bundled { .. })),
+            init: Some(!self.is_own_init()),
             runtime: self.runtime.map(str::to_owned),
             ..HostConfig::default()
         }
+    }
+
+    /// Whether our own server is the first process, around the program or by itself.
+    fn is_own_init(&self) -> bool {
+        let is_ours = matches!(self.launch.program, Program::Bundled { .. });
+        is_ours || self.launch.egress.is_some()
     }
 
     fn ulimits(&self) -> Vec<ResourcesUlimits> {
@@ -264,6 +267,7 @@ impl Plan<'_> {
             program: Program::Command([words.as_slice(), bounds.as_slice()].concat()),
             environment: BTreeMap::new(),
             workspace: Access::ReadWrite,
+            egress: None,
             bounds: self.launch.bounds,
         };
         let plan = Plan {
@@ -289,6 +293,7 @@ mod tests {
             program,
             environment: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
             workspace,
+            egress: None,
             bounds: Bounds::default(),
         }
     }

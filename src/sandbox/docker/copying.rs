@@ -173,6 +173,7 @@ fn launch(sandbox: &SandboxId, workspace: Access, bounds: Bounds, script: &str) 
         program: Program::Command(["bash", "-c", script].map(str::to_owned).to_vec()),
         environment: BTreeMap::new(),
         workspace,
+        egress: None,
         bounds,
     }
 }

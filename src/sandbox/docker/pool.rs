@@ -184,6 +184,7 @@ impl Stock {
 /// Whether sessions start it all the time: nothing in it is one session's own.
 fn is_ordinary(launch: &Launch) -> bool {
     matches!(launch.program, Program::Bundled { .. })
+        && launch.egress.is_none()
         && launch.environment.is_empty()
         && launch.workspace == Access::ReadWrite
         && launch.bounds.lifetime.is_none()
@@ -218,6 +219,7 @@ mod tests {
             },
             environment: BTreeMap::new(),
             workspace: Access::ReadWrite,
+            egress: None,
             bounds: Bounds::default(),
         }
     }

@@ -21,7 +21,7 @@ use super::{DockerProblem, DockerSettings, attach};
 use crate::domain::{Enforcement, SandboxId};
 use crate::sandbox::workspace::{Size, trim};
 use crate::sandbox::{
-    Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running,
+    Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Program, Running, egress,
 };
 
 /// What starts share.
@@ -91,12 +91,16 @@ impl DockerShared {
                 workspace.trim(limit).await;
             }
         });
-        Ok(Running {
+        let running = Running {
             stdin: Box::new(streams.stdin),
             stdout: Box::new(streams.stdout),
             stderr: streams.stderr,
             image,
             life: Life::new(move || killed.cancel(), end),
+        };
+        Ok(match launch.egress.clone() {
+            Some(egress) => egress::open(running, egress, &launch.server, &self.pumps),
+            None => running,
         })
     }
 

@@ -142,6 +142,7 @@ mod tests {
             program: Program::Command(vec!["true".to_owned()]),
             environment: BTreeMap::new(),
             workspace: Access::None,
+            egress: None,
             bounds: Bounds::default(),
         }
     }

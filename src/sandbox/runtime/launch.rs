@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::domain::{Holder, SandboxId};
+use crate::net::Egress;
 use crate::sandbox::Error;
 
 /// One program to start in a sandbox.
@@ -19,6 +20,8 @@ pub struct Launch {
     pub environment: BTreeMap<String, String>,
     /// Whether it sees the session's files.
     pub workspace: Access,
+    /// What it may reach; `None` = nothing.
+    pub egress: Option<Egress>,
     /// How much it may use.
     pub bounds: Bounds,
 }
@@ -96,6 +99,11 @@ impl Launch {
         {
             return Err(Error::BadLaunch(
                 "the command is empty or holds a NUL character".to_owned(),
+            ));
+        }
+        if self.egress.is_some() && matches!(self.program, Program::Image { .. }) {
+            return Err(Error::BadLaunch(
+                "a program of an image cannot reach hosts".to_owned(),
             ));
         }
         Ok(())

@@ -66,6 +66,7 @@ mod tests {
             program: Program::Command(vec!["true".to_owned()]),
             environment: BTreeMap::new(),
             workspace: Access::None,
+            egress: None,
             bounds: Bounds::default(),
         };
         let error = Off.start(launch).await.unwrap_err();

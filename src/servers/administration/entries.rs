@@ -24,7 +24,7 @@ impl Administration<'_> {
     pub async fn add(&self, new: NewServer) -> Result<(), Error> {
         let scope = scope_for(self.caller, new.for_everybody)?;
         check(&new)?;
-        check_address(&self.servers.0.guard, &scope, &new.config).await?;
+        check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
         let _alone = self.servers.0.changing.lock().await;
         self.check_free(&scope, &new.name).await?;
         // What an entry of that name left behind, removed by hand perhaps, was given to another.
@@ -104,7 +104,7 @@ impl Administration<'_> {
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));
         }
-        check_address(&self.servers.0.guard, &entry.scope, &config).await?;
+        check_address(&self.servers.0.opener.outside.guard, &entry.scope, &config).await?;
         Ok(config)
     }
 
@@ -141,6 +141,7 @@ impl Administration<'_> {
         self.forget_secrets(&entry.scope, name).await?;
         self.servers.0.health.forget(entry.tenant(), &entry.name);
         self.servers.0.logs.forget(&entry);
+        self.servers.0.opener.outside.refused_hosts.forget(&entry);
         self.servers
             .changed(&entry.scope, name, Some(NewsKind::Removed));
         tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "An MCP server was removed");

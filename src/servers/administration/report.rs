@@ -1,13 +1,11 @@
 //! What people are told of servers and tools. Configurations go to admins only, values masked.
 
-use std::sync::Arc;
-
 use super::masking::masked;
 use super::permission::{administers_tenant, may_administer};
 use super::unknown;
-use crate::domain::{Caller, McpServerConfig, McpTransport, RunsIn, Tool};
+use crate::domain::{Caller, McpServerConfig, McpTransport, RefusedHost, RunsIn, Tool};
 use crate::llm::tokens;
-use crate::servers::catalogue::entry::Source;
+use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::catalogue::tool_report::ToolReport;
 use crate::servers::catalogue::view::{Ingredient, View};
 use crate::servers::connections::logs::LogLine;
@@ -47,6 +45,8 @@ pub struct ServerReport {
     pub definition_tokens: u64,
     /// The tools that are others than those the tenant said yes to.
     pub drift: Vec<String>,
+    /// The hosts that it was refused in the caller's tenant; for the admins of the tenant.
+    pub refused_hosts: Vec<RefusedHost>,
     /// Why tools are not offered.
     pub problems: Vec<String>,
 }
@@ -199,12 +199,23 @@ impl Reports<'_> {
             tool_count: listed.len(),
             enabled_tools: offered.len(),
             definition_tokens: offered.iter().map(|tool| tokens::of_tool(tool)).sum(),
+            refused_hosts: self.refused_hosts(entry),
             drift: drift.map(|tool| tool.name.clone()).collect(),
             problems: view.problems.get(&entry.name).cloned().unwrap_or_default(),
         })
     }
 
-    fn health_of(&self, entry: &Arc<crate::servers::catalogue::entry::ServerEntry>) -> Health {
+    fn refused_hosts(&self, entry: &ServerEntry) -> Vec<RefusedHost> {
+        match administers_tenant(self.caller) {
+            Ok(()) => {
+                let refused = &self.servers.0.opener.outside.refused_hosts;
+                refused.list(&self.caller.tenant.id, entry)
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn health_of(&self, entry: &ServerEntry) -> Health {
         let mut health = self.servers.0.health.of(&self.caller.tenant.id, entry);
         if entry.source == Source::Bundled && health.status == Status::Unknown {
             // The sandbox was tried at start, else the entry would not be there.

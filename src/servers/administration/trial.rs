@@ -44,7 +44,7 @@ impl Trials<'_> {
     pub async fn test_new(&self, new: NewServer) -> Result<TestReport, Error> {
         let scope = scope_for(self.caller, new.for_everybody)?;
         check(&new)?;
-        check_address(&self.servers.0.guard, &scope, &new.config).await?;
+        check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
         let source = match scope {
             Scope::Installation => Source::Installation,
             Scope::Tenant(_) => Source::Tenant,

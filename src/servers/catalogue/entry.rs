@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::domain::{
-    BUNDLED_SERVER, Digest, McpNetwork, McpServerConfig, McpTransport, McpWorkspace, RunsIn,
-    RunsInKind, Scope, TenantId,
+    AllowedHosts, BUNDLED_SERVER, Digest, McpNetwork, McpServerConfig, McpTransport, McpWorkspace,
+    RunsIn, RunsInKind, Scope, TenantId,
 };
 use crate::mcp::config::as_image;
 use crate::sandbox::Image;
@@ -55,12 +55,15 @@ pub struct ServerEntry {
 
 impl ServerEntry {
     /// The server that runs in every sandbox.
-    pub(crate) fn bundled() -> Self {
+    pub(crate) fn bundled(network: &McpNetwork) -> Self {
         Self {
             name: BUNDLED.to_owned(),
             source: Source::Bundled,
             scope: Scope::Installation,
-            config: bundled_config(),
+            config: McpServerConfig {
+                network: (!network.hosts().is_empty()).then(|| network.clone()),
+                ..bundled_config()
+            },
             epoch: 0,
             is_trial: false,
         }
@@ -99,10 +102,12 @@ impl ServerEntry {
 
     /// Where its calls run, as people are told it.
     pub(crate) fn runs_in(&self) -> RunsIn {
-        let hosts = match &self.config.network {
-            Some(McpNetwork::Hosts(hosts)) => hosts.clone(),
-            Some(McpNetwork::Word(_)) | None => Vec::new(),
-        };
+        let hosts = self
+            .config
+            .network
+            .as_ref()
+            .map_or(&[][..], McpNetwork::hosts);
+        let hosts = hosts.to_vec();
         match (self.source, self.is_remote()) {
             (Source::Bundled, _) => RunsIn {
                 kind: RunsInKind::Sandbox,
@@ -117,6 +122,17 @@ impl ServerEntry {
                 hosts,
             },
         }
+    }
+
+    /// The hosts that it may reach from where it runs here. An entry that cannot be read, which its
+    /// check has said, allows nothing.
+    pub(crate) fn allowed_hosts(&self) -> AllowedHosts {
+        let hosts = self
+            .config
+            .network
+            .as_ref()
+            .map_or(&[][..], McpNetwork::hosts);
+        AllowedHosts::parse(hosts).unwrap_or_default()
     }
 
     /// The host of a remote server; its name only, as an address may hold a key.

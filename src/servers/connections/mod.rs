@@ -2,4 +2,5 @@
 
 pub(super) mod logs;
 pub(super) mod opening;
+pub(super) mod refused_hosts;
 pub(super) mod running;

@@ -50,6 +50,8 @@ pub struct Instruments {
     limits: Counters<2>,
     disk_free: Gauge,
     disk_pressure: Gauge,
+    egress: Counters<1>,
+    egress_bytes: Counters<1>,
 }
 
 /// The instruments of this process.
@@ -125,6 +127,8 @@ impl Instruments {
             limits: register(to, "sepal_limits_reached_total", Family::default()),
             disk_free: register(to, "sepal_disk_free_bytes", Gauge::default()),
             disk_pressure: register(to, "sepal_disk_pressure", Gauge::default()),
+            egress: register(to, "sepal_egress_connections_total", Family::default()),
+            egress_bytes: register(to, "sepal_egress_bytes_total", Family::default()),
             registry: Registry::default(),
         };
         registry.register_collector(Box::new(process::Process));
@@ -204,6 +208,16 @@ impl Instruments {
         let labels = [("driver", driver), ("way", way), ("outcome", outcome)];
         let starts = self.sandboxes.get_or_create(&labels);
         starts.observe(time.as_secs_f64());
+    }
+
+    /// A connection of a sandboxed server was `refused`, `failed`, or ended after it was `reached`;
+    /// then so many bytes were sent and received.
+    pub fn egress_ended(&self, outcome: &'static str, (sent, received): (u64, u64)) {
+        self.egress.get_or_create(&[("outcome", outcome)]).inc();
+        for (direction, bytes) in [("sent", sent), ("received", received)] {
+            let labels = [("direction", direction)];
+            self.egress_bytes.get_or_create(&labels).inc_by(bytes);
+        }
     }
 
     /// A commit is appended to that store until this is dropped.

@@ -141,6 +141,18 @@ pub const FIGURES: &[Figure] = &[
         "Starts of sandboxes: warm ones waited already, cold ones were made",
     ),
     figure(
+        "sepal_egress_connections_total",
+        Kind::Counter,
+        &["outcome"],
+        "Connections of sandboxed servers to hosts: reached, refused, or failed",
+    ),
+    figure(
+        "sepal_egress_bytes_total",
+        Kind::Counter,
+        &["direction"],
+        "Bytes that sandboxed servers sent to hosts, and received from them",
+    ),
+    figure(
         "sepal_store_append_seconds",
         Kind::Histogram,
         &["store"],

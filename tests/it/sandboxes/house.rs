@@ -130,6 +130,7 @@ impl House {
             program: Program::Command(words.iter().copied().map(str::to_owned).collect()),
             environment: BTreeMap::new(),
             workspace: Access::ReadWrite,
+            egress: None,
             bounds: Bounds::default(),
         }
     }

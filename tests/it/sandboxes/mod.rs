@@ -7,6 +7,7 @@ mod capacity;
 mod containers;
 mod copies;
 mod disk;
+pub(crate) mod egress;
 mod endings;
 mod escape;
 mod house;

@@ -4,6 +4,7 @@
 mod answers;
 pub(crate) mod deferred;
 mod drift;
+mod egress;
 mod fair;
 mod images;
 mod masked;

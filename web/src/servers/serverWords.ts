@@ -6,21 +6,31 @@ import { looseLines, type FieldProblem } from '@/servers/entry/entryPatch'
 import { fromWords } from '@/servers/entry/lineFormat'
 import type { Conflict } from '@/servers/entry/mergeConflicts'
 import type { Draft } from '@/servers/entry/secrets'
+import { visibleHost } from '@/text/hiddenCharacters'
 import { RequestError } from '@/wire/request'
 import type { ServerConfig, ServerItem } from '@/wire/restTypes'
+import type { RunsIn } from '@/wire/types'
 import './texts'
 
 /** Where it runs, what it offers and what that costs. */
 export function facts(item: ServerItem): string {
   const { toolCount, enabledTools, definitionTokens } = item
   return [
-    t(`servers.where.${item.source === 'bundled' ? 'bundled' : item.transport}`),
+    whereItRuns(item),
     typeof toolCount === 'number' ? t('servers.tools', { enabled: enabledTools ?? toolCount, total: toolCount }) : '',
     typeof definitionTokens === 'number' ? t('servers.tokens', { n: shortCount(definitionTokens) }) : '',
     t(`servers.source.${item.source}`),
   ]
     .filter(Boolean)
     .join(' · ')
+}
+
+/** The place, with the hosts that it may reach from there. */
+function whereItRuns({ source, transport, runsIn }: ServerItem): string {
+  // The description of the door says no more than that it is an object.
+  const { kind, hosts } = runsIn as unknown as RunsIn
+  if (kind === 'remote' || hosts.length === 0) return t(`servers.where.${source === 'bundled' ? 'bundled' : transport}`)
+  return t(`approval.runsIn.${kind}Open`, { hosts: hosts.map(visibleHost).join(', ') })
 }
 
 /** Models choose worse among more tools, and each definition is sent with each request. */

@@ -2727,7 +2727,7 @@ export interface components {
         SandboxInfo: {
             /** @description What it is. */
             kind: components["schemas"]["SandboxKind"];
-            /** @description What can be reached from inside: `none`. */
+            /** @description The hosts that commands in a session's sandbox may reach, with commas; or `none`. */
             network: string;
             /** @description Whether it works. */
             ok: boolean;
@@ -2820,6 +2820,11 @@ export interface components {
             drift: boolean;
             /** @description The tools that changed. */
             drifted: string[];
+            /**
+             * @description Hosts that it wanted to reach in sessions of the caller's tenant and may not, the latest first;
+             *     for the tenant's admins. What its entry allows by now is left out.
+             */
+            refusedHosts?: components["schemas"]["ServerRefusedHost"][];
             /** @description Why tools of it are not offered. */
             problems: string[];
         };
@@ -2860,6 +2865,24 @@ export interface components {
         /** @description The last lines of a server's stderr. */
         ServerLogs: {
             lines: components["schemas"]["ServerLog"][];
+        };
+        /** @description A host that a server was refused. */
+        ServerRefusedHost: {
+            /** @description As it was asked for. */
+            host: string;
+            /** Format: int32 */
+            port: number;
+            /** @description What the entry's `network` has to name for it to be reached; absent where nothing there helps. */
+            entry?: string | null;
+            /** @description Why, in words. */
+            reason: string;
+            /** @description When it was refused last (RFC 3339). */
+            at: string;
+            /**
+             * Format: int64
+             * @description How often since this gateway started.
+             */
+            count: number;
         };
         /**
          * @description Where an MCP server is kept.

@@ -28,8 +28,9 @@ impl Shown<'_> {
         args: &Value,
         image: Option<&ImageId>,
     ) -> Digest {
-        let mut place = self.place.image();
+        let mut place = self.place.bundled_image();
         if entry.at.server != BUNDLED {
+            place = self.place.image();
             // What runs for another server is decided by its entry too.
             let identity = self.view.identity(&entry.at.server, &place);
             place = identity.map_or(place, |identity| identity.as_str().to_owned());

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::refused::ServerRefusedHost;
 use crate::domain::{Digest, McpServerConfig, RunsIn, ToolAnnotations};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
@@ -59,6 +60,10 @@ pub(in crate::gateway) struct Server {
     drift: bool,
     /// The tools that changed.
     drifted: Vec<String>,
+    /// Hosts that it wanted to reach in sessions of the caller's tenant and may not, the latest first;
+    /// for the tenant's admins. What its entry allows by now is left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused_hosts: Vec<ServerRefusedHost>,
     /// Why tools of it are not offered.
     problems: Vec<String>,
 }
@@ -82,6 +87,7 @@ impl From<ServerReport> for Server {
             last_error: report.health.error,
             drift: !report.drift.is_empty(),
             drifted: report.drift,
+            refused_hosts: report.refused_hosts.into_iter().map(Into::into).collect(),
             problems: report.problems,
         }
     }

@@ -4,6 +4,7 @@
 mod body;
 mod health;
 mod one;
+mod refused;
 mod registry;
 mod tools;
 mod trial;

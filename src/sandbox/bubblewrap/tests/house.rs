@@ -110,6 +110,7 @@ pub(super) fn command(number: u128, words: &[&str]) -> Launch {
         program: Program::Command(words.iter().copied().map(str::to_owned).collect()),
         environment: BTreeMap::new(),
         workspace: Access::ReadWrite,
+        egress: None,
         bounds: Bounds::default(),
     }
 }

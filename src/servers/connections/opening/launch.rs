@@ -1,12 +1,16 @@
 //! What is started for a server: its own command or image, its own environment, the workspace only
-//! if its entry says so, and no network.
+//! if its entry says so, and the hosts that its entry names.
 
 use std::collections::BTreeMap;
 
-use crate::domain::{BUNDLED_SERVER, McpServerConfig, McpTransport, McpWorkspace, SandboxId};
+use crate::domain::{
+    BUNDLED_SERVER, McpServerConfig, McpTransport, McpWorkspace, SandboxId, TenantId,
+};
+use crate::net::{Egress, Guard, Reach};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Access, Bounds, Launch, Program};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
+use crate::servers::connections::refused_hosts::RefusedHosts;
 
 /// The session's own sandbox.
 pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
@@ -19,7 +23,43 @@ pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
         },
         environment: BTreeMap::new(),
         workspace: Access::ReadWrite,
+        egress: None,
         bounds: place.bounds,
+    }
+}
+
+/// What lets programs out, and notes what it refused.
+pub(crate) struct Outside {
+    /// Keeps what tenants let servers reach out of our own networks.
+    pub(crate) guard: Guard,
+    pub(crate) refused_hosts: RefusedHosts,
+}
+
+impl Outside {
+    pub(crate) fn new(guard: Guard) -> Self {
+        Self {
+            guard,
+            refused_hosts: RefusedHosts::default(),
+        }
+    }
+
+    /// What a server may reach that runs for that tenant, if anything. An operator's may be at private
+    /// addresses, as the address of a remote server may.
+    pub(super) fn egress(&self, entry: &ServerEntry, tenant: Option<&TenantId>) -> Option<Egress> {
+        let hosts = entry.allowed_hosts();
+        if hosts.is_empty() {
+            return None;
+        }
+        let reach = match entry.source {
+            Source::Tenant => Reach::Public,
+            Source::Bundled | Source::Settings | Source::Installation => Reach::Private,
+        };
+        let mut egress = Egress::new(hosts, reach, self.guard.clone());
+        // A trial may bear the name of a server that is stored, and leaves nothing there.
+        if !entry.is_trial {
+            egress.refusals = self.refused_hosts.of_server(tenant, &entry.name);
+        }
+        Some(egress)
     }
 }
 
@@ -41,6 +81,7 @@ pub(crate) fn own(
             McpWorkspace::Ro => Access::ReadOnly,
             McpWorkspace::Rw => Access::ReadWrite,
         },
+        egress: None,
         bounds: bounds(entry.source, config, most),
     }
 }

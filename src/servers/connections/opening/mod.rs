@@ -3,7 +3,7 @@
 
 mod ending;
 mod failure;
-mod launch;
+pub(in crate::servers) mod launch;
 mod reason;
 mod secret;
 mod started;
@@ -65,6 +65,8 @@ pub(crate) struct Opener {
     pub(crate) records: Records,
     pub(crate) sealer: Sealer,
     pub(crate) logs: Arc<Logs>,
+    /// What programs reach, and were refused.
+    pub(crate) outside: launch::Outside,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -225,6 +227,7 @@ impl Opener {
         if entry.source == Source::Bundled {
             let launch = Launch {
                 holder: place.holder.cloned(),
+                egress: self.outside.egress(entry, place.tenant),
                 ..launch::bundled(&self.place, place.sandbox)
             };
             let running = self.place.runtime.start(launch).await?;
@@ -264,6 +267,7 @@ impl Opener {
                 let most = &self.place.bounds;
                 let launch = Launch {
                     holder: place.holder.cloned(),
+                    egress: self.outside.egress(entry, place.tenant),
                     ..launch::own((entry, &config), environment, most, place.sandbox)
                 };
                 let running = self.place.runtime.start(launch).await?;

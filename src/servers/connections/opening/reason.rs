@@ -2,7 +2,11 @@
 //! is decided by it.
 
 /// Words that servers use, and what they mostly mean here.
-const SIGNS: [(&[&str], &str); 6] = [
+const SIGNS: [(&[&str], &str); 7] = [
+    (
+        &["sepal: refused "],
+        "it wants a host that it may not reach; add the host to `network`, if it should have it",
+    ),
     (
         &[
             "ENOTFOUND",
@@ -13,8 +17,8 @@ const SIGNS: [(&[&str], &str); 6] = [
             "ENETUNREACH",
             "Could not resolve",
         ],
-        "it wants the network, and sandboxes have none; use transport `http` for a remote server, \
-         or a program that is installed already",
+        "it wants the network: name the hosts that it needs in `network` (a program that knows no \
+         proxy reaches none), or use transport `http` for a remote server",
     ),
     (
         &[

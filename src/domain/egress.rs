@@ -1,0 +1,341 @@
+//! What a sandboxed program may reach: hosts by name and port, and nothing else.
+
+use std::{fmt, str::FromStr};
+
+use super::Timestamp;
+
+/// The ports of a host that is named without one.
+const USUAL_PORTS: [u16; 2] = [443, 80];
+/// The longest name that DNS has.
+const MAX_NAME_BYTES: usize = 253;
+/// Entries of one list.
+pub const MAX_ALLOWED_HOSTS: usize = 64;
+
+/// One entry of a list: `host`, `host:port`, `*.host` or `*.host:port`. Without a port it stands for
+/// 443 and 80.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AllowedHost {
+    /// Lower case, without the `*.` and without a dot at the end.
+    name: String,
+    is_wildcard: bool,
+    /// `None` = the usual ones.
+    port: Option<u16>,
+}
+
+/// Why an entry cannot be taken. The text names the entry and says what to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HostProblem {
+    #[error("it is empty; name a host, such as `api.example.com`")]
+    Empty,
+    #[error("it begins with a scheme; write only the host and, where needed, `:port`")]
+    Scheme,
+    #[error("it has a path; write only the host and, where needed, `:port`")]
+    Path,
+    #[error("it has a user name; write only the host and, where needed, `:port`")]
+    UserName,
+    #[error(
+        "it is too wide; a `*.` stands in front of a domain with at least two parts, as in \
+         `*.example.com`"
+    )]
+    TooWide,
+    #[error("a `*` is possible only as the whole first part, as in `*.example.com`")]
+    Wildcard,
+    #[error(
+        "it has no dot; for a host of your own network name the port too, as in `intranet:443`"
+    )]
+    Bare,
+    #[error("it is an address; name the host instead, because its address is looked up here")]
+    Address,
+    #[error("its port has to be a number from 1 to 65535")]
+    Port,
+    #[error(
+        "it is no host name: letters, digits and `-` in parts divided by dots (for a name with other \
+         letters, its `xn--` form)"
+    )]
+    Name,
+}
+
+/// How a host was found in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// By its own name.
+    Exactly,
+    /// Below a `*.`: whoever owns the domain chose the name.
+    Below,
+}
+
+impl FromStr for AllowedHost {
+    type Err = HostProblem;
+
+    fn from_str(text: &str) -> Result<Self, HostProblem> {
+        if text.is_empty() {
+            return Err(HostProblem::Empty);
+        }
+        if text.contains("://") {
+            return Err(HostProblem::Scheme);
+        }
+        if text.contains(['/', '?', '#', '\\']) {
+            return Err(HostProblem::Path);
+        }
+        if text.contains('@') {
+            return Err(HostProblem::UserName);
+        }
+        if text.contains(['[', ']']) || text.matches(':').count() > 1 {
+            return Err(HostProblem::Address);
+        }
+        let (host, port) = match text.split_once(':') {
+            Some((host, port)) => (host, Some(parse_port(port)?)),
+            None => (text, None),
+        };
+        let (is_wildcard, name) = match host.strip_prefix("*.") {
+            Some(name) => (true, name),
+            None if host == "*" => return Err(HostProblem::TooWide),
+            None => (false, host),
+        };
+        if name.contains('*') {
+            return Err(HostProblem::Wildcard);
+        }
+        let name = canonical_name(name)?;
+        let has_dot = name.contains('.');
+        if is_wildcard && !has_dot {
+            return Err(HostProblem::TooWide);
+        }
+        // Rather a word that means something else than a host: `internet`, `all`, `bridge`.
+        if !has_dot && port.is_none() {
+            return Err(HostProblem::Bare);
+        }
+        Ok(Self {
+            name,
+            is_wildcard,
+            port,
+        })
+    }
+}
+
+fn parse_port(text: &str) -> Result<u16, HostProblem> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    let port = text.parse().ok().filter(|port| *port != 0 && is_number);
+    port.ok_or(HostProblem::Port)
+}
+
+/// A host's name as it is compared: lower case, without the dot of the root. What some resolver takes
+/// for an address is no name: `127.1`, `0x7f.1` and `2130706433` all lead to the machine itself.
+pub fn canonical_name(name: &str) -> Result<String, HostProblem> {
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    if name.is_empty() {
+        return Err(HostProblem::Empty);
+    }
+    let is_part = |part: &str| {
+        let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        (1..=63).contains(&part.len())
+            && part.bytes().all(is_fit)
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    if name.contains(':') {
+        return Err(HostProblem::Address);
+    }
+    if name.len() > MAX_NAME_BYTES || !name.split('.').all(is_part) {
+        return Err(HostProblem::Name);
+    }
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_hexadecimal = last
+        .strip_prefix("0x")
+        .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    if is_hexadecimal || last.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(HostProblem::Address);
+    }
+    Ok(name)
+}
+
+impl AllowedHost {
+    /// Whether a host with that canonical name is meant, at that port.
+    fn finds(&self, name: &str, port: u16) -> Option<Listed> {
+        let is_port = match self.port {
+            Some(own) => own == port,
+            None => USUAL_PORTS.contains(&port),
+        };
+        if !is_port {
+            return None;
+        }
+        if self.is_wildcard {
+            let above = name.strip_suffix(&self.name)?.strip_suffix('.')?;
+            return (!above.is_empty()).then_some(Listed::Below);
+        }
+        (name == self.name).then_some(Listed::Exactly)
+    }
+}
+
+impl fmt::Display for AllowedHost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_wildcard {
+            formatter.write_str("*.")?;
+        }
+        formatter.write_str(&self.name)?;
+        match self.port {
+            Some(port) => write!(formatter, ":{port}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The hosts that one program may reach; everything else is refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowedHosts(Vec<AllowedHost>);
+
+impl AllowedHosts {
+    /// Reads a list; the first entry that cannot be taken is returned with the reason.
+    pub fn parse<T: AsRef<str>>(
+        entries: impl IntoIterator<Item = T>,
+    ) -> Result<Self, (String, HostProblem)> {
+        let mut hosts = Vec::new();
+        for entry in entries {
+            let entry = entry.as_ref();
+            let host: AllowedHost = entry.parse().map_err(|why| (entry.to_owned(), why))?;
+            if !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        Ok(Self(hosts))
+    }
+
+    /// Whether nothing may be reached.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How a host with that canonical name is listed at that port; an exact entry goes first. `None` =
+    /// it may not be reached.
+    pub fn find(&self, name: &str, port: u16) -> Option<Listed> {
+        let found = |wanted| {
+            let mut all = self.0.iter();
+            all.any(|host| host.finds(name, port) == Some(wanted))
+        };
+        [Listed::Exactly, Listed::Below]
+            .into_iter()
+            .find(|it| found(*it))
+    }
+}
+
+impl fmt::Display for AllowedHosts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, host) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(formatter, "{comma}{host}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A host that a program wanted to reach and was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedHost {
+    pub host: String,
+    pub port: u16,
+    /// What a list has to name for it to be reached; `None` where no entry would help, as for a
+    /// private address.
+    pub entry: Option<String>,
+    /// Why, for people.
+    pub reason: String,
+    /// When it was refused last.
+    pub at: Timestamp,
+    /// How often.
+    pub count: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn entries_are_read_or_refused_with_the_reason() {
+        let check = |text: &str, expected: Result<&str, HostProblem>| {
+            let read = text.parse::<AllowedHost>().map(|host| host.to_string());
+            assert_eq!(read, expected.map(str::to_owned), "{text}");
+        };
+        check("api.github.com", Ok("api.github.com"));
+        check("API.GitHub.com.", Ok("api.github.com"));
+        check("api.github.com:8443", Ok("api.github.com:8443"));
+        check("*.example.com:8443", Ok("*.example.com:8443"));
+        check("localhost:3000", Ok("localhost:3000"));
+        check("xn--bcher-kva.example", Ok("xn--bcher-kva.example"));
+        check("", Err(HostProblem::Empty));
+        check(".", Err(HostProblem::Empty));
+        check("https://api.github.com", Err(HostProblem::Scheme));
+        check("api.github.com/repos", Err(HostProblem::Path));
+        check("me@api.github.com", Err(HostProblem::UserName));
+        check("internet", Err(HostProblem::Bare));
+        check("intranet:443", Ok("intranet:443"));
+        check("*", Err(HostProblem::TooWide));
+        check("*.com", Err(HostProblem::TooWide));
+        check("*:443", Err(HostProblem::TooWide));
+        check("a.*.com", Err(HostProblem::Wildcard));
+        check("*api.example.com", Err(HostProblem::Wildcard));
+        check("10.0.0.1", Err(HostProblem::Address));
+        check("127.1", Err(HostProblem::Address));
+        check("0x7f.0x1", Err(HostProblem::Address));
+        check("2130706433", Err(HostProblem::Address));
+        check("[::1]:80", Err(HostProblem::Address));
+        check("fe80::1", Err(HostProblem::Address));
+        check("api.github.com:0", Err(HostProblem::Port));
+        check("api.github.com:", Err(HostProblem::Port));
+        check("api.github.com:+1", Err(HostProblem::Port));
+        check("api.github.com:65536", Err(HostProblem::Port));
+        check("api..com", Err(HostProblem::Name));
+        check("-a.com", Err(HostProblem::Name));
+        check("bücher.example", Err(HostProblem::Name));
+        check("a b.com", Err(HostProblem::Name));
+        check(&"a".repeat(300), Err(HostProblem::Name));
+    }
+
+    #[test]
+    fn a_host_is_found_by_name_and_port() {
+        let list = ["api.github.com", "db.example.com:5432", "*.example.org"];
+        let list = AllowedHosts::parse(list).unwrap();
+        let check = |host: &str, port, expected| {
+            let found = canonical_name(host)
+                .ok()
+                .and_then(|it| list.find(&it, port));
+            assert_eq!(found, expected, "{host}:{port}");
+        };
+        check("api.github.com", 443, Some(Listed::Exactly));
+        check("Api.GitHub.Com.", 80, Some(Listed::Exactly));
+        check("api.github.com", 22, None);
+        check("evil-api.github.com", 443, None);
+        check("api.github.com.evil.example", 443, None);
+        check("db.example.com", 5432, Some(Listed::Exactly));
+        check("db.example.com", 443, None);
+        check("a.example.org", 443, Some(Listed::Below));
+        check("a.b.example.org", 80, Some(Listed::Below));
+        check("example.org", 443, None);
+        check("badexample.org", 443, None);
+        check("127.0.0.1", 443, None);
+    }
+
+    proptest! {
+        /// Whatever a program says, an entry finds its own host and nothing that only looks like it.
+        #[test]
+        fn an_entry_finds_itself_only(text in ".{0,40}", name in "[a-z0-9.-]{1,20}", port in 1_u16..) {
+            if let Ok(host) = text.parse::<AllowedHost>() {
+                prop_assert_eq!(host.to_string().parse::<AllowedHost>(), Ok(host));
+            }
+            let Ok(canonical) = canonical_name(&name) else { return Ok(()) };
+            let again = canonical_name(&canonical);
+            prop_assert_eq!(again.as_ref(), Ok(&canonical));
+            let list = AllowedHosts::parse([format!("{canonical}:{port}")]).unwrap();
+            prop_assert_eq!(list.find(&canonical, port), Some(Listed::Exactly));
+            prop_assert_eq!(list.find(&format!("a.{canonical}"), port), None);
+            prop_assert_eq!(list.find(&format!("{canonical}.a"), port), None);
+            prop_assert_eq!(list.find(&canonical, port.wrapping_add(1)), None);
+        }
+    }
+
+    #[test]
+    fn an_empty_list_finds_nothing_and_doubles_are_kept_once() {
+        assert_eq!(AllowedHosts::default().find("a.example", 443), None);
+        let list = AllowedHosts::parse(["a.example", "A.example.", "b.example"]).unwrap();
+        assert_eq!(list.to_string(), "a.example, b.example");
+    }
+}

@@ -1,0 +1,124 @@
+//! From a name to a connection: listed, resolved once, judged, and connected to what was judged.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::{CONNECT_LIMIT, Egress, Reach};
+use crate::domain::egress::{HostProblem, Listed, canonical_name};
+
+/// Characters that are told of what is no host name.
+const MAX_SHOWN: usize = 100;
+
+/// Where a program wants to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    /// Canonical where it is a name.
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+/// Why it does not get there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    /// An entry of the list would help.
+    #[error("it is not among the hosts that this server may reach")]
+    Unlisted,
+    #[error("it is an address, and hosts are reached by their names")]
+    Address,
+    #[error("it is no host name")]
+    Name,
+    #[error(
+        "it is at a private or reserved address, which only the installation may allow \
+         (`runtime.outgoing.allow`, SPL_OUTGOING_ALLOW)"
+    )]
+    Private,
+    #[error("nobody knows an address of that name")]
+    Unknown(#[source] Option<io::Error>),
+    #[error("it does not answer")]
+    Unreachable(#[source] io::Error),
+    #[error("it did not answer within {} s", CONNECT_LIMIT.as_secs())]
+    TooSlow,
+}
+
+impl Target {
+    /// The host and port of a request.
+    pub(super) fn of(host: &str, port: u16) -> Result<Self, (Self, Refused)> {
+        match canonical_name(host) {
+            Ok(host) => Ok(Self { host, port }),
+            Err(problem) => {
+                // Whatever it is, it is shown to people.
+                let host = host.chars().take(MAX_SHOWN).collect();
+                Err((Self { host, port }, Refused::from(problem)))
+            }
+        }
+    }
+
+    /// The entry that would allow it.
+    pub(super) fn entry(&self) -> String {
+        match self.port {
+            443 | 80 if self.host.contains('.') => self.host.clone(),
+            port => format!("{}:{port}", self.host),
+        }
+    }
+}
+
+impl From<HostProblem> for Refused {
+    fn from(problem: HostProblem) -> Self {
+        match problem {
+            HostProblem::Address => Self::Address,
+            HostProblem::Empty
+            | HostProblem::Scheme
+            | HostProblem::Path
+            | HostProblem::UserName
+            | HostProblem::TooWide
+            | HostProblem::Wildcard
+            | HostProblem::Bare
+            | HostProblem::Port
+            | HostProblem::Name => Self::Name,
+        }
+    }
+}
+
+/// Connects to the target if the program may reach it.
+pub(super) async fn dial(
+    target: &Target,
+    egress: &Egress,
+) -> Result<(TcpStream, SocketAddr), Refused> {
+    let Some(listed) = egress.hosts.find(&target.host, target.port) else {
+        return Err(Refused::Unlisted);
+    };
+    let dialling = async {
+        let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
+        let found: Vec<_> = found
+            .map_err(|error| Refused::Unknown(Some(error)))?
+            .collect();
+        // A name below a wildcard is chosen by whoever owns the domain, and may lead anywhere.
+        let is_free = egress.reach == Reach::Private && listed == Listed::Exactly;
+        if !is_free && egress.guard.judge_all(&target.host, &found).is_err() {
+            return Err(Refused::Private);
+        }
+        connect(&found).await
+    };
+    timeout(CONNECT_LIMIT, dialling)
+        .await
+        .unwrap_or(Err(Refused::TooSlow))
+}
+
+/// The first of those addresses that answers.
+async fn connect(found: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), Refused> {
+    let mut last = None;
+    for address in found {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                // Small requests are not held back for more.
+                let _ = stream.set_nodelay(true);
+                return Ok((stream, *address));
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.map_or(Refused::Unknown(None), Refused::Unreachable))
+}

@@ -1,0 +1,278 @@
+//! The requests of one connection: `CONNECT` for whatever passes unopened, and plain HTTP.
+
+use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, StatusCode, Uri, Version};
+use hyper_util::rt::TokioIo;
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
+use tokio_util::task::TaskTracker;
+
+use super::dial::{Refused, Target, dial};
+use super::journal::{Journal, Record};
+use super::traffic::{Counted, Traffic};
+use super::{Egress, IDLE_LIMIT};
+
+type Body = BoxBody<Bytes, hyper::Error>;
+
+/// Said between two neighbours only, and passed on by none.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+];
+/// Not in any standard, and sent all the same.
+const PROXY_CONNECTION: &str = "proxy-connection";
+
+/// A connection of the program while it is HTTP.
+pub(super) struct Exchange<'a> {
+    egress: &'a Egress,
+    journal: &'a Journal,
+    tasks: &'a TaskTracker,
+    /// What its `CONNECT` opened. Never held across an await.
+    opened: Mutex<Option<Opened>>,
+}
+
+/// What is not HTTP to us any more.
+struct Opened {
+    program: OnUpgrade,
+    host: Counted<TcpStream>,
+    /// Logged when it is dropped.
+    _record: Record,
+}
+
+/// An answer of our own.
+struct Refusal {
+    status: StatusCode,
+    said: String,
+}
+
+impl Refusal {
+    fn answer(self) -> Response<Body> {
+        let mut answer = Response::new(text(format!("Sepal: {}\n", self.said)));
+        *answer.status_mut() = self.status;
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        answer.headers_mut().insert(header::CONTENT_TYPE, plain);
+        answer
+    }
+}
+
+/// A host that is connected to.
+struct Reached {
+    host: Counted<TcpStream>,
+    record: Record,
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(egress: &'a Egress, journal: &'a Journal, tasks: &'a TaskTracker) -> Self {
+        Self {
+            egress,
+            journal,
+            tasks,
+            opened: Mutex::default(),
+        }
+    }
+
+    /// One request, which always has an answer.
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Infallible> {
+        let answered = if request.method() == Method::CONNECT {
+            self.open(request).await
+        } else {
+            self.forward(request).await
+        };
+        Ok(answered.unwrap_or_else(Refusal::answer))
+    }
+
+    /// Moves the bytes of what was opened, if anything was.
+    pub(super) async fn pass_on(self) {
+        let opened = self.opened.into_inner();
+        let Some(mut opened) = opened.unwrap_or_else(PoisonError::into_inner) else {
+            return;
+        };
+        let Ok(program) = opened.program.await else {
+            return;
+        };
+        let mut program = TokioIo::new(program);
+        let traffic = opened.host.traffic.clone();
+        tokio::select! {
+            // An error means that one of them left in the middle, which they tell each other.
+            _ = copy_bidirectional(&mut program, &mut opened.host) => {}
+            () = traffic.until_idle(IDLE_LIMIT) => {}
+        }
+    }
+
+    async fn open(&self, mut request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let (host, port) = place(request.uri(), 443).ok_or_else(no_proxy_request)?;
+        let Reached { host, record } = self.reach(&host, port).await?;
+        let opened = Opened {
+            program: hyper::upgrade::on(&mut request),
+            host,
+            _record: record,
+        };
+        let mut slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        *slot = Some(opened);
+        Ok(Response::new(text(String::new())))
+    }
+
+    async fn forward(&self, mut request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        let is_plain = request.uri().scheme_str() == Some("http");
+        let (host, port) = place(request.uri(), 80)
+            .filter(|_| is_plain)
+            .ok_or_else(no_proxy_request)?;
+        let Reached { host, record } = self.reach(&host, port).await?;
+        let target = record.target.clone();
+        let traffic = host.traffic.clone();
+        let shaken = http1::handshake(TokioIo::new(host)).await;
+        let (mut sender, connection) = shaken.map_err(|error| broken(&target, &error))?;
+        self.tasks.spawn(async move {
+            tokio::select! {
+                // Whoever waits for the answer sees what goes wrong.
+                _ = connection => {}
+                () = traffic.until_idle(IDLE_LIMIT) => {}
+            }
+            drop(record);
+        });
+        address_to(&mut request, &target);
+        let answered = sender.send_request(request).await;
+        let mut answer = answered.map_err(|error| broken(&target, &error))?;
+        remove_hop_by_hop(answer.headers_mut());
+        Ok(answer.map(BodyExt::boxed))
+    }
+
+    async fn reach(&self, host: &str, port: u16) -> Result<Reached, Refusal> {
+        let dialled = match Target::of(host, port) {
+            Ok(target) => {
+                let dialled = dial(&target, self.egress).await;
+                dialled
+                    .map(|(stream, address)| (stream, address, target.clone()))
+                    .map_err(|why| (target, why))
+            }
+            Err(refused) => Err(refused),
+        };
+        match dialled {
+            Ok((stream, address, target)) => {
+                let traffic = Traffic::default();
+                let record = self.journal.reached(target, address, traffic.clone());
+                let host = Counted { stream, traffic };
+                Ok(Reached { host, record })
+            }
+            Err((target, why)) => {
+                self.journal.refused(&target, &why, &self.egress.refusals);
+                Err(self.refusal(&target, &why))
+            }
+        }
+    }
+
+    /// In words for whoever reads it, a person or a model.
+    fn refusal(&self, target: &Target, why: &Refused) -> Refusal {
+        let Target { host, port } = target;
+        let hosts = &self.egress.hosts;
+        let may = format!("It may reach: {hosts}.");
+        let (status, said) = match why {
+            Refused::Unlisted => (
+                StatusCode::FORBIDDEN,
+                format!(
+                    "this server may not reach {host}:{port}. {may} Who looks after servers can allow \
+                     it: add `{}` to the server's `network`.",
+                    target.entry()
+                ),
+            ),
+            Refused::Address | Refused::Name | Refused::Private => (
+                StatusCode::FORBIDDEN,
+                format!("this server may not reach {host}:{port}: {why}. {may}"),
+            ),
+            Refused::Unknown(_) | Refused::Unreachable(_) => (
+                StatusCode::BAD_GATEWAY,
+                format!("{host}:{port} cannot be reached: {why}."),
+            ),
+            Refused::TooSlow => (
+                StatusCode::GATEWAY_TIMEOUT,
+                format!("{host}:{port} cannot be reached: {why}."),
+            ),
+        };
+        Refusal { status, said }
+    }
+}
+
+/// Host and port of a request; the port of the scheme where it names none.
+fn place(uri: &Uri, usual_port: u16) -> Option<(String, u16)> {
+    let authority = uri.authority()?;
+    let port = match authority.port() {
+        Some(port) => port.as_str().parse().ok()?,
+        None => usual_port,
+    };
+    Some((authority.host().to_owned(), port))
+}
+
+/// Makes it a request to the host itself, which learns nothing of the proxy.
+fn address_to(request: &mut Request<Incoming>, target: &Target) {
+    let path = request.uri().path_and_query().cloned();
+    // What came as a whole address has a path, if only `/`.
+    *request.uri_mut() = path.map_or_else(Uri::default, Uri::from);
+    *request.version_mut() = Version::HTTP_11;
+    let headers = request.headers_mut();
+    remove_hop_by_hop(headers);
+    let name = match target.port {
+        80 => target.host.clone(),
+        port => format!("{}:{port}", target.host),
+    };
+    // Whatever it said before: one host is asked for here, and no other behind the same address.
+    if let Ok(name) = HeaderValue::from_str(&name) {
+        headers.insert(header::HOST, name);
+    }
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+}
+
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<_> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse::<HeaderName>().ok())
+        .collect();
+    for name in HOP_BY_HOP.iter().chain(&named) {
+        headers.remove(name);
+    }
+    headers.remove(PROXY_CONNECTION);
+}
+
+fn no_proxy_request() -> Refusal {
+    Refusal {
+        status: StatusCode::BAD_REQUEST,
+        said: "this is a proxy. It takes `CONNECT host:port`, and requests with a whole `http://` \
+               address."
+            .to_owned(),
+    }
+}
+
+fn broken(target: &Target, error: &hyper::Error) -> Refusal {
+    let Target { host, port } = target;
+    tracing::debug!(%error, "A host broke off an answer to a sandboxed program");
+    Refusal {
+        status: StatusCode::BAD_GATEWAY,
+        said: format!("{host}:{port} gave no answer that can be read."),
+    }
+}
+
+fn text(text: String) -> Body {
+    Full::new(Bytes::from(text))
+        .map_err(|never| match never {})
+        .boxed()
+}

@@ -1,0 +1,111 @@
+//! What is told of each connection: the gateway's log, the log of the server, and the figures.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::mpsc;
+
+use super::Refusals;
+use super::dial::{Refused, Target};
+use super::traffic::Traffic;
+use crate::domain::Timestamp;
+use crate::telemetry::instruments;
+
+/// Tells of the connections of one program.
+#[derive(Debug, Clone)]
+pub(super) struct Journal {
+    server: Arc<str>,
+    lines: mpsc::Sender<String>,
+}
+
+/// A connection that stands; what passed is told when it is dropped.
+#[derive(Debug)]
+pub(super) struct Record {
+    journal: Journal,
+    pub(super) target: Target,
+    address: SocketAddr,
+    traffic: Traffic,
+    since: Instant,
+}
+
+impl Journal {
+    pub(super) fn new(server: &str, lines: mpsc::Sender<String>) -> Self {
+        Self {
+            server: server.into(),
+            lines,
+        }
+    }
+
+    /// A connection begins.
+    pub(super) fn reached(&self, target: Target, address: SocketAddr, traffic: Traffic) -> Record {
+        Record {
+            journal: self.clone(),
+            target,
+            address,
+            traffic,
+            since: Instant::now(),
+        }
+    }
+
+    /// There is none. A program can try any number of times, so only the first of each host goes to the
+    /// gateway's log; all are counted.
+    pub(super) fn refused(&self, target: &Target, why: &Refused, refusals: &Refusals) {
+        let Target { host, port } = target;
+        let is_rule = match why {
+            Refused::Unlisted | Refused::Address | Refused::Name | Refused::Private => true,
+            Refused::Unknown(_) | Refused::Unreachable(_) | Refused::TooSlow => false,
+        };
+        let outcome = if is_rule { "refused" } else { "failed" };
+        instruments().egress_ended(outcome, (0, 0));
+        let is_first = is_rule && refusals.note(target, why, now());
+        if is_first {
+            tracing::info!(
+                mcp.server = %self.server, egress.host = %host, egress.port = port,
+                "Refuse `{host}:{port}` to a sandboxed server: {why}"
+            );
+        } else {
+            tracing::debug!(
+                mcp.server = %self.server, egress.host = %host, egress.port = port,
+                "No way to `{host}:{port}`: {why}"
+            );
+        }
+        self.say(format!("sepal: {outcome} {host}:{port}: {why}"));
+    }
+
+    /// The program has more connections than it may.
+    pub(super) fn crowded(&self) {
+        instruments().egress_ended("refused", (0, 0));
+        self.say("sepal: refused a connection: there are too many at once".to_owned());
+    }
+
+    /// A full log loses lines, and holds up nobody.
+    fn say(&self, line: String) {
+        let _ = self.lines.try_send(line);
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let Target { host, port } = &self.target;
+        let (sent, received) = self.traffic.bytes();
+        let duration = self.since.elapsed().as_millis();
+        instruments().egress_ended("reached", (sent, received));
+        tracing::info!(
+            mcp.server = %self.journal.server, egress.host = %host, egress.port = port,
+            egress.address = %self.address.ip(), bytes.sent = sent, bytes.received = received,
+            duration_ms = duration,
+            "A sandboxed server reached `{host}:{port}`"
+        );
+        self.journal.say(format!(
+            "sepal: reached {host}:{port} at {}: {sent} bytes sent, {received} received, {duration} ms",
+            self.address.ip()
+        ));
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ms = since.map_or(0, |since| since.as_millis());
+    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
+}

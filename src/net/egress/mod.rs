@@ -1,0 +1,117 @@
+//! The way out of a sandboxed program: an HTTP proxy that lets it reach the hosts of a list.
+//!
+//! A name is resolved here, once for each connection, and the connection goes to exactly the address
+//! that was judged. TLS passes unopened. [`Proxy::serve`] speaks to one connection of the program,
+//! whatever stream that comes by; it knows nothing of sandboxes.
+
+mod dial;
+mod exchange;
+mod journal;
+mod refusals;
+mod traffic;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use self::exchange::Exchange;
+use self::journal::Journal;
+use super::Guard;
+use crate::domain::AllowedHosts;
+
+pub use self::refusals::Refusals;
+
+/// The most that a request may say before its body.
+const MAX_HEAD_BYTES: usize = 32 << 10;
+/// How long that may take.
+const HEAD_LIMIT: Duration = Duration::from_secs(30);
+/// How long a connection may be without a byte.
+const IDLE_LIMIT: Duration = Duration::from_mins(5);
+/// How long a name and a connection may take together.
+const CONNECT_LIMIT: Duration = Duration::from_secs(20);
+
+/// Whose list it is, which decides about private addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The operator's: a host that is listed by its own name may be at a private address.
+    Private,
+    /// A tenant's: public addresses only, and those that the operator has named as exceptions.
+    Public,
+}
+
+/// What one program may reach. Clones share what was refused.
+#[derive(Debug, Clone)]
+pub struct Egress {
+    /// The hosts, by name and port.
+    pub hosts: Arc<AllowedHosts>,
+    pub reach: Reach,
+    /// Keeps private addresses out.
+    pub guard: Guard,
+    /// Where refused hosts are noted.
+    pub refusals: Refusals,
+}
+
+impl Egress {
+    /// Those hosts, with nobody who wants to know what was refused.
+    pub fn new(hosts: AllowedHosts, reach: Reach, guard: Guard) -> Self {
+        Self {
+            hosts: Arc::new(hosts),
+            reach,
+            guard,
+            refusals: Refusals::default(),
+        }
+    }
+}
+
+/// The proxy of one program. Clones share its work.
+#[derive(Debug, Clone)]
+pub struct Proxy {
+    egress: Egress,
+    journal: Journal,
+    /// Connections onwards, which end with their streams.
+    tasks: TaskTracker,
+}
+
+impl Proxy {
+    /// For the server of that name; `lines` gets what its log shows.
+    pub fn new(egress: Egress, server: &str, lines: mpsc::Sender<String>) -> Self {
+        Self {
+            journal: Journal::new(server, lines),
+            egress,
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Answers what comes by one connection of the program, until either side ends it.
+    pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        let exchange = Exchange::new(&self.egress, &self.journal, &self.tasks);
+        let answering = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_LIMIT)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .serve_connection(
+                TokioIo::new(stream),
+                service_fn(|request| exchange.answer(request)),
+            )
+            .with_upgrades();
+        // What a program says that is no HTTP is its own affair.
+        if let Err(error) = answering.await {
+            tracing::debug!(%error, "A sandboxed program speaks no HTTP to its proxy");
+        }
+        exchange.pass_on().await;
+    }
+
+    /// Says that the program has more connections than it may.
+    pub fn refuse_crowd(&self) {
+        self.journal.crowded();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! What servers reach of the hosts that their entries name, and what becomes of the others.
+
+use reqwest::Method;
+use sepal::domain::Role;
+use serde_json::{Value, json};
+
+use super::{Api, operator, shell, wait_for_health};
+use crate::sandboxes::egress::site::Site;
+use crate::support::{TestApp, TestSocket};
+
+/// A server whose tool asks that host for its page and says the last line of the answer.
+fn asking(host: &str, network: Value) -> Value {
+    let call = r#"
+        exec 9<>"/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}"
+        printf 'GET http://%s/ HTTP/1.0\r\n\r\n' "$ASKED" >&9
+        text=$(tail -n 1 <&9); exec 9>&-; say "$text""#;
+    let mut config = shell(call);
+    config["command"] = json!("/bin/bash");
+    config["env"]["ASKED"] = json!(host);
+    config["network"] = network;
+    config
+}
+
+/// Lists what a changed entry offers.
+async fn look(api: &Api<'_>) {
+    let path = "/api/mcp/aux/test";
+    let (status, tried) = api.ask(Method::POST, path, &Value::Null).await;
+    assert_eq!((status, &tried["ok"]), (200, &json!(true)), "{tried}");
+}
+
+/// The result of one call of its tool, which is approved as it is shown.
+async fn called(app: &TestApp, socket: &mut TestSocket) -> (Value, String) {
+    app.model.will_call("echo", json!({})).then_say("Done");
+    socket.say("go").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    let output = socket.wait_for("tool:output").await;
+    let text = output.text().to_owned();
+    assert_eq!(socket.wait_for_answer().await, "Done");
+    (card, text)
+}
+
+#[tokio::test]
+async fn a_refused_host_is_shown_and_can_be_allowed() {
+    let (app, site) = (TestApp::with_sandbox().await, Site::start().await);
+    let host = format!("localhost:{}", site.port);
+    let admin = operator(&app, "acme").await;
+    let api = Api::new(&app, &admin);
+    let mut socket = TestSocket::open(app.address, &admin, None).await;
+    api.add("aux", asking(&host, json!(["api.example.com"])))
+        .await;
+    wait_for_health(&mut socket, "aux", "healthy").await;
+    let (card, text) = called(&app, &mut socket).await;
+    assert_eq!(
+        card["runsIn"],
+        json!({ "kind": "container", "hosts": ["api.example.com"] })
+    );
+    assert!(
+        text.contains(&format!("this server may not reach {host}")),
+        "{text}"
+    );
+    assert_eq!(site.visits(), 0);
+    let server = api.server("aux").await;
+    let refused = &server["refusedHosts"][0];
+    assert_eq!(refused["host"], "localhost", "{server}");
+    assert_eq!(
+        (&refused["entry"], &refused["count"]),
+        (&json!(host), &json!(1))
+    );
+    let logs = api.get("/api/mcp/aux/logs").await.to_string();
+    assert!(logs.contains(&format!("sepal: refused {host}: ")), "{logs}");
+
+    // What `Allow for this server` does.
+    let allowed = json!({ "network": ["api.example.com", host] });
+    let (status, changed) = api.ask(Method::PATCH, "/api/mcp/aux", &allowed).await;
+    assert_eq!(status, 200, "{changed}");
+    assert_eq!(changed["refusedHosts"], Value::Null);
+    look(&api).await;
+    let (card, text) = called(&app, &mut socket).await;
+    assert_eq!(card["runsIn"]["hosts"], allowed["network"]);
+    assert_eq!(text, format!("I am / of {host}"));
+    assert_eq!(site.visits(), 1);
+    let logs = api.get("/api/mcp/aux/logs").await.to_string();
+    assert!(
+        logs.contains(&format!("sepal: reached {host} at 127.0.0.1: ")),
+        "{logs}"
+    );
+    let figures = TestApp::http()
+        .get(app.url("/metrics"))
+        .bearer_auth(&admin.key);
+    let figures = figures.send().await.unwrap().text().await.unwrap();
+    for figure in [
+        "sepal_egress_connections_total{outcome=\"refused\"}",
+        "sepal_egress_connections_total{outcome=\"reached\"}",
+        "sepal_egress_bytes_total{direction=\"received\"}",
+    ] {
+        assert!(figures.contains(figure), "{figure}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_shown_with_other_hosts_does_not_run() {
+    let app = TestApp::with_sandbox().await;
+    let admin = app.person_with("acme", Role::Owner).await;
+    let api = Api::new(&app, &admin);
+    let mut socket = TestSocket::open(app.address, &admin, None).await;
+    api.add("aux", asking("evil.example", json!(["a.example"])))
+        .await;
+    wait_for_health(&mut socket, "aux", "healthy").await;
+    app.model.will_call("echo", json!({})).then_say("Done");
+    socket.say("go").await;
+    let card = socket.wait_for_approval().await;
+    let wider = json!({ "network": ["a.example", "evil.example"] });
+    let (status, changed) = api.ask(Method::PATCH, "/api/mcp/aux", &wider).await;
+    assert_eq!(status, 200, "{changed}");
+    look(&api).await;
+    socket.approve(&card).await;
+    let output = socket.wait_for("tool:output").await;
+    assert_eq!(output.rest()["status"], "failed", "{output:?}");
+    assert!(output.text().contains("changed since"), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_tenant_reaches_nothing_private_and_another_tenant_has_another_list() {
+    let (app, site) = (TestApp::with_sandbox().await, Site::start().await);
+    let host = format!("localhost:{}", site.port);
+    let owner = app.person_with("acme", Role::Owner).await;
+    let api = Api::new(&app, &owner);
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    api.add("aux", asking(&host, json!([host]))).await;
+    wait_for_health(&mut socket, "aux", "healthy").await;
+    let (_, text) = called(&app, &mut socket).await;
+    assert!(text.contains("private or reserved address"), "{text}");
+    assert_eq!(site.visits(), 0);
+    let refused = api.server("aux").await["refusedHosts"][0].clone();
+    assert_eq!(
+        (&refused["host"], &refused["entry"]),
+        (&json!("localhost"), &Value::Null)
+    );
+
+    // Nobody but the tenant's admins hears of it.
+    for role in [Role::Member, Role::Viewer] {
+        let person = app.person_with("acme", role).await;
+        let seen = Api::new(&app, &person).server("aux").await;
+        assert_eq!(seen["refusedHosts"], Value::Null, "{seen}");
+    }
+    let stranger = app.person_with("other", Role::Owner).await;
+    let theirs = Api::new(&app, &stranger);
+    theirs
+        .refused(Method::GET, "/api/mcp/aux", &Value::Null)
+        .await;
+    let patch = json!({ "network": ["evil.example"] });
+    theirs.refused(Method::PATCH, "/api/mcp/aux", &patch).await;
+
+    // The same name in another tenant, where it may reach something else.
+    let mut socket = TestSocket::open(app.address, &stranger, None).await;
+    theirs.add("aux", asking(&host, json!(["b.example"]))).await;
+    wait_for_health(&mut socket, "aux", "healthy").await;
+    let (_, text) = called(&app, &mut socket).await;
+    assert!(text.contains("It may reach: b.example."), "{text}");
+    let seen = theirs.server("aux").await["refusedHosts"].clone();
+    assert_eq!(seen[0]["entry"], json!(host), "{seen}");
+    assert_eq!(seen.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_entry_whose_hosts_cannot_be_read_is_refused_with_the_reason() {
+    let app = TestApp::with_sandbox().await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let member = app.person_with("acme", Role::Member).await;
+    let api = Api::new(&app, &owner);
+    let wrong = json!({ "name": "aux", "config": asking("x", json!(["https://a.example", "*"])) });
+    let (status, said) = api.refused(Method::POST, "/api/mcp/add", &wrong).await;
+    assert_eq!(status, 400);
+    let said = said.to_string();
+    assert!(
+        said.contains("network") && said.contains("begins with a scheme"),
+        "{said}"
+    );
+    assert!(said.contains("`*`: it is too wide"), "{said}");
+    api.add("aux", asking("a.example", json!(["a.example"])))
+        .await;
+    let patch = json!({ "network": ["b.example"] });
+    let (status, _) = Api::new(&app, &member)
+        .refused(Method::PATCH, "/api/mcp/aux", &patch)
+        .await;
+    assert_eq!(status, 403);
+}
+
+/// The session's own sandbox, where the administrator lets its commands out.
+#[tokio::test]
+async fn commands_of_a_session_reach_what_the_setting_names() {
+    let site = Site::start().await;
+    let host = format!("localhost:{}", site.port);
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "bubblewrap"),
+        ("SPL_SANDBOX_NETWORK", &host),
+    ])
+    .await;
+    let mut socket = app.socket("acme").await;
+    let command = format!(
+        "ask() {{ exec 9<>/dev/tcp/127.0.0.1/${{HTTP_PROXY##*:}}; \
+         printf 'GET http://%s/ HTTP/1.0\\r\\n\\r\\n' $1 >&9; tail -n 1 <&9; }}; \
+         ask {host}; ask evil.example"
+    );
+    app.model
+        .will_call("execute_command", json!({ "command": command }))
+        .then_say("Done");
+    socket.say("go").await;
+    let card = socket.wait_for_approval().await;
+    assert_eq!(
+        card["runsIn"],
+        json!({ "kind": "sandbox", "hosts": [host] })
+    );
+    socket.approve(&card).await;
+    let output = socket.wait_for("tool:output").await;
+    assert!(
+        output.text().contains(&format!("I am / of {host}")),
+        "{output:?}"
+    );
+    assert!(
+        output.text().contains("may not reach evil.example:80"),
+        "{output:?}"
+    );
+    assert_eq!(socket.wait_for_answer().await, "Done");
+    let told = app.model.requests().iter().any(|request| {
+        request
+            .body
+            .to_string()
+            .contains("only these hosts can be reached")
+    });
+    assert!(told, "the model is told of the hosts");
+}
