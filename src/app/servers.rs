@@ -11,7 +11,7 @@ use crate::mcp::bundled_tools_with;
 use crate::mcp::config::ConfigFile;
 use crate::net::{self, Guard};
 use crate::sandbox::host::SandboxHost;
-use crate::servers::{self, Clients, Servers, ServersParts};
+use crate::servers::{self, Clients, McpRegistry, RegistrySettings, Servers, ServersParts};
 use crate::session::{Policy, Rules};
 use crate::store::{Sealer, Store};
 
@@ -23,6 +23,15 @@ pub(super) fn open(
     agents: &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<Servers> {
     let outside = net::Settings::default();
+    let registry = settings.mcp_registry.clone();
+    let published = if registry.enabled {
+        RegistrySettings {
+            url: registry.url,
+            file: registry.file,
+        }
+    } else {
+        RegistrySettings::default()
+    };
     let parts = ServersParts {
         settings: settings.mcp_servers.clone(),
         bundled: bundled_tools_with(place.network.hosts())?.into(),
@@ -50,6 +59,7 @@ pub(super) fn open(
             ..Rules::default()
         }),
         retry: super::model::retry(&settings.llm),
+        published: McpRegistry::new(published, net::client(&outside)?),
     };
     Ok(servers::start(parts, agents.clone()))
 }

@@ -122,6 +122,9 @@ codes! {
     ProviderRejected = "provider_rejected", External,
         "The model provider refused the request; its own words are quoted.",
         "Check key, model name and settings.";
+    RegistryUnavailable = "registry_unavailable", Transient,
+        "The registry of published MCP servers does not answer, or not as a registry does.",
+        "Try again; check `agent.mcp_registry.url`, or name a file with `agent.mcp_registry.file`.";
     ToolFailed = "tool_failed", External,
         "The tool ended with an error; the model has read it.",
         "Open the call's row to see the output.";

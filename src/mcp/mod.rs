@@ -20,6 +20,7 @@ pub use connection::{Connection, ToolCall, ToolProgress};
 pub use error::Error;
 pub use mask::{Cleaner, MASK};
 pub use remote::Remote;
+pub(crate) use remote::below;
 pub use standstill::Standstill;
 pub use tools::bundled::{bundled_tools, bundled_tools_with};
 pub use tools::filter::is_offered;

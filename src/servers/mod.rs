@@ -11,6 +11,7 @@ mod catalogue;
 mod connections;
 mod error;
 mod health;
+mod mcp_registry;
 mod monitor;
 mod news;
 mod registry;
@@ -31,6 +32,10 @@ pub use connections::opening::{Clients, Phase};
 pub use error::Error;
 pub use health::health_history::HealthStep;
 pub use health::{Health, Status};
+pub use mcp_registry::{
+    FilledEntry, Listing, MOST_LISTED, McpRegistry, PublishedServer, Question, RegistryError,
+    RegistrySearch, RegistrySettings, Way,
+};
 pub use monitor::start;
 pub use news::{News, NewsKind};
 pub use registry::{Servers, ServersParts};

@@ -16,6 +16,7 @@ use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, Serve
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
 use super::health::{HealthRecords, Seen, Status};
+use super::mcp_registry::McpRegistry;
 use super::news::{Change, News, NewsKind, Teller};
 use crate::domain::{Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
 use crate::llm::RetryConfig;
@@ -55,6 +56,8 @@ pub struct ServersParts {
     pub rules: Arc<Rules>,
     /// Pauses between attempts to connect.
     pub retry: RetryConfig,
+    /// Where published servers are looked up.
+    pub published: McpRegistry,
 }
 
 /// The registry. Cheap to clone.
@@ -75,6 +78,7 @@ pub(crate) struct Inner {
     pub(crate) opener: Opener,
     pub(crate) running: RunningServers,
     retry: RetryConfig,
+    published: McpRegistry,
     pub(crate) teller: Teller,
     /// Tenants whose rules about tools have changed.
     pub(crate) rule_changes: broadcast::Sender<TenantId>,
@@ -117,6 +121,7 @@ impl Servers {
             opener,
             running: RunningServers::default(),
             retry: parts.retry,
+            published: parts.published,
             teller: Teller::default(),
             rule_changes: broadcast::channel(RULE_CHANGES).0,
             views: Mutex::default(),
@@ -130,6 +135,11 @@ impl Servers {
     /// What happens to servers, for the sockets.
     pub fn news(&self) -> broadcast::Receiver<News> {
         self.0.teller.listen()
+    }
+
+    /// The servers that others publish.
+    pub fn published(&self) -> &McpRegistry {
+        &self.0.published
     }
 
     /// What is wrong with `mcp-config.json`, for operators.

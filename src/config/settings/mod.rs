@@ -2,6 +2,7 @@
 
 mod agent;
 mod context;
+mod mcp_registry;
 mod notifications;
 mod of_models;
 mod read;
@@ -23,6 +24,7 @@ pub use agent::{
 };
 pub(in crate::config) use agent::{fallback, listed};
 pub use context::{Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole};
+pub use mcp_registry::McpRegistry;
 pub use notifications::{Notifications, Smtp};
 pub use of_models::ModelPrice;
 pub(in crate::config) use of_models::{model_effort, model_max_output, model_price, model_window};
@@ -59,6 +61,8 @@ pub struct Settings {
     pub rules: Vec<Rule>,
     /// Who reviews calls that rules open.
     pub reviewer: Reviewer,
+    /// Where published MCP servers are looked up.
+    pub mcp_registry: McpRegistry,
     /// What outlives the process.
     pub store: Store,
     pub sandbox: Sandbox,
@@ -101,6 +105,7 @@ struct AgentTree {
     context: Context,
     llm: Llm,
     reviewer: Reviewer,
+    mcp_registry: McpRegistry,
     connections: Connections,
 }
 
@@ -129,6 +134,7 @@ impl Settings {
             mcp_servers: tree.agent.connections.mcp_servers,
             rules: rules_of(&tree.policy.rules)?,
             reviewer: tree.agent.reviewer,
+            mcp_registry: tree.agent.mcp_registry,
             store: tree.store,
             sandbox: Sandbox {
                 most,

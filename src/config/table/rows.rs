@@ -232,6 +232,12 @@ settings! { since "0.1":
         "The model that may say yes, in the place of the person, to calls that rules with `reviewed` ask for: `provider/model`. It reads the tool, the arguments and what the person said last, and can be wrong or be talked into a yes: open only calls to it whose harm you would bear (docs/rules.md).";
     "agent.reviewer.timeout_s" ["SPL_REVIEWER_TIMEOUT"] Whole(1, 600), Is("20"),
         "Seconds that it may take for one call, after which the person alone decides; they may decide at any time.";
+    "agent.mcp_registry.enabled" ["SPL_MCP_REGISTRY_ENABLED"] Flag, Is("true"),
+        "Whether admins can look up MCP servers in a registry. It is asked only when an admin looks.";
+    "agent.mcp_registry.url" ["SPL_MCP_REGISTRY_URL"] Url, Is("https://registry.modelcontextprotocol.io"),
+        "The MCP registry, without `/v0.1`.";
+    "agent.mcp_registry.file" ["SPL_MCP_REGISTRY_FILE"] Text, Words("none; the registry is asked"),
+        "A file that is read in its place, for machines without internet: an answer of the registry's `/v0.1/servers`, a list of them, or a list of `server.json`.";
     "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] Provider,
         Words("the first of `openai`, `anthropic`, `gemini`, `mistral`, `cohere` with a key, `openai-compatible` with only a base URL, else `scripted`"),
         "Who runs the model unless a session chose otherwise: a kind, `mistral`, `cohere`, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";

@@ -262,6 +262,7 @@ fn status_of(code: Code) -> StatusCode {
         | Code::UnknownCommand
         | Code::ProviderRateLimited
         | Code::ProviderUnavailable
+        | Code::RegistryUnavailable
         | Code::ProviderRejected
         | Code::ToolFailed
         | Code::ToolUnknownOutcome

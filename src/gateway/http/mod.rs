@@ -7,6 +7,7 @@ mod budgets;
 mod fuzz;
 mod gestures;
 mod health;
+mod mcp_registry;
 mod mcp_servers;
 mod metrics;
 mod models;
@@ -48,6 +49,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(approvals::count_approvals))
         .merge(models::routes())
         .merge(mcp_servers::routes())
+        .merge(mcp_registry::routes())
         .merge(rules::routes())
         .merge(gestures::routes())
         .merge(passkeys::routes())

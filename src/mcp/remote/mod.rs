@@ -143,7 +143,7 @@ fn http_error(error: &ClientInitializeError) -> Option<&HttpError> {
 
 /// What lies below an error of the HTTP client, outermost first; what repeats the one above is
 /// left out.
-pub(super) fn below(error: &reqwest::Error) -> String {
+pub(crate) fn below(error: &reqwest::Error) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut next = std::error::Error::source(error);
     while let Some(error) = next {

@@ -12,6 +12,7 @@ mod moved;
 mod odd;
 mod offers;
 mod old_sse;
+mod published;
 mod registry;
 mod remote;
 mod removed;

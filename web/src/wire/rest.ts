@@ -57,6 +57,14 @@ export const rest = {
   server: (name: string) => request('get', '/api/mcp/{name}', { path: { name } }) as Promise<ServerItem>,
   addServer: (name: string, config: ServerConfig, secrets: Record<string, string>) =>
     request('post', '/api/mcp/add', { body: { name, config, secrets } }),
+  publishedServers: (search: string, cursor: string | null) =>
+    request('get', '/api/mcp-registry/servers', { query: { ...(search ? { search } : {}), ...(cursor ? { cursor } : {}) } }),
+  publishedEntry: (name: string, version: string, way: string, values: Record<string, string>) =>
+    request('post', '/api/mcp-registry/entry', { body: { name, version, way, values } }) as Promise<{
+      name: string
+      config: ServerConfig
+      secrets: Record<string, string>
+    }>,
   changeServer: (name: string, body: ServerPatch) => request('patch', '/api/mcp/{name}', { path: { name }, body }) as Promise<ServerItem>,
   deleteServer: (name: string) => request('delete', '/api/mcp/{name}', { path: { name } }),
   testServer: (name: string) => request('post', '/api/mcp/{name}/test', { path: { name } }),

@@ -28,6 +28,10 @@ export type WaitingItem = Exactly<Schemas['WaitingItem'], { queue: { calls: Queu
 export type WaitingPage = Exactly<Schemas['ApprovalsPage'], { items: WaitingItem[] }>
 export type WaitingCount = Schemas['WaitingCount']
 
+export type PublishedServer = Schemas['PublishedServerItem']
+export type PublishedWay = Schemas['PublishedWay']
+export type PublishedQuestion = Schemas['PublishedQuestion']
+
 /** `retiresAt` (a date) is not in the description of every server. */
 export type Model = Schemas['AvailableModel'] & { retiresAt?: string | null }
 export type Models = Omit<Schemas['AvailableModels'], 'models'> & { models: Model[] }

@@ -1,0 +1,83 @@
+//! Servers that others publish (`/api/mcp-registry`): found, and made into entries, which are added
+//! like those that people type.
+
+mod body;
+
+use axum::Json;
+use axum::extract::State;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use self::body::{FillRequest, FilledEntryResponse, PublishedServers, Search};
+use crate::domain::{Caller, Code};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, Query};
+use crate::servers::{MOST_LISTED, RegistryError, RegistrySearch};
+
+/// Servers of an answer unless somebody says otherwise.
+const LISTED: usize = 20;
+
+/// The routes of the registry of published servers.
+pub(super) fn routes() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
+        .routes(routes!(search_mcp_registry))
+        .routes(routes!(fill_mcp_registry_entry))
+}
+
+/// Looks up MCP servers that others publish; for those who may add servers.
+#[utoipa::path(get, path = "/api/mcp-registry/servers", tag = "mcp", params(Search), responses(
+    (status = 200, body = PublishedServers), (status = 400, body = Problem),
+    (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+    (status = 503, body = Problem),
+))]
+pub(in crate::gateway) async fn search_mcp_registry(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Query(search): Query<Search>,
+) -> Result<Json<PublishedServers>, ApiError> {
+    let limit = search.limit.unwrap_or(LISTED);
+    if !(1..=MOST_LISTED).contains(&limit) {
+        let text = format!("possible are 1 to {MOST_LISTED}");
+        return Err(ApiError::of_field(Code::InvalidArguments, "limit", text));
+    }
+    let search = RegistrySearch {
+        text: search.search,
+        cursor: search.cursor,
+        limit,
+    };
+    let listing = state.servers.published().search(&caller, &search).await?;
+    Ok(Json(listing.into()))
+}
+
+/// Makes an entry of a published server, with the values that it needs.
+#[utoipa::path(post, path = "/api/mcp-registry/entry", tag = "mcp", request_body = FillRequest, responses(
+    (status = 200, body = FilledEntryResponse), (status = 400, body = Problem),
+    (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+    (status = 503, body = Problem),
+))]
+pub(in crate::gateway) async fn fill_mcp_registry_entry(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Body(request): Body<FillRequest>,
+) -> Result<Json<FilledEntryResponse>, ApiError> {
+    let registry = state.servers.published();
+    let named = (request.name.as_str(), request.version.as_str());
+    let entry = registry.entry(&caller, named, &request.way, &request.values);
+    Ok(Json(entry.await?.into()))
+}
+
+impl From<RegistryError> for ApiError {
+    fn from(error: RegistryError) -> Self {
+        let text = error.to_string();
+        match error {
+            RegistryError::Off | RegistryError::NotFound(_) => Self::new(Code::NotFound, text),
+            RegistryError::Away(_) => Self::new(Code::RegistryUnavailable, text),
+            RegistryError::Invalid(problems) => {
+                let fields = problems.into_iter();
+                Self::of_fields(fields.map(|problem| (problem.field, problem.message)))
+            }
+            RegistryError::Servers(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Servers that others publish, in the format of the official MCP registry: searched, and made into
+//! entries of ours.
+//!
+//! Nothing of a registry is believed: its texts are bounded, and what it proposes is an entry that a
+//! person sees and adds like one that they typed.
+
+mod format;
+mod mirror;
+mod question;
+mod way;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::{Client, Url};
+use serde_json::Value;
+
+pub use self::question::Question;
+pub use self::way::Way;
+
+use self::format::{Item, Page};
+use self::mirror::Mirror;
+use super::administration::permission::administers_tenant;
+use super::error::Error;
+use crate::domain::Caller;
+use crate::mcp::config::EntryProblem;
+
+/// Servers of one answer at most.
+pub const MOST_LISTED: usize = 50;
+/// Bytes of one answer of a registry: servers with long descriptions take some kilobytes each.
+const MOST_BYTES: usize = 8 << 20;
+/// How long an answer may take, all of it.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Where servers are looked up.
+#[derive(Debug, Clone, Default)]
+pub struct RegistrySettings {
+    /// The registry's address, without `/v0.1`; `None` = nothing is asked.
+    pub url: Option<Url>,
+    /// A file with its answers, which is read in its place.
+    pub file: Option<PathBuf>,
+}
+
+/// The registry of published servers.
+pub struct McpRegistry {
+    settings: RegistrySettings,
+    client: Client,
+    mirror: Mirror,
+}
+
+/// Which servers somebody wants to see.
+#[derive(Debug, Clone, Default)]
+pub struct RegistrySearch {
+    /// A part of the name; without one, all.
+    pub text: Option<String>,
+    /// Where the answer before ended.
+    pub cursor: Option<String>,
+    /// How many, 1 to [`MOST_LISTED`].
+    pub limit: usize,
+}
+
+/// A page of the registry.
+#[derive(Debug)]
+pub struct Listing {
+    pub servers: Vec<PublishedServer>,
+    /// Where the next page begins; `None` = this is the last one.
+    pub cursor: Option<String>,
+}
+
+/// A server that somebody published, in one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedServer {
+    /// Reverse DNS with one slash, such as `io.github.user/weather`.
+    pub name: String,
+    pub title: Option<String>,
+    pub description: String,
+    pub version: String,
+    pub website: Option<String>,
+    pub repository: Option<String>,
+    /// Whether its publisher, or the registry, advises against it.
+    pub is_deprecated: bool,
+    pub ways: Vec<Way>,
+}
+
+/// What is added: an entry, a proposed name, and the values of its secrets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FilledEntry {
+    pub name: String,
+    /// As `POST /api/mcp/add` takes it.
+    pub config: Value,
+    pub secrets: BTreeMap<String, String>,
+}
+
+/// Why the registry says nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// The operator does not want it asked.
+    #[error(
+        "looking up MCP servers is off here: an operator switches it on with \
+         `agent.mcp_registry.enabled`"
+    )]
+    Off,
+    /// It cannot be reached, or does not answer as a registry does.
+    #[error("the MCP registry {0}")]
+    Away(String),
+    /// The server, the version or the way is not there.
+    #[error("the MCP registry has no {0}")]
+    NotFound(String),
+    /// Answers are wrong, all of them named.
+    #[error("some values are not right")]
+    Invalid(Vec<EntryProblem>),
+    /// The person may not add servers.
+    #[error(transparent)]
+    Servers(#[from] Error),
+}
+
+impl McpRegistry {
+    /// With the client for the operator's addresses: the operator chose the registry.
+    pub fn new(settings: RegistrySettings, client: Client) -> Self {
+        let mirror = Mirror::default();
+        Self {
+            settings,
+            client,
+            mirror,
+        }
+    }
+
+    /// Servers in their newest version, by name.
+    pub async fn search(
+        &self,
+        caller: &Caller,
+        search: &RegistrySearch,
+    ) -> Result<Listing, RegistryError> {
+        administers_tenant(caller)?;
+        if let Some(file) = &self.settings.file {
+            return self.mirror.search(file, search).await;
+        }
+        let limit = search.limit.to_string();
+        let mut query = vec![("version", "latest"), ("limit", limit.as_str())];
+        let text = search.text.as_deref().map(str::trim);
+        query.extend(
+            text.filter(|text| !text.is_empty())
+                .map(|text| ("search", text)),
+        );
+        query.extend(search.cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let page: Page = self.ask(&["servers"], &query).await?;
+        let cursor = page.metadata.next_cursor.clone();
+        Ok(Listing {
+            servers: page
+                .items()
+                .iter()
+                .take(MOST_LISTED)
+                .map(published)
+                .collect(),
+            cursor: cursor.filter(|cursor| !cursor.is_empty()),
+        })
+    }
+
+    /// The entry that one way of a server becomes with what a person answered.
+    pub async fn entry(
+        &self,
+        caller: &Caller,
+        (name, version): (&str, &str),
+        way: &str,
+        answers: &BTreeMap<String, String>,
+    ) -> Result<FilledEntry, RegistryError> {
+        administers_tenant(caller)?;
+        let missing = || RegistryError::NotFound(format!("server `{name}` {version}"));
+        let item = match &self.settings.file {
+            Some(file) => self.mirror.find(file, name, version).await?,
+            None => {
+                let path = ["servers", name, "versions", version];
+                Some(self.ask::<Item>(&path, &[]).await?)
+            }
+        };
+        let item = item.ok_or_else(missing)?;
+        let lack = way::ways(item.server())
+            .into_iter()
+            .find(|known| known.id == way);
+        if let Some(lack) = lack.and_then(|way| way.lack) {
+            return Err(RegistryError::Invalid(vec![EntryProblem {
+                field: "way".to_owned(),
+                message: format!("this cannot be added: {lack}"),
+            }]));
+        }
+        let filled = way::fill(item.server(), way, answers);
+        let filled = filled.ok_or_else(|| RegistryError::NotFound(format!("way `{way}`")))?;
+        filled.map_err(RegistryError::Invalid)
+    }
+
+    async fn ask<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<T, RegistryError> {
+        let mut url = self.settings.url.clone().ok_or(RegistryError::Off)?;
+        let away = |words: &str| RegistryError::Away(words.to_owned());
+        url.path_segments_mut()
+            .map_err(|()| away("has an address that has no paths"))?
+            .pop_if_empty()
+            .push("v0.1")
+            .extend(path);
+        url.query_pairs_mut().extend_pairs(query);
+        let request = self.client.get(url).timeout(PATIENCE);
+        let silent = |error: reqwest::Error| {
+            RegistryError::Away(if error.is_timeout() {
+                format!("did not answer within {} s", PATIENCE.as_secs())
+            } else {
+                format!("cannot be reached: {}", crate::mcp::below(&error))
+            })
+        };
+        let mut response = request.send().await.map_err(silent)?;
+        match response.status() {
+            status if status.is_success() => {}
+            status if status.as_u16() == 404 && path.len() > 1 => {
+                return Err(RegistryError::NotFound(format!("`{}`", path[1])));
+            }
+            status => return Err(RegistryError::Away(format!("answered {status}"))),
+        }
+        let mut bytes = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(silent)? {
+            if bytes.len() + piece.len() > MOST_BYTES {
+                return Err(away("answered with more than 8 MiB"));
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        serde_json::from_slice(&bytes)
+            .map_err(|_| away("does not answer in the format of a registry (`/v0.1/servers`)"))
+    }
+}
+
+/// A server as people choose it.
+fn published(item: &Item) -> PublishedServer {
+    let server = item.server();
+    let link = |url: &str| url.starts_with("https://").then(|| clip(url, 400));
+    PublishedServer {
+        name: clip(&server.name, 200),
+        title: server.title.as_deref().map(|title| clip(title, 200)),
+        description: clip(&server.description, 1000),
+        version: clip(&server.version, 255),
+        website: server.website_url.as_deref().and_then(link),
+        repository: server.repository.as_ref().and_then(|at| link(&at.url)),
+        is_deprecated: item.status().is_some_and(|status| status != "active"),
+        ways: way::ways(server),
+    }
+}
+
+/// The beginning of a text that others wrote.
+fn clip(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
