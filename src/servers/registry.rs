@@ -13,8 +13,8 @@ use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::installations::Installations;
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use super::connections::logs::Logs;
+use super::connections::opening::launch::Outside;
 use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
-use super::connections::refused_hosts::RefusedHosts;
 use super::connections::running::RunningServers;
 use super::health::probe_limits::ProbeLimits;
 use super::health::{HealthRecords, Seen, Status};
@@ -79,10 +79,8 @@ pub(crate) struct Inner {
     pub(crate) installations: Arc<Installations>,
     pub(crate) health: HealthRecords,
     pub(crate) logs: Arc<Logs>,
-    pub(crate) refused_hosts: Arc<RefusedHosts>,
     pub(crate) opener: Opener,
     pub(crate) running: RunningServers,
-    pub(crate) guard: Guard,
     retry: RetryConfig,
     published: McpRegistry,
     pub(crate) teller: Arc<Teller>,
@@ -103,7 +101,6 @@ pub(crate) struct Inner {
 impl Servers {
     pub(crate) fn new(parts: ServersParts, tasks: TaskTracker) -> Self {
         let logs = Arc::<Logs>::default();
-        let refused_hosts = Arc::<RefusedHosts>::default();
         let (records, place) = (parts.records.clone(), Arc::clone(&parts.place));
         let installations = Arc::new(Installations::new(records, place));
         let teller = Arc::<Teller>::default();
@@ -121,8 +118,7 @@ impl Servers {
             records: parts.records.clone(),
             sealer: parts.sealer.clone(),
             logs: Arc::clone(&logs),
-            refused_hosts: Arc::clone(&refused_hosts),
-            guard: parts.guard.clone(),
+            outside: Outside::new(parts.guard),
             tasks,
             grants,
             client_grants: ClientGrants::default(),
@@ -139,10 +135,8 @@ impl Servers {
             rules: parts.rules,
             health: HealthRecords::default(),
             logs,
-            refused_hosts,
             opener,
             running: RunningServers::default(),
-            guard: parts.guard,
             retry: parts.retry,
             published: parts.published,
             teller,

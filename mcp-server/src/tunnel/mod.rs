@@ -18,7 +18,7 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncWriteExt as _, copy, copy_bidirectional},
+    io::{AsyncWriteExt as _, copy, copy_bidirectional, sink},
     net::{TcpListener, TcpStream},
     process::Command,
     signal::unix::{SignalKind, signal},
@@ -68,10 +68,13 @@ pub(crate) async fn run(arguments: Arguments, groups: &Groups) -> Outcome<ExitCo
         .map_err(|error| format!("`{}` does not start: {error}", arguments.program.display()))?;
     let (stdin, stdout) = program.streams();
     let (mut heard, mut said) = tokio::io::split(own);
-    if let Some(mut stdin) = stdin {
-        // At its end, stdin is dropped, and the program hears that nobody asks any more.
-        tasks.spawn(async move { copy(&mut heard, &mut stdin).await });
-    }
+    let hearing = tasks.spawn(async move {
+        if let Some(mut stdin) = stdin {
+            let _ = copy(&mut heard, &mut stdin).await;
+        }
+        // With stdin dropped, the program hears that nobody asks any more.
+        heard
+    });
     let saying = tasks.spawn(async move {
         if let Some(mut stdout) = stdout {
             let _ = copy(&mut stdout, &mut said).await;
@@ -98,6 +101,10 @@ pub(crate) async fn run(arguments: Arguments, groups: &Groups) -> Outcome<ExitCo
     let status = program.end().await?;
     let last_words = async {
         let _ = saying.await;
+        // The gateway ends its side once it has all that was said.
+        if let Ok(mut heard) = hearing.await {
+            let _ = copy(&mut heard, &mut sink()).await;
+        }
         opener.close();
         let _ = driving.await;
     };

@@ -332,12 +332,11 @@ fn hosts(raw: &Raw) -> Result<Value, String> {
         Ok(host) => Ok(host.to_string()),
         Err(problem) => Err(format!("{}: {problem}", quote(&json!(text)))),
     })?;
-    match &listed {
-        Value::Array(hosts) if hosts.len() > MAX_ALLOWED_HOSTS => {
-            Err(format!("at most {MAX_ALLOWED_HOSTS} hosts are possible"))
-        }
-        _ => Ok(listed),
+    let count = listed.as_array().map_or(0, Vec::len);
+    if count > MAX_ALLOWED_HOSTS {
+        return Err(format!("at most {MAX_ALLOWED_HOSTS} hosts are possible"));
     }
+    Ok(listed)
 }
 
 fn network(text: &str) -> Result<String, String> {

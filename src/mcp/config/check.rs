@@ -7,19 +7,16 @@ use url::Url;
 
 use super::docker_run::as_image;
 use super::expand::{Reference, references};
+use super::network::check_network;
 use super::oauth;
 use super::package::installing_problem;
 use super::problem::EntryProblem;
-use crate::domain::{
-    AllowedHost, MAX_ALLOWED_HOSTS, McpNetwork, McpServerConfig, McpTransport, McpWorkspace,
-};
+use crate::domain::{McpServerConfig, McpTransport, McpWorkspace};
 
 /// Characters of a server's name.
 const MAX_NAME: usize = 64;
 /// Words, variables or headers of one entry.
 const MAX_PARTS: usize = 100;
-/// Characters of a host that a problem quotes.
-const MAX_SHOWN: usize = 100;
 /// Characters of one text of an entry.
 const MAX_TEXT: usize = 8 * 1024;
 
@@ -203,36 +200,6 @@ fn check_texts(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     }
 }
 
-fn check_network(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
-    let hosts = config.network.as_ref().map_or(&[][..], McpNetwork::hosts);
-    let mut say = |text: String| found.push(EntryProblem::new("network", text));
-    if hosts.is_empty() {
-        return;
-    }
-    match config.transport() {
-        McpTransport::Stdio => {}
-        McpTransport::StdioDocker => say(
-            "programs of an image cannot reach hosts yet; leave it out, or use transport `stdio` \
-             with a command that the sandbox's own image has"
-                .to_owned(),
-        ),
-        transport @ (McpTransport::Http | McpTransport::Sse) => say(format!(
-            "a server with transport `{}` runs elsewhere and reaches what it likes; leave it out",
-            transport.as_str()
-        )),
-    }
-    if hosts.len() > MAX_ALLOWED_HOSTS {
-        say(format!("at most {MAX_ALLOWED_HOSTS} hosts are possible"));
-        return;
-    }
-    for host in hosts {
-        if let Err(problem) = host.parse::<AllowedHost>() {
-            let shown: String = host.chars().take(MAX_SHOWN).collect();
-            say(format!("`{}`: {problem}", shown.escape_debug()));
-        }
-    }
-}
-
 /// What people write by the API knows only its own secrets, never the gateway's environment.
 fn check_references(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     let mut look = |field: String, text: &str| {
@@ -348,43 +315,6 @@ mod tests {
             Author::Operator,
             &["cwd"],
         );
-    }
-
-    #[test]
-    fn hosts_are_listed_by_name_for_what_runs_here() {
-        let hosts = |hosts: &[&str]| json!({"command": "x", "network": hosts});
-        let good = hosts(&[
-            "api.github.com",
-            "*.example.com:8443",
-            "db.example.com:5432",
-        ]);
-        check(good, Author::Person, &[]);
-        check(
-            json!({"command": "x", "network": "none"}),
-            Author::Person,
-            &[],
-        );
-        check(hosts(&[]), Author::Person, &[]);
-        let wrong = [
-            "https://a.example/x",
-            "a.example/x",
-            "*",
-            "10.0.0.1",
-            "a.example:0",
-        ];
-        check(hosts(&wrong), Author::Operator, &["network"; 5]);
-        let many: Vec<_> = (0..65).map(|number| format!("a{number}.example")).collect();
-        check(
-            json!({"command": "x", "network": many}),
-            Author::Operator,
-            &["network"],
-        );
-        for elsewhere in [
-            json!({"url": "https://a.example/mcp", "network": ["a.example"]}),
-            json!({"transport": "stdio-docker", "containerImage": "x", "network": ["a.example"]}),
-        ] {
-            check(elsewhere, Author::Operator, &["network"]);
-        }
     }
 
     #[test]

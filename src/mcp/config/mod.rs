@@ -8,6 +8,7 @@ mod file;
 #[cfg(test)]
 mod fuzz;
 mod given;
+mod network;
 mod oauth;
 mod package;
 mod problem;

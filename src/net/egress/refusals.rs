@@ -1,5 +1,6 @@
 //! What a program wanted to reach and could not, for whoever may allow it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +18,7 @@ impl Refusals {
     /// What was refused, the latest first.
     pub fn list(&self) -> Vec<RefusedHost> {
         let mut list: Vec<_> = self.lock().values().cloned().collect();
-        list.sort_by(|one, other| other.at.cmp(&one.at));
+        list.sort_by_key(|it| Reverse(it.at));
         list
     }
 

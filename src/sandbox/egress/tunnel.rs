@@ -2,9 +2,12 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, Join, copy_bidirectional};
+use tokio::io::{
+    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, Join, copy,
+};
 use tokio::sync::Semaphore;
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _, TokioAsyncReadCompatExt as _};
 use tokio_util::task::TaskTracker;
@@ -89,7 +92,7 @@ impl Tunnel {
 }
 
 /// Moves what the program hears and says, once the other end has said who it is.
-async fn pass_on(mut owner: Owner, first: Stream) -> io::Result<()> {
+async fn pass_on(owner: Owner, first: Stream) -> io::Result<()> {
     let mut program = first.compat();
     let mut greeting = vec![0; GREETING.len()];
     program.read_exact(&mut greeting).await?;
@@ -99,6 +102,25 @@ async fn pass_on(mut owner: Owner, first: Stream) -> io::Result<()> {
             "the tunnel is of another version",
         ));
     }
-    copy_bidirectional(&mut owner, &mut program).await?;
-    Ok(())
+    let (mut asked, mut told) = owner.into_inner();
+    let (mut said, mut hears) = tokio::io::split(program);
+    {
+        let up = async {
+            copy(&mut asked, &mut hears).await?;
+            hears.shutdown().await
+        };
+        let down = async {
+            copy(&mut said, &mut told).await?;
+            told.shutdown().await
+        };
+        let (mut up, mut down) = (pin!(up), pin!(down));
+        tokio::select! {
+            ended = &mut down => ended?,
+            // Its owner has asked all; what the program says is waited for. An error here means that the
+            // program has left, which the other direction tells.
+            _ = &mut up => down.await?,
+        }
+    }
+    // The other end waits for this before it leaves: all that the program said is here.
+    hears.shutdown().await
 }

@@ -25,7 +25,7 @@ impl Administration<'_> {
         let scope = scope_for(self.caller, new.for_everybody)?;
         check(&new)?;
         check_package(&self.servers.0.place, &new.config)?;
-        check_address(&self.servers.0.guard, &scope, &new.config).await?;
+        check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
         let _alone = self.servers.0.changing.lock().await;
         self.check_free(&scope, &new.name).await?;
         // What an entry of that name left behind, removed by hand perhaps, was given to another.
@@ -117,7 +117,7 @@ impl Administration<'_> {
             return Err(Error::Invalid(problems));
         }
         check_package(&self.servers.0.place, &config)?;
-        check_address(&self.servers.0.guard, &entry.scope, &config).await?;
+        check_address(&self.servers.0.opener.outside.guard, &entry.scope, &config).await?;
         Ok(config)
     }
 
@@ -165,7 +165,7 @@ impl Administration<'_> {
             .await?;
         self.servers.0.health.forget(entry.tenant(), &entry.name);
         self.servers.0.logs.forget(&entry);
-        self.servers.0.refused_hosts.forget(&entry);
+        self.servers.0.opener.outside.refused_hosts.forget(&entry);
         self.servers
             .changed(&entry.scope, name, Some(NewsKind::Removed));
         tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "An MCP server was removed");

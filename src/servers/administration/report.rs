@@ -244,7 +244,7 @@ impl Reports<'_> {
     fn refused_hosts(&self, entry: &ServerEntry) -> Vec<RefusedHost> {
         match administers_tenant(self.caller) {
             Ok(()) => {
-                let refused = &self.servers.0.refused_hosts;
+                let refused = &self.servers.0.opener.outside.refused_hosts;
                 refused.list(&self.caller.tenant.id, entry)
             }
             Err(_) => Vec::new(),

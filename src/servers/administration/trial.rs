@@ -47,7 +47,7 @@ impl Trials<'_> {
         let scope = scope_for(self.caller, new.for_everybody)?;
         check(&new)?;
         check_package(&self.servers.0.place, &new.config)?;
-        check_address(&self.servers.0.guard, &scope, &new.config).await?;
+        check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
         let source = match scope {
             Scope::Installation => Source::Installation,
             Scope::Tenant(_) => Source::Tenant,

@@ -50,7 +50,7 @@ pub(super) async fn install(
     let launch = order::launch(
         order.spec,
         (&order.volume.server, &order.volume.sandbox),
-        (&place.packages, &order.servers.0.guard),
+        (&place.packages, &order.servers.0.opener.outside.guard),
     );
     let outcome = match launch {
         Err(problem) => Err(Refused {

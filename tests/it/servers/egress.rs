@@ -12,13 +12,20 @@ use crate::support::{TestApp, TestSocket};
 fn asking(host: &str, network: Value) -> Value {
     let call = r#"
         exec 9<>"/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}"
-        printf 'GET http://%s/ HTTP/1.1\r\nConnection: close\r\n\r\n' "$ASKED" >&9
+        printf 'GET http://%s/ HTTP/1.0\r\n\r\n' "$ASKED" >&9
         text=$(tail -n 1 <&9); exec 9>&-; say "$text""#;
     let mut config = shell(call);
     config["command"] = json!("/bin/bash");
     config["env"]["ASKED"] = json!(host);
     config["network"] = network;
     config
+}
+
+/// Lists what a changed entry offers.
+async fn look(api: &Api<'_>) {
+    let path = "/api/mcp/aux/test";
+    let (status, tried) = api.ask(Method::POST, path, &Value::Null).await;
+    assert_eq!((status, &tried["ok"]), (200, &json!(true)), "{tried}");
 }
 
 /// The result of one call of its tool, which is approved as it is shown.
@@ -68,7 +75,7 @@ async fn a_refused_host_is_shown_and_can_be_allowed() {
     let (status, changed) = api.ask(Method::PATCH, "/api/mcp/aux", &allowed).await;
     assert_eq!(status, 200, "{changed}");
     assert_eq!(changed["refusedHosts"], Value::Null);
-    wait_for_health(&mut socket, "aux", "healthy").await;
+    look(&api).await;
     let (card, text) = called(&app, &mut socket).await;
     assert_eq!(card["runsIn"]["hosts"], allowed["network"]);
     assert_eq!(text, format!("I am / of {host}"));
@@ -106,7 +113,7 @@ async fn what_was_shown_with_other_hosts_does_not_run() {
     let wider = json!({ "network": ["a.example", "evil.example"] });
     let (status, changed) = api.ask(Method::PATCH, "/api/mcp/aux", &wider).await;
     assert_eq!(status, 200, "{changed}");
-    wait_for_health(&mut socket, "aux", "healthy").await;
+    look(&api).await;
     socket.approve(&card).await;
     let output = socket.wait_for("tool:output").await;
     assert_eq!(output.rest()["status"], "failed", "{output:?}");
@@ -193,7 +200,7 @@ async fn commands_of_a_session_reach_what_the_setting_names() {
     let mut socket = app.socket("acme").await;
     let command = format!(
         "ask() {{ exec 9<>/dev/tcp/127.0.0.1/${{HTTP_PROXY##*:}}; \
-         printf 'GET http://%s/ HTTP/1.1\\r\\nConnection: close\\r\\n\\r\\n' $1 >&9; tail -n 1 <&9; }}; \
+         printf 'GET http://%s/ HTTP/1.0\\r\\n\\r\\n' $1 >&9; tail -n 1 <&9; }}; \
          ask {host}; ask evil.example"
     );
     app.model

@@ -9,6 +9,7 @@ import type { Draft } from '@/servers/entry/secrets'
 import { visibleHost } from '@/text/hiddenCharacters'
 import { RequestError } from '@/wire/request'
 import type { ServerConfig, ServerItem } from '@/wire/restTypes'
+import type { RunsIn } from '@/wire/types'
 import './texts'
 
 /** Where it runs, what it offers and what that costs. */
@@ -26,7 +27,8 @@ export function facts(item: ServerItem): string {
 
 /** The place, with the hosts that it may reach from there. */
 function whereItRuns({ source, transport, runsIn }: ServerItem): string {
-  const { kind, hosts } = runsIn
+  // The description of the door says no more than that it is an object.
+  const { kind, hosts } = runsIn as unknown as RunsIn
   if (kind === 'remote' || hosts.length === 0) return t(`servers.where.${source === 'bundled' ? 'bundled' : transport}`)
   return t(`approval.runsIn.${kind}Open`, { hosts: hosts.map(visibleHost).join(', ') })
 }

@@ -254,46 +254,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/mcp-registry/entry": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Makes an entry of a published server, with the values that it needs.
-         * @description Makes an entry of a published server, with the values that it needs.
-         */
-        post: operations["fill_mcp_registry_entry"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/mcp-registry/servers": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Looks up MCP servers that others publish; for those who may add servers.
-         * @description Looks up MCP servers that others publish; for those who may add servers.
-         */
-        get: operations["search_mcp_registry"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/mcp/add": {
         parameters: {
             query?: never;
@@ -2029,28 +1989,6 @@ export interface components {
             /** @description What is wrong with it. */
             message: string;
         };
-        /** @description Which server, which way, and what a person answered. */
-        FillRequest: {
-            name: string;
-            version: string;
-            /** @description The `id` of a way. */
-            way: string;
-            /** @description The answers, by the key of their question. */
-            values?: {
-                [key: string]: string;
-            };
-        };
-        /** @description An entry to look at, and to add with `POST /api/mcp/add`. Nothing is kept. */
-        FilledEntryResponse: {
-            /** @description A name that the entry may have here. */
-            name: string;
-            /** @description See docs/mcp-servers.md. */
-            config: Record<string, unknown>;
-            /** @description What `${secret:NAME}` of the entry stand for. */
-            secrets: {
-                [key: string]: string;
-            };
-        };
         /** @description Where a session was forked from. */
         ForkItem: {
             /** @description The session whose past it shares; it may be gone by now. */
@@ -2517,54 +2455,6 @@ export interface components {
             /** @description The default first, then by id. */
             items: components["schemas"]["ProviderItem"][];
         };
-        /** @description A value that has to be known before a server can be added. */
-        PublishedQuestion: {
-            /** @description Names the answer in `values`. */
-            key: string;
-            label: string;
-            description?: string | null;
-            isRequired: boolean;
-            isSecret: boolean;
-            /** @description `string`, `number`, `boolean` or `filepath`. */
-            format: string;
-            default?: string | null;
-            placeholder?: string | null;
-            /** @description The values that are possible; empty = any. */
-            choices: string[];
-            /** @description Each line of the answer is a value of its own. */
-            isRepeated: boolean;
-        };
-        /** @description One published server, in its newest version. */
-        PublishedServerItem: {
-            /** @description Its name in the registry, such as `io.github.user/weather`. */
-            name: string;
-            title?: string | null;
-            description: string;
-            version: string;
-            websiteUrl?: string | null;
-            repositoryUrl?: string | null;
-            /** @description Whether its publisher or the registry advises against it. */
-            isDeprecated: boolean;
-            ways: components["schemas"]["PublishedWay"][];
-        };
-        /** @description Published servers. */
-        PublishedServers: {
-            items: components["schemas"]["PublishedServerItem"][];
-            /** @description Where the next answer begins; null = this was the last one. */
-            nextCursor?: string | null;
-        };
-        /** @description One way to run a published server. */
-        PublishedWay: {
-            /** @description Names the way. */
-            id: string;
-            /** @description `npm`, `pypi`, `oci`, `mcpb`, `nuget`, `http`, `sse`, or another word of the registry. */
-            kind: string;
-            /** @description The package in its version, the image, or the address. */
-            target: string;
-            questions: components["schemas"]["PublishedQuestion"][];
-            /** @description Why it cannot be added here. */
-            lack?: string | null;
-        };
         /** @description Whether I get mail when calls wait for me. */
         PutMailRequest: {
             /** @description One mail address; none or empty = none. */
@@ -2837,7 +2727,7 @@ export interface components {
         SandboxInfo: {
             /** @description What it is. */
             kind: components["schemas"]["SandboxKind"];
-            /** @description What can be reached from inside: `none`. */
+            /** @description The hosts that commands in a session's sandbox may reach, with commas; or `none`. */
             network: string;
             /** @description Whether it works. */
             ok: boolean;
@@ -2930,6 +2820,11 @@ export interface components {
             drift: boolean;
             /** @description The tools that changed. */
             drifted: string[];
+            /**
+             * @description Hosts that it wanted to reach in sessions of the caller's tenant and may not, the latest first;
+             *     for the tenant's admins. What its entry allows by now is left out.
+             */
+            refusedHosts?: components["schemas"]["ServerRefusedHost"][];
             /** @description Why tools of it are not offered. */
             problems: string[];
         };
@@ -2970,6 +2865,24 @@ export interface components {
         /** @description The last lines of a server's stderr. */
         ServerLogs: {
             lines: components["schemas"]["ServerLog"][];
+        };
+        /** @description A host that a server was refused. */
+        ServerRefusedHost: {
+            /** @description As it was asked for. */
+            host: string;
+            /** Format: int32 */
+            port: number;
+            /** @description What the entry's `network` has to name for it to be reached; absent where nothing there helps. */
+            entry?: string | null;
+            /** @description Why, in words. */
+            reason: string;
+            /** @description When it was refused last (RFC 3339). */
+            at: string;
+            /**
+             * Format: int64
+             * @description How often since this gateway started.
+             */
+            count: number;
         };
         /**
          * @description Where an MCP server is kept.
@@ -4682,210 +4595,6 @@ export interface operations {
             };
             /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
             403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    fill_mcp_registry_entry: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["FillRequest"];
-            };
-        };
-        responses: {
-            /** @description An entry to look at, and to add with `POST /api/mcp/add`. Nothing is kept. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FilledEntryResponse"];
-                };
-            };
-            /** @description The request is not valid; `errors` names the fields. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing for this caller. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request did not arrive in time. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is larger than the limit. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is not `application/json`. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    search_mcp_registry: {
-        parameters: {
-            query?: {
-                /** @description A part of the name; of a mirror file also of title and description. */
-                search?: string;
-                /** @description `nextCursor` of the answer before. */
-                cursor?: string;
-                /** @description How many; 20 without it. */
-                limit?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Published servers. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PublishedServers"];
-                };
-            };
-            /** @description The request is not valid; `errors` names the fields. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing for this caller. */
-            404: {
                 headers: {
                     [name: string]: unknown;
                 };

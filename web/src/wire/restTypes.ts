@@ -3,7 +3,7 @@
  * the description leaves open, and that has to fit into it.
  */
 import type { components, paths } from './rest.generated'
-import type { QueueCall, RunsIn, Seq, ToolAnnotations } from './types'
+import type { QueueCall, Seq, ToolAnnotations } from './types'
 
 type Schemas = components['schemas']
 
@@ -86,7 +86,7 @@ export type ServerPatch = {
     : ServerConfig[Field] | null
 }
 
-export type ServerItem = Exactly<Schemas['Server'], { config?: ServerConfig | null; runsIn: RunsIn }>
+export type ServerItem = Exactly<Schemas['Server'], { config?: ServerConfig | null }>
 export type ServerTool = Exactly<Schemas['ServerTool'], { annotations: ToolAnnotations }>
 /** What is decided about a tool, and the `hash` of the definition that was read. */
 export type ToolDecision = Exactly<Schemas['ToolRequest'], { effect?: Schemas['ToolEffect'] | null }>

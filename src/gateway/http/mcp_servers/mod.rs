@@ -7,6 +7,7 @@ mod health;
 mod history;
 mod installation;
 mod one;
+mod refused;
 mod registry;
 mod tools;
 mod trial;

@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::{BUNDLED_SERVER, McpServerConfig, McpTransport, McpWorkspace, SandboxId};
-use crate::net::{Egress, Guard, Reach, Refusals};
+use crate::domain::{
+    BUNDLED_SERVER, McpServerConfig, McpTransport, McpWorkspace, SandboxId, TenantId,
+};
+use crate::net::{Egress, Guard, Reach};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Access, Bounds, Launch, Packages, Program};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::catalogue::installations::Available;
+use crate::servers::connections::refused_hosts::RefusedHosts;
 
 /// The session's own sandbox.
 pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
@@ -27,22 +30,39 @@ pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
     }
 }
 
-/// What a server may reach, if anything. An operator's may be at private addresses, as the address of
-/// a remote server may.
-pub(crate) fn egress(
-    entry: &ServerEntry,
-    guard: &Guard,
-    refusals: impl FnOnce() -> Refusals,
-) -> Option<Egress> {
-    let hosts = entry.allowed_hosts();
-    let reach = match entry.source {
-        Source::Tenant => Reach::Public,
-        Source::Bundled | Source::Settings | Source::Installation => Reach::Private,
-    };
-    (!hosts.is_empty()).then(|| Egress {
-        refusals: refusals(),
-        ..Egress::new(hosts, reach, guard.clone())
-    })
+/// What lets programs out, and notes what it refused.
+pub(crate) struct Outside {
+    /// Keeps what tenants let servers reach out of our own networks.
+    pub(crate) guard: Guard,
+    pub(crate) refused_hosts: RefusedHosts,
+}
+
+impl Outside {
+    pub(crate) fn new(guard: Guard) -> Self {
+        Self {
+            guard,
+            refused_hosts: RefusedHosts::default(),
+        }
+    }
+
+    /// What a server may reach that runs for that tenant, if anything. An operator's may be at private
+    /// addresses, as the address of a remote server may.
+    pub(super) fn egress(&self, entry: &ServerEntry, tenant: Option<&TenantId>) -> Option<Egress> {
+        let hosts = entry.allowed_hosts();
+        if hosts.is_empty() {
+            return None;
+        }
+        let reach = match entry.source {
+            Source::Tenant => Reach::Public,
+            Source::Bundled | Source::Settings | Source::Installation => Reach::Private,
+        };
+        let mut egress = Egress::new(hosts, reach, self.guard.clone());
+        // A trial may bear the name of a server that is stored, and leaves nothing there.
+        if !entry.is_trial {
+            egress.refusals = self.refused_hosts.of_server(tenant, &entry.name);
+        }
+        Some(egress)
+    }
 }
 
 /// A place of the server's own.

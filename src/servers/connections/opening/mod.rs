@@ -4,7 +4,7 @@
 mod ending;
 mod failure;
 mod filling;
-mod launch;
+pub(in crate::servers) mod launch;
 mod opened;
 mod reason;
 mod secret;
@@ -26,11 +26,9 @@ use self::failure::{Cause, failure};
 use self::started::{Started, Streams};
 use self::stderr::Said;
 use super::logs::Logs;
-use super::refused_hosts::RefusedHosts;
 use crate::domain::{Holder, McpTransport, SandboxId, SandboxKind, TenantId, Tool};
 use crate::mcp::config::{Expanded, as_image, package_of};
 use crate::mcp::{self, Cleaner, Connection, Remote};
-use crate::net::{Egress, Guard, Refusals};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{self, Ended, Launch, Life, Packages, Running};
 use crate::servers::authorization::{ClientGrants, Grants};
@@ -72,9 +70,8 @@ pub(crate) struct Opener {
     pub(crate) records: Records,
     pub(crate) sealer: Sealer,
     pub(crate) logs: Arc<Logs>,
-    pub(crate) refused_hosts: Arc<RefusedHosts>,
-    /// Keeps what tenants let servers reach out of our own networks.
-    pub(crate) guard: Guard,
+    /// What programs reach, and were refused.
+    pub(crate) outside: launch::Outside,
     pub(crate) tasks: TaskTracker,
     /// What people allowed at remote servers.
     pub(crate) grants: Grants,
@@ -190,7 +187,7 @@ impl Opener {
         if entry.source == Source::Bundled {
             let launch = Launch {
                 holder: place.holder.cloned(),
-                egress: self.egress(entry, place),
+                egress: self.outside.egress(entry, place.tenant),
                 ..launch::bundled(&self.place, place.sandbox)
             };
             let running = self.place.runtime.start(launch).await?;
@@ -238,7 +235,7 @@ impl Opener {
                 let most = &self.place.bounds;
                 let mut launch = Launch {
                     holder: place.holder.cloned(),
-                    egress: self.egress(entry, place),
+                    egress: self.outside.egress(entry, place.tenant),
                     ..launch::own((entry, &config), environment, most, place.sandbox)
                 };
                 if let Some(command) = package_of(&config).map_err(Cause::Entry)? {
@@ -251,18 +248,6 @@ impl Opener {
                 Ok(Started::Running(self.listen(entry, place, running, hears)))
             }
         }
-    }
-
-    /// What an entry lets its programs reach. A trial may bear the name of a server that is stored, and
-    /// leaves nothing there.
-    fn egress(&self, entry: &ServerEntry, place: ServerLocation<'_>) -> Option<Egress> {
-        let refusals = || {
-            if entry.is_trial {
-                return Refusals::default();
-            }
-            self.refused_hosts.of_server(place.tenant, &entry.name)
-        };
-        launch::egress(entry, &self.guard, refusals)
     }
 
     async fn run(&self, launch: Launch) -> Result<Running, Cause> {
