@@ -105,6 +105,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
         Ok(Yaml::Nothing)
     }
 
+    /// An empty document, for example of comments alone.
+    fn visit_none<E: serde::de::Error>(self) -> Result<Yaml, E> {
+        self.visit_unit()
+    }
+
     fn visit_bool<E: serde::de::Error>(self, flag: bool) -> Result<Yaml, E> {
         self.take(0)?;
         Ok(Yaml::Flag(flag))
