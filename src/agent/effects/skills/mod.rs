@@ -21,7 +21,7 @@ const SOURCE: &str = "skills";
 const OF_WORKSPACE: &str = "workspace_skills";
 
 /// The skills of one session.
-pub struct SessionSkills {
+pub(in crate::agent) struct SessionSkills {
     /// None = the settings switch skills off.
     skills: Option<Skills>,
     key: SessionKey,
