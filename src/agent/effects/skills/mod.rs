@@ -44,18 +44,19 @@ struct Known {
 }
 
 impl SessionSkills {
-    pub(super) fn new(
+    /// Those of a session and of the person whose it is.
+    pub(super) fn open(
         skills: Option<Skills>,
-        (key, owner): (SessionKey, UserId),
-        tools: Arc<SessionTools>,
-    ) -> Self {
-        Self {
+        (key, owner): (&SessionKey, &UserId),
+        tools: &Arc<SessionTools>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             skills: skills.filter(|skills| skills.settings().is_on),
-            key,
-            owner,
-            tools,
+            key: key.clone(),
+            owner: owner.clone(),
+            tools: Arc::clone(tools),
             known: Mutex::default(),
-        }
+        })
     }
 
     fn known(&self) -> Known {
