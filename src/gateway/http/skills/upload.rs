@@ -39,23 +39,22 @@ pub(super) async fn read(state: &GatewayState, mut request: Request) -> Result<V
     Ok(bytes.into())
 }
 
-impl From<skills::Error> for ApiError {
-    fn from(error: skills::Error) -> Self {
-        match error {
-            skills::Error::Refused(refusal) => refusal.into(),
-            skills::Error::Store(error) => error.into(),
-            skills::Error::Invalid(problems) => {
-                let fields = problems.iter().filter(|problem| !problem.is_warning);
-                let fields = fields.map(|it| (it.at.clone(), it.message.clone()));
-                let refused = Self::of_fields(fields);
-                let told = problems.iter().map(|problem| {
-                    json!({
-                        "at": problem.at, "message": problem.message, "remedy": problem.remedy,
-                        "isWarning": problem.is_warning,
-                    })
-                });
-                refused.with("problems", told.collect())
-            }
+/// Why something was not done with skills; of an upload, everything that is wrong with it.
+pub(super) fn refused(error: skills::Error) -> ApiError {
+    match error {
+        skills::Error::Refused(refusal) => refusal.into(),
+        skills::Error::Store(error) => error.into(),
+        skills::Error::Invalid(problems) => {
+            let fields = problems.iter().filter(|problem| !problem.is_warning);
+            let fields = fields.map(|it| (it.at.clone(), it.message.clone()));
+            let refused = ApiError::of_fields(fields);
+            let told = problems.iter().map(|problem| {
+                json!({
+                    "at": problem.at, "message": problem.message, "remedy": problem.remedy,
+                    "isWarning": problem.is_warning,
+                })
+            });
+            refused.with("problems", told.collect())
         }
     }
 }
