@@ -151,24 +151,15 @@ impl SessionAgent {
         reads: Reads<'_>,
         counter: Counter,
     ) -> Result<RequestBase, PromptError> {
-        let Reads {
-            input,
-            arranged,
-            limits,
-            has_short_results,
-        } = reads;
         let model = self.describe(choice);
         let window = model.context_window;
-        let own = OwnTools {
-            skills: self.skills.are_offered(),
-            read_more: has_short_results,
-        };
+        let own = OwnTools::new(self.skills.are_offered(), reads.has_short_results);
         let offer = self.tools.offer(window, self.defer_tools_percent, own);
         let (tools, searchable) = (offer.definitions, offer.searchable);
         // The prompt names what is told in any case: only the provider knows who searches.
         let told = searchable.as_ref().map(|searchable| &searchable.told);
         let told = told.filter(|told| !told.is_empty()).unwrap_or(&tools);
-        let system = arranged.system(told, input)?;
+        let system = reads.arranged.system(told, reads.input)?;
         let tokens = system.tokens(&tools, counter);
         let answer = self.max_tokens.map_or_else(
             // Not told: an answer of ordinary length, or what a small model can spare.
@@ -188,7 +179,7 @@ impl SessionAgent {
             None => limits.within(window, taken),
         };
         Ok(RequestBase {
-            limits: fits(limits),
+            limits: fits(reads.limits),
             whole: fits(history::Limits::default()),
             window: (!model.is_window_assumed).then_some(window),
             weights: system.weights(&tools, counter),
@@ -233,11 +224,7 @@ impl AgentFactory {
             ),
             self.attachments.clone(),
         ));
-        let skills = Arc::new(SessionSkills::new(
-            self.skills.clone(),
-            (key.clone(), owner.clone()),
-            Arc::clone(&tools),
-        ));
+        let skills = SessionSkills::open(self.skills.clone(), (key, owner), &tools);
         SessionAgent {
             tenant: key.tenant.clone(),
             session: key.session.clone(),

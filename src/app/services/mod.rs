@@ -45,7 +45,6 @@ pub(super) struct Services {
     pub(super) report: System,
     pub(super) sessions: Sessions,
     pub(super) servers: Servers,
-    pub(super) skills: Skills,
     pub(super) agents: (TaskTracker, CancellationToken),
     traces: Traces,
     writer: (TaskTracker, CancellationToken),
@@ -97,10 +96,8 @@ impl Services {
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
         follow(found, (&report, &servers), &store, &agents);
         let traces = open_traces(&settings.telemetry)?;
-        let skills = open_skills(&settings.skills, store.records());
         let factory = AgentFactory {
             traces: traces.clone(),
-            skills: Some(skills.clone()),
             ..factory(
                 settings,
                 (providers.clone(), context),
@@ -117,7 +114,6 @@ impl Services {
             report,
             sessions,
             servers,
-            skills,
             agents,
             traces,
             writer,
@@ -196,7 +192,9 @@ fn attachment_limits(limits: &config::Limits) -> AttachmentLimits {
     }
 }
 
-fn open_skills(said: &config::Skills, records: Records) -> Skills {
+/// The skills that are kept in these records: nothing of them is held in memory, so that a second one is
+/// the same.
+pub(super) fn open_skills(said: &config::Skills, records: Records) -> Skills {
     let settings = SkillSettings {
         is_on: said.enabled,
         has_workspace: said.workspace,
@@ -320,8 +318,8 @@ fn factory(
         turn_limit: chat.turn_limit,
         place,
         servers,
-        attachments: Attachments::new(records, attachment_limits(&settings.runtime.limits)),
-        skills: None,
+        attachments: Attachments::new(records.clone(), attachment_limits(&settings.runtime.limits)),
+        skills: Some(open_skills(&settings.skills, records)),
         budgets,
         traces: Traces::default(),
         agent_name: settings.agent.name.as_str().into(),

@@ -18,7 +18,7 @@ use crate::agent::{BudgetError, NotificationError, RowError, RuleError};
 use crate::domain::{Code, Fault, RequestId};
 use crate::providers;
 use crate::session::Refusal;
-use crate::{skills, store, tenancy};
+use crate::{store, tenancy};
 
 /// Why a request was not done.
 #[derive(Debug, Clone)]
@@ -100,7 +100,9 @@ impl ApiError {
     }
 
     /// An error in several fields, all of them named.
-    pub(super) fn of_fields(fields: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub(in crate::gateway) fn of_fields(
+        fields: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
         let fields = fields
             .into_iter()
             .map(|(field, message)| FieldError { field, message });
@@ -128,7 +130,7 @@ impl ApiError {
 
     /// The same with one more member.
     #[must_use]
-    pub(super) fn with(mut self, name: &str, value: Value) -> Self {
+    pub(in crate::gateway) fn with(mut self, name: &str, value: Value) -> Self {
         self.0.more.insert(name.to_owned(), value);
         self
     }
@@ -354,27 +356,6 @@ impl From<RuleError> for ApiError {
         match error {
             RuleError::Refused(refusal) => refusal.into(),
             RuleError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<skills::Error> for ApiError {
-    fn from(error: skills::Error) -> Self {
-        match error {
-            skills::Error::Refused(refusal) => refusal.into(),
-            skills::Error::Store(error) => error.into(),
-            skills::Error::Invalid(problems) => {
-                let fields = problems.iter().filter(|problem| !problem.is_warning);
-                let fields = fields.map(|it| (it.at.clone(), it.message.clone()));
-                let refused = Self::of_fields(fields);
-                let told = problems.iter().map(|problem| {
-                    serde_json::json!({
-                        "at": problem.at, "message": problem.message, "remedy": problem.remedy,
-                        "isWarning": problem.is_warning,
-                    })
-                });
-                refused.with("problems", told.collect())
-            }
         }
     }
 }

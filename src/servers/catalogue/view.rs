@@ -78,6 +78,10 @@ pub(crate) struct OwnTools {
 }
 
 impl OwnTools {
+    pub(crate) fn new(skills: bool, read_more: bool) -> Self {
+        Self { skills, read_more }
+    }
+
     fn place(self) -> usize {
         usize::from(self.skills) * 2 + usize::from(self.read_more)
     }

@@ -86,6 +86,7 @@ fn everything_that_is_wrong_is_said_at_once() {
         ("--- name: a\n---\n", "has no front matter"),
         ("---\nname: a\n", "has no end"),
         ("---\n- a\n---\n", "no list of fields"),
+        ("---\n# a\n---\n", "no list of fields"),
         ("---\nname: a: b\n---\n", "no YAML"),
         ("---\nname: a\nname: b\n---\n", "`name` stands twice"),
     ] {

@@ -105,6 +105,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
         Ok(Yaml::Nothing)
     }
 
+    /// An empty document, for example of comments alone.
+    fn visit_none<E: serde::de::Error>(self) -> Result<Yaml, E> {
+        self.visit_unit()
+    }
+
     fn visit_bool<E: serde::de::Error>(self, flag: bool) -> Result<Yaml, E> {
         self.take(0)?;
         Ok(Yaml::Flag(flag))
@@ -171,6 +176,8 @@ impl<'de> Visitor<'de> for Seed<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::{Yaml, read};
 
     #[test]
@@ -204,7 +211,8 @@ mod tests {
         for n in 1..10 {
             let before = n - 1;
             let ten = vec![format!("*a{before}"); 10].join(", ");
-            aliases.push_str(&format!("a{n}: &a{n} [{ten}]\n"));
+            // Writing into a text does not fail.
+            let _ = writeln!(aliases, "a{n}: &a{n} [{ten}]");
         }
         let copies = format!("a: &a {}\nb: [{}]\n", "x".repeat(9_000), "*a, ".repeat(100));
         let number = format!("a: {}", "9".repeat(10_000));

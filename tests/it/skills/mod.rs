@@ -21,7 +21,7 @@ pub(crate) fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
     use std::io::Write as _;
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, text) in files {
-        let mode = if name.ends_with(".sh") { 0o755 } else { 0o644 };
+        let mode = if name.contains(".sh") { 0o755 } else { 0o644 };
         let options = zip::write::SimpleFileOptions::default().unix_permissions(mode);
         archive.start_file(*name, options).unwrap();
         archive.write_all(text.as_bytes()).unwrap();

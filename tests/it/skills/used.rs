@@ -84,6 +84,11 @@ async fn a_script_runs_only_in_the_sandbox_after_a_yes_in_bubblewrap() {
 }
 
 #[tokio::test]
+async fn a_script_runs_only_in_the_sandbox_after_a_yes_in_docker() {
+    a_script_runs_only_in_the_sandbox_after_a_yes(TestApp::with_docker().await).await;
+}
+
+#[tokio::test]
 async fn what_was_read_stays_and_what_changed_is_read_anew() {
     let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
     let person = app.person("acme").await;

@@ -1302,6 +1302,124 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/skills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The skills that my sessions may have: the tenant's and my own, by name.
+         * @description The skills that my sessions may have: the tenant's and my own, by name.
+         */
+        get: operations["list_skills"];
+        put?: never;
+        /**
+         * Put a skill there, switched on: for my sessions, or as an admin for everybody's. The body is a ZIP or
+         *     tar.gz archive of its folder, its `SKILL.md` alone, or JSON with what was written in the page.
+         * @description Put a skill there, switched on: for my sessions, or as an admin for everybody's. The body is a ZIP or
+         *     tar.gz archive of its folder, its `SKILL.md` alone, or JSON with what was written in the page.
+         */
+        post: operations["create_skill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What an upload would be, with everything that is wrong or odd about it. Nothing is kept.
+         * @description What an upload would be, with everything that is wrong or odd about it. Nothing is kept.
+         */
+        post: operations["check_skill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A skill with its body.
+         * @description A skill with its body.
+         */
+        get: operations["read_skill"];
+        /**
+         * Give a skill other files, as its next version. It stays switched as it is.
+         * @description Give a skill other files, as its next version. It stays switched as it is.
+         */
+        put: operations["replace_skill"];
+        post?: never;
+        /**
+         * Remove a skill. What sessions read of it stays in their transcripts.
+         * @description Remove a skill. What sessions read of it stays in their transcripts.
+         */
+        delete: operations["delete_skill"];
+        options?: never;
+        head?: never;
+        /**
+         * Switch a skill on or off: for my sessions, or as an admin for everybody's.
+         * @description Switch a skill on or off: for my sessions, or as an admin for everybody's.
+         */
+        patch: operations["switch_skill"];
+        trace?: never;
+    };
+    "/api/skills/{id}/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The folder of a skill, as a ZIP archive.
+         * @description The folder of a skill, as a ZIP archive.
+         */
+        get: operations["download_skill"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{id}/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A file of a skill. The path is one part of the address, with `%2F` for `/`.
+         * @description A file of a skill. The path is one part of the address, with `%2F` for `/`.
+         */
+        get: operations["read_skill_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/system": {
         parameters: {
             query?: never;
@@ -3108,6 +3226,121 @@ export interface components {
             /** @description The calls that would be decided otherwise, the newest first. */
             changed: components["schemas"]["ChangedCall"][];
         };
+        /** @description What an upload would be. */
+        SkillCheck: {
+            name: string;
+            description: string;
+            allowedTools: string[];
+            files: components["schemas"]["SkillFileItem"][];
+            /** @description What is odd about it. */
+            warnings: components["schemas"]["SkillProblem"][];
+        };
+        /** @description A skill with what its `SKILL.md` says. */
+        SkillDetails: {
+            skill: components["schemas"]["SkillItem"];
+            /** @description What stands behind the front matter. */
+            body: string;
+        };
+        /** @description A file of a skill. */
+        SkillFileItem: {
+            /** @description Below the skill's folder. */
+            path: string;
+            /** Format: int64 */
+            bytes: number;
+            /** @description Whether it may be run, in the sandbox. */
+            executable: boolean;
+        };
+        /** @description A skill. */
+        SkillItem: {
+            id: string;
+            name: string;
+            /** @description What it does, and when it is of use. */
+            description: string;
+            scope: components["schemas"]["SkillScope"];
+            /** @description SHA-256 of its files, in hex: what transcripts name. */
+            hash: string;
+            /**
+             * Format: int64
+             * @description Counts its replacements, from 1.
+             */
+            version: number;
+            license?: string | null;
+            /** @description What it needs. */
+            compatibility?: string | null;
+            metadata: {
+                [key: string]: string;
+            };
+            /** @description Tools that it says may run unasked: a claim, which grants nothing. */
+            allowedTools: string[];
+            files: components["schemas"]["SkillFileItem"][];
+            /**
+             * Format: int64
+             * @description Of all files together.
+             */
+            bytes: number;
+            /** @description What is odd about it. */
+            warnings: components["schemas"]["SkillProblem"][];
+            /** @description Whether my sessions have it. */
+            enabled: boolean;
+            /** @description Whether the sessions of the tenant have it; of the tenant's skills alone. */
+            enabledForTenant?: boolean | null;
+            /** @description Whether one of my own has its name, so that my sessions have that one. */
+            hidden: boolean;
+            /** @description Whether I may replace and remove it. */
+            mayChange: boolean;
+            createdBy: string;
+            createdAt: string;
+            updatedBy: string;
+            updatedAt: string;
+        };
+        /** @description How much skills may hold. */
+        SkillLimits: {
+            /**
+             * Format: int64
+             * @description Bytes of one skill.
+             */
+            bytes: number;
+            /** @description Files of one skill. */
+            files: number;
+            /**
+             * Format: int64
+             * @description Skills of one person, and of the tenant.
+             */
+            kept: number;
+            /** @description Skills that a model request describes. */
+            offered: number;
+        };
+        /** @description Something that is odd about a skill, or wrong with it. */
+        SkillProblem: {
+            /** @description A field of the front matter, or the path of a file. */
+            at: string;
+            message: string;
+            /** @description What helps. */
+            remedy: string;
+        };
+        /**
+         * @description Whose sessions a skill is for: those of the person who keeps it, or everybody's in the tenant.
+         * @enum {string}
+         */
+        SkillScope: "person" | "tenant";
+        /** @description What is to be switched; what is left out stays as it is. */
+        SkillSwitchBody: {
+            /** @description For my sessions. */
+            enabled?: boolean | null;
+            /** @description For the sessions of the whole tenant; admins, and the tenant's skills alone. */
+            enabledForTenant?: boolean | null;
+        };
+        /** @description Skills. */
+        SkillsPage: {
+            skills: components["schemas"]["SkillItem"][];
+            /** @description Whether this installation gives sessions skills at all. */
+            enabled: boolean;
+            /** @description Whether sessions also have those of their workspace. */
+            workspace: boolean;
+            /** @description Whether I may change those of the tenant. */
+            mayChangeTenant: boolean;
+            limits: components["schemas"]["SkillLimits"];
+        };
         /** @description A conversation that was not imported. */
         SkippedItem: {
             /** @description As far as it has one. */
@@ -3388,6 +3621,13 @@ export interface components {
         Webhooks: {
             /** @description The oldest first, 10 at most. */
             items: components["schemas"]["WebhookItem"][];
+        };
+        /** @description A skill as it was written in the page. */
+        WrittenSkill: {
+            name: string;
+            description: string;
+            /** @description Markdown. */
+            body: string;
         };
     };
     responses: never;
@@ -10840,6 +11080,881 @@ export interface operations {
             };
             /** @description The body is not `application/json`. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_skills: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Skills. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillsPage"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_skill: {
+        parameters: {
+            query: {
+                /** @description `person` (my sessions) or `tenant` (everybody's; admins). */
+                scope: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The skill. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WrittenSkill"];
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description A skill. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillItem"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    check_skill: {
+        parameters: {
+            query: {
+                /** @description `person` (my sessions) or `tenant` (everybody's; admins). */
+                scope: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The skill. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WrittenSkill"];
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description What an upload would be. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillCheck"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_skill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A skill with what its `SKILL.md` says. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillDetails"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    replace_skill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The skill. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WrittenSkill"];
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description A skill. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillItem"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_skill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is done; there is nothing to say about it. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    switch_skill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SkillSwitchBody"];
+            };
+        };
+        responses: {
+            /** @description A skill. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillItem"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    download_skill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The archive. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": number[];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_skill_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+                /** @description The path of the address. */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -8,7 +8,6 @@ pub(in crate::agent) mod meter;
 mod paying;
 mod reading;
 mod results;
-mod skills;
 mod summarising;
 
 use std::sync::Arc;

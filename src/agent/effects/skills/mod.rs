@@ -21,7 +21,7 @@ const SOURCE: &str = "skills";
 const OF_WORKSPACE: &str = "workspace_skills";
 
 /// The skills of one session.
-pub struct SessionSkills {
+pub(in crate::agent) struct SessionSkills {
     /// None = the settings switch skills off.
     skills: Option<Skills>,
     key: SessionKey,
@@ -44,18 +44,19 @@ struct Known {
 }
 
 impl SessionSkills {
-    pub(super) fn new(
+    /// Those of a session and of the person whose it is.
+    pub(super) fn open(
         skills: Option<Skills>,
-        (key, owner): (SessionKey, UserId),
-        tools: Arc<SessionTools>,
-    ) -> Self {
-        Self {
+        (key, owner): (&SessionKey, &UserId),
+        tools: &Arc<SessionTools>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             skills: skills.filter(|skills| skills.settings().is_on),
-            key,
-            owner,
-            tools,
+            key: key.clone(),
+            owner: owner.clone(),
+            tools: Arc::clone(tools),
             known: Mutex::default(),
-        }
+        })
     }
 
     fn known(&self) -> Known {

@@ -120,8 +120,7 @@ impl SessionTools {
         view
     }
 
-    /// What a model is told that reads `window` tokens: all definitions, or how it finds those of the
-    /// session's own servers.
+    /// What a model is told that reads `window` tokens: definitions, or how it finds them.
     pub(in crate::agent) fn offer(&self, window: u64, percent: u8, own: OwnTools) -> ToolOffer {
         self.view().offer_within(window, percent, own)
     }

@@ -18,6 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::body::{SkillCheck, SkillDetails, SkillItem, SkillSwitchBody, SkillsPage, WrittenSkill};
+use self::upload::refused;
 use crate::domain::{Caller, Code, SkillId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -73,7 +74,7 @@ async fn list_skills(
     State(state): State<GatewayState>,
     caller: Caller,
 ) -> Result<Json<SkillsPage>, ApiError> {
-    let views = state.skills.list(&caller).await?;
+    let views = state.skills.list(&caller).await.map_err(refused)?;
     Ok(Json(SkillsPage::of(
         views,
         &caller,
@@ -98,7 +99,11 @@ async fn create_skill(
 ) -> Result<(StatusCode, Json<SkillItem>), ApiError> {
     let scope = query.scope()?;
     let file = upload::read(&state, request).await?;
-    let view = state.skills.add(&caller, scope, file).await?;
+    let view = state
+        .skills
+        .add(&caller, scope, file)
+        .await
+        .map_err(refused)?;
     Ok((StatusCode::CREATED, Json(SkillItem::of(view))))
 }
 
@@ -118,7 +123,11 @@ async fn check_skill(
 ) -> Result<Json<SkillCheck>, ApiError> {
     let scope = query.scope()?;
     let file = upload::read(&state, request).await?;
-    let (document, files) = state.skills.check(&caller, scope, file).await?;
+    let (document, files) = state
+        .skills
+        .check(&caller, scope, file)
+        .await
+        .map_err(refused)?;
     Ok(Json(SkillCheck::of(document, files)))
 }
 
@@ -132,7 +141,11 @@ async fn read_skill(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<SkillDetails>, ApiError> {
-    let (view, bundle) = state.skills.bundle(&caller, &skill_id(&id)?).await?;
+    let (view, bundle) = state
+        .skills
+        .bundle(&caller, &skill_id(&id)?)
+        .await
+        .map_err(refused)?;
     Ok(Json(SkillDetails::of(view, &bundle)))
 }
 
@@ -153,9 +166,13 @@ async fn replace_skill(
 ) -> Result<Json<SkillItem>, ApiError> {
     let id = skill_id(&id)?;
     // Nobody sends megabytes to hear that they may not.
-    state.skills.find(&caller, &id).await?;
+    state.skills.find(&caller, &id).await.map_err(refused)?;
     let file = upload::read(&state, request).await?;
-    let view = state.skills.replace(&caller, &id, file).await?;
+    let view = state
+        .skills
+        .replace(&caller, &id, file)
+        .await
+        .map_err(refused)?;
     Ok(Json(SkillItem::of(view)))
 }
 
@@ -173,7 +190,11 @@ async fn switch_skill(
 ) -> Result<Json<SkillItem>, ApiError> {
     let switch = body.switch();
     let id = skill_id(&id)?;
-    let view = state.skills.switch(&caller, &id, switch).await?;
+    let view = state
+        .skills
+        .switch(&caller, &id, switch)
+        .await
+        .map_err(refused)?;
     Ok(Json(SkillItem::of(view)))
 }
 
@@ -186,7 +207,11 @@ async fn delete_skill(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    state.skills.remove(&caller, &skill_id(&id)?).await?;
+    state
+        .skills
+        .remove(&caller, &skill_id(&id)?)
+        .await
+        .map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -200,7 +225,11 @@ async fn download_skill(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let (view, bundle) = state.skills.bundle(&caller, &skill_id(&id)?).await?;
+    let (view, bundle) = state
+        .skills
+        .bundle(&caller, &skill_id(&id)?)
+        .await
+        .map_err(refused)?;
     let name = view.row.name;
     let packed = {
         let folder = name.clone();
@@ -228,7 +257,11 @@ async fn read_skill_file(
     caller: Caller,
     Path((id, path)): Path<(String, String)>,
 ) -> Result<Response, ApiError> {
-    let (_, bundle) = state.skills.bundle(&caller, &skill_id(&id)?).await?;
+    let (_, bundle) = state
+        .skills
+        .bundle(&caller, &skill_id(&id)?)
+        .await
+        .map_err(refused)?;
     let missing = || ApiError::new(Code::NotFound, "the skill has no such file");
     let file = bundle.file(&path).ok_or_else(missing)?;
     let kind = match std::str::from_utf8(&file.content) {

@@ -1,15 +1,17 @@
-//! The body of a request that brings a skill.
+//! The body of a request that brings a skill, and how it is said what is wrong with one.
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Request};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use serde_json::json;
 
 use super::body::WrittenSkill;
 use crate::domain::Code;
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::Body;
+use crate::skills;
 
 /// The file that was sent, or the `SKILL.md` of what was written.
 pub(super) async fn read(state: &GatewayState, mut request: Request) -> Result<Vec<u8>, ApiError> {
@@ -35,4 +37,24 @@ pub(super) async fn read(state: &GatewayState, mut request: Request) -> Result<V
         _ => ApiError::new(Code::InvalidArguments, "the body did not arrive whole"),
     })?;
     Ok(bytes.into())
+}
+
+/// Why something was not done with skills; of an upload, everything that is wrong with it.
+pub(super) fn refused(error: skills::Error) -> ApiError {
+    match error {
+        skills::Error::Refused(refusal) => refusal.into(),
+        skills::Error::Store(error) => error.into(),
+        skills::Error::Invalid(problems) => {
+            let fields = problems.iter().filter(|problem| !problem.is_warning);
+            let fields = fields.map(|it| (it.at.clone(), it.message.clone()));
+            let refused = ApiError::of_fields(fields);
+            let told = problems.iter().map(|problem| {
+                json!({
+                    "at": problem.at, "message": problem.message, "remedy": problem.remedy,
+                    "isWarning": problem.is_warning,
+                })
+            });
+            refused.with("problems", told.collect())
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Skills on each kind of database: versions, names, files that two share, and switches.
 
 use sepal::domain::{SkillId, TenantId, Timestamp, UserId};
-use sepal::store::Error;
 use sepal::store::records::SkillRow;
+use sepal::store::{Error, Records};
 
 use super::with_records;
 
@@ -25,98 +25,88 @@ fn row(id: u128, owner: Option<u128>, hash: &str) -> SkillRow {
     }
 }
 
+/// The tenant, two of its persons, a skill of the tenant and one of the first person, with the same files.
+async fn kept(records: &Records) -> (TenantId, [UserId; 2], [SkillRow; 2]) {
+    let tenant = TenantId::from_bits(1);
+    let rows = [row(1, None, "h"), row(2, Some(1), "h")];
+    for row in &rows {
+        let files = (b"files".to_vec(), 2);
+        let added = records.skills().add(&tenant, row, files).await;
+        assert!(added.unwrap());
+    }
+    (tenant, [1, 2].map(UserId::from_bits), rows)
+}
+
 #[tokio::test]
-async fn a_persons_and_the_tenants_skills_are_kept_apart_and_files_once() {
+async fn a_persons_and_the_tenants_skills_are_kept_apart() {
     with_records(async |records| {
-        let (tenant, other) = (TenantId::from_bits(1), TenantId::from_bits(2));
-        let (ana, ben) = (UserId::from_bits(1), UserId::from_bits(2));
-        let skills = records.skills();
-        let (team, own) = (row(1, None, "h"), row(2, Some(1), "h"));
-        for row in [&team, &own] {
-            assert!(
-                skills
-                    .add(&tenant, row, (b"files".to_vec(), 2))
-                    .await
-                    .unwrap()
-            );
-        }
-        let taken = skills
-            .add(&tenant, &row(3, Some(1), "h"), (Vec::new(), 2))
-            .await;
+        let (tenant, [ana, ben], [team, own]) = kept(&records).await;
+        let (skills, other) = (records.skills(), TenantId::from_bits(2));
+        let again = row(3, Some(1), "h");
+        let taken = skills.add(&tenant, &again, (Vec::new(), 2)).await;
         assert!(matches!(taken, Err(Error::Taken(name)) if name == "pdf"));
         let full = row(4, Some(1), "h");
         assert!(!skills.add(&tenant, &full, (Vec::new(), 1)).await.unwrap());
-        assert_eq!(
-            skills.list(&tenant, &ana).await.unwrap(),
-            [team.clone(), own.clone()]
-        );
-        assert_eq!(
-            skills.list(&tenant, &ben).await.unwrap(),
-            std::slice::from_ref(&team)
-        );
+        let all = [team.clone(), own.clone()];
+        assert_eq!(skills.list(&tenant, &ana).await.unwrap(), all);
+        assert_eq!(skills.list(&tenant, &ben).await.unwrap(), all[..1]);
         assert_eq!(skills.list(&other, &ana).await.unwrap(), []);
-        assert_eq!(skills.find(&tenant, (&ben, &own.id)).await.unwrap(), None);
+        let hidden = skills.find(&tenant, (&ben, &own.id)).await.unwrap();
+        assert_eq!(hidden, None);
         assert_eq!(skills.content(&other, "h").await.unwrap(), None);
-        // A switch of a person is theirs alone; that of the tenant is everybody's.
-        skills
-            .switch(&tenant, (&ana, &team.id), false)
-            .await
-            .unwrap();
-        skills
-            .switch(&tenant, (&ana, &team.id), false)
-            .await
-            .unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_switch_of_a_person_is_theirs_alone_and_that_of_the_tenant_everybodys() {
+    with_records(async |records| {
+        let (tenant, [ana, ben], [team, _]) = kept(&records).await;
+        let (skills, other) = (records.skills(), TenantId::from_bits(2));
         let offered = async |person| {
             let offered = skills.offered(&tenant, person).await.unwrap();
             offered.into_iter().map(|it| it.is_own).collect::<Vec<_>>()
         };
+        for _ in 0..2 {
+            let whose = (&ana, &team.id);
+            skills.switch(&tenant, whose, false).await.unwrap();
+        }
         assert_eq!(offered(&ana).await, [true]);
         assert_eq!(offered(&ben).await, [false]);
-        skills
-            .switch(&tenant, (&ana, &team.id), true)
-            .await
-            .unwrap();
-        assert!(
-            skills
-                .set_enabled(&tenant, (&team.id, false))
-                .await
-                .unwrap()
-        );
-        assert!(!skills.set_enabled(&other, (&team.id, false)).await.unwrap());
+        let whose = (&ana, &team.id);
+        skills.switch(&tenant, whose, true).await.unwrap();
+        assert_eq!(offered(&ana).await, [false, true]);
+        let off = (&team.id, false);
+        assert!(!skills.set_enabled(&other, off).await.unwrap());
+        assert!(skills.set_enabled(&tenant, off).await.unwrap());
         assert_eq!(offered(&ana).await, [true]);
         assert_eq!(offered(&ben).await, [false; 0]);
-        // Another version; the files of the other skill stay.
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn files_are_kept_once_and_go_with_the_last_skill_that_has_them() {
+    with_records(async |records| {
+        let (tenant, [ana, _], [team, own]) = kept(&records).await;
+        let skills = records.skills();
         let next = SkillRow {
             hash: "i".to_owned(),
             ..own.clone()
         };
         let files = || (b"others".to_vec(), "h");
         assert!(skills.replace(&tenant, &next, files()).await.unwrap());
-        assert!(
-            !skills.replace(&tenant, &next, files()).await.unwrap(),
-            "it was version 1"
-        );
-        let kept = skills
-            .find(&tenant, (&ana, &own.id))
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!((kept.version, kept.hash.as_str()), (2, "i"));
-        assert_eq!(
-            skills.content(&tenant, "h").await.unwrap().unwrap(),
-            b"files"
-        );
+        let late = skills.replace(&tenant, &next, files()).await.unwrap();
+        assert!(!late, "it was version 1");
+        let found = skills.find(&tenant, (&ana, &own.id)).await.unwrap();
+        let found = found.unwrap();
+        assert_eq!((found.version, found.hash.as_str()), (2, "i"));
+        let content = async |hash| skills.content(&tenant, hash).await.unwrap();
+        assert_eq!(content("h").await.unwrap(), b"files");
         assert!(skills.remove(&tenant, &team).await.unwrap());
         assert!(!skills.remove(&tenant, &team).await.unwrap());
-        assert_eq!(
-            skills.content(&tenant, "h").await.unwrap(),
-            None,
-            "nobody has them"
-        );
-        assert_eq!(
-            skills.content(&tenant, "i").await.unwrap().unwrap(),
-            b"others"
-        );
+        assert_eq!(content("h").await, None, "nobody has them");
+        assert_eq!(content("i").await.unwrap(), b"others");
     })
     .await;
 }

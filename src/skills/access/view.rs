@@ -1,0 +1,110 @@
+//! A kept skill as somebody sees it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{Caller, Role};
+use crate::skills::bundle::FileFacts;
+use crate::skills::document::Manifest;
+use crate::skills::problem::Problem;
+use crate::store::records::SkillRow;
+
+/// Whose sessions a kept skill is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkillScope {
+    /// Those of the person who keeps it.
+    Person,
+    /// Those of everybody in the tenant; admins keep it.
+    Tenant,
+}
+
+impl SkillScope {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Tenant => "tenant",
+        }
+    }
+
+    /// Reads the word back.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "person" => Some(Self::Person),
+            "tenant" => Some(Self::Tenant),
+            _ => None,
+        }
+    }
+}
+
+/// What is to be switched; none = it stays as it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SkillSwitch {
+    /// For the caller's own sessions.
+    pub mine: Option<bool>,
+    /// For the sessions of the whole tenant.
+    pub of_tenant: Option<bool>,
+}
+
+/// What is kept of a skill beside its name and description.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Facts {
+    pub(super) manifest: Manifest,
+    pub(super) files: Vec<FileFacts>,
+    /// What was odd when it came: where and what.
+    pub(super) warnings: Vec<(String, String, String)>,
+}
+
+/// A skill as its reader sees it.
+#[derive(Debug, Clone)]
+pub struct SkillView {
+    pub row: SkillRow,
+    pub scope: SkillScope,
+    pub manifest: Manifest,
+    pub files: Vec<FileFacts>,
+    /// What is odd about it.
+    pub warnings: Vec<Problem>,
+    /// Whether the reader may change, remove and, for the tenant, switch it.
+    pub may_change: bool,
+    /// Whether it is the tenant's, and a skill of the reader's own has its name.
+    pub is_hidden: bool,
+}
+
+impl SkillView {
+    pub(super) fn of(row: SkillRow, caller: &Caller) -> Self {
+        // What cannot be read is shown without; the skill itself is not lost for it.
+        let facts: Facts = serde_json::from_str(&row.facts).unwrap_or_else(|error| {
+            tracing::warn!(skill.id = %row.id, %error, "The facts of a skill cannot be read");
+            Facts::default()
+        });
+        let scope = match row.owner {
+            Some(_) => SkillScope::Person,
+            None => SkillScope::Tenant,
+        };
+        let warnings = facts.warnings.into_iter();
+        Self {
+            scope,
+            manifest: facts.manifest,
+            files: facts.files,
+            warnings: warnings
+                .map(|(at, message, remedy)| Problem::warning(at, message, remedy))
+                .collect(),
+            may_change: may_write(caller, scope),
+            is_hidden: false,
+            row,
+        }
+    }
+
+    /// Whether the reader's sessions have it, unless it is hidden.
+    pub fn is_on(&self) -> bool {
+        self.row.is_enabled && !self.row.is_off_for_reader
+    }
+}
+
+/// Whether that caller may change such skills.
+pub(super) fn may_write(caller: &Caller, scope: SkillScope) -> bool {
+    match scope {
+        SkillScope::Person => caller.user.role.may_act(),
+        SkillScope::Tenant => caller.user.role >= Role::Admin,
+    }
+}
