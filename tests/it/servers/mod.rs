@@ -6,6 +6,7 @@ mod contents;
 pub(crate) mod deferred;
 mod drift;
 mod fair;
+mod hostile;
 mod images;
 mod masked;
 mod moved;

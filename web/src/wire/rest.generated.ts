@@ -500,6 +500,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/mcp/{name}/tools/{tool}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The definitions of a tool that the caller's tenant was offered, newest first: when each was first seen,
+         *     and what was changed from the one before. The newest 20 are kept.
+         * @description The definitions of a tool that the caller's tenant was offered, newest first: when each was first seen,
+         *     and what was changed from the one before. The newest 20 are kept.
+         */
+        get: operations["read_mcp_tool_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/models/available": {
         parameters: {
             query?: never;
@@ -1068,6 +1090,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Values that an argument of a prompt or of a template of addresses may have, by its server.
+         * @description Values that an argument of a prompt or of a template of addresses may have, by its server.
+         */
+        post: operations["complete_argument"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/events": {
         parameters: {
             query?: never;
@@ -1170,6 +1212,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/prompts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The prompts that the session's MCP servers offer, as they were last listed. Starts no server.
+         * @description The prompts that the session's MCP servers offer, as they were last listed. Starts no server.
+         */
+        get: operations["list_prompts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/prompts/get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask an MCP server for the messages of a prompt. Nothing is said in the session by it; files in the
+         *     messages are kept with the session.
+         * @description Ask an MCP server for the messages of a prompt. Nothing is said in the session by it; files in the
+         *     messages are kept with the session.
+         */
+        post: operations["get_prompt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/reset": {
         parameters: {
             query?: never;
@@ -1184,6 +1268,48 @@ export interface paths {
          * @description Begin a new context: the model reads nothing from before, the transcript stays.
          */
         post: operations["reset_context"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/resources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The resources that the session's MCP servers offer, as they were last listed. Starts no server.
+         * @description The resources that the session's MCP servers offer, as they were last listed. Starts no server.
+         */
+        get: operations["list_resources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/resources/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read a resource over the session's own connection, and keep what it is now with the session: a
+         *     message names it in `attachments`.
+         * @description Read a resource over the session's own connection, and keep what it is now with the session: a
+         *     message names it in `attachments`.
+         */
+        post: operations["read_resource"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1524,7 +1650,11 @@ export interface components {
             id: string;
             /** @description What people call it. */
             name: string;
-            /** @description What its bytes are: `image/png`, `image/jpeg`, `application/pdf` or `text/plain`. */
+            /**
+             * @description What its bytes are: `image/png`, `image/jpeg`, `application/pdf` or `text/plain`; what a server
+             *     gave may also be `audio/wav`, `audio/mpeg`, `audio/ogg`, `audio/flac` or
+             *     `application/octet-stream`.
+             */
             mediaType: string;
             /**
              * Format: int64
@@ -1538,6 +1668,7 @@ export interface components {
             width?: number | null;
             /** Format: int32 */
             height?: number | null;
+            source?: components["schemas"]["ResourceSource"] | null;
         };
         /** @description One model. What is not known is `null` or empty. */
         AvailableModel: {
@@ -1825,6 +1956,28 @@ export interface components {
             /** @description What the settings say. */
             settings: components["schemas"]["Compaction"][];
         };
+        /** @description An argument that is being typed. Either `prompt` or `template` says whose it is. */
+        CompleteArgumentRequest: {
+            /** @description The server's name. */
+            server: string;
+            /** @description A prompt's name. */
+            prompt?: string | null;
+            /** @description A template, as the list of resources gives it. */
+            template?: string | null;
+            /** @description The argument's name. */
+            argument: string;
+            /** @description What stands there so far. */
+            value: string;
+            /** @description The other arguments. */
+            others?: {
+                [key: string]: string;
+            };
+        };
+        /** @description Values that an argument may have. */
+        Completion: {
+            /** @description The best first; 100 at most. */
+            values: string[];
+        };
         /** @description What must hold for a call; all that is named must hold. */
         ConditionsBody: {
             /** @description The command is one of these, part by part; for tools that run commands. */
@@ -1933,6 +2086,15 @@ export interface components {
             /** @description The model. */
             model: string;
         };
+        /** @description One part of a definition that was changed. */
+        DefinitionChangeItem: {
+            /** @description Where it is in the definition, as a JSON pointer. */
+            path: string;
+            /** @description What was there; nothing where it is new. */
+            before?: unknown;
+            /** @description What is there; nothing where it was removed. */
+            after?: unknown;
+        };
         /** @description Too little is left on a disk that workspaces or data are on. */
         DiskPressure: {
             /**
@@ -2036,6 +2198,16 @@ export interface components {
             hits: components["schemas"]["HitItem"][];
             /** @description Whether this page found more than these in it. */
             hasMore: boolean;
+        };
+        /** @description Which prompt, and its arguments. */
+        GetPromptRequest: {
+            /** @description The server's name. */
+            server: string;
+            /** @description The prompt's name. */
+            name: string;
+            arguments?: {
+                [key: string]: string;
+            };
         };
         /** @description The process answers. */
         Health: {
@@ -2347,6 +2519,34 @@ export interface components {
             /** @description The same as `detail`, for simple clients. */
             error: string;
         };
+        /** @description The messages of a prompt. */
+        Prompt: {
+            description?: string | null;
+            messages: components["schemas"]["PromptMessage"][];
+        };
+        /** @description An argument of a prompt: a text. */
+        PromptArgumentItem: {
+            name: string;
+            title?: string | null;
+            description?: string | null;
+            /** @description Whether the prompt cannot be had without it. */
+            required: boolean;
+        };
+        /** @description A prompt, as its server describes it. */
+        PromptItem: {
+            name: string;
+            title?: string | null;
+            description?: string | null;
+            arguments: components["schemas"]["PromptArgumentItem"][];
+        };
+        /** @description One message of a prompt: a text, a file or a resource that may be read. */
+        PromptMessage: {
+            /** @description `user` or `assistant`. */
+            role: string;
+            text?: string | null;
+            attachment?: components["schemas"]["AttachmentItem"] | null;
+            resource?: components["schemas"]["ResourceItem"] | null;
+        };
         /** @description Why a provider did not answer. */
         ProviderFault: {
             /** @description The stable code. */
@@ -2554,6 +2754,13 @@ export interface components {
              */
             seq: number;
         };
+        /** @description Which resource is read. */
+        ReadResourceRequest: {
+            /** @description The server's name. */
+            server: string;
+            /** @description Its address at the server; one that is not listed may be read too. */
+            uri: string;
+        };
         /** @description Whether commands would be accepted. */
         Readiness: {
             /** @description `ready` or `not_ready`. */
@@ -2628,6 +2835,33 @@ export interface components {
              */
             unpricedRequests: number;
             parts: components["schemas"]["UsageParts"];
+        };
+        /** @description What was read. */
+        ResourceContents: {
+            /** @description One where the resource is no folder. */
+            items: components["schemas"]["AttachmentItem"][];
+        };
+        /** @description A resource, as its server describes it. */
+        ResourceItem: {
+            /** @description Its address at the server. */
+            uri: string;
+            name: string;
+            title?: string | null;
+            description?: string | null;
+            /** @description What the server says that it is. */
+            mimeType?: string | null;
+            /**
+             * Format: int64
+             * @description Bytes, as the server says.
+             */
+            size?: number | null;
+        };
+        /** @description Where a resource was read. */
+        ResourceSource: {
+            /** @description The server's name. */
+            server: string;
+            /** @description The resource's address at the server. */
+            uri: string;
         };
         /** @description How a restart went. */
         RestartServerResponse: components["schemas"]["TestServerResponse"] & {
@@ -2777,6 +3011,8 @@ export interface components {
             text: string;
             /** @description Ids that uploads to this session gave. */
             attachments?: string[] | null;
+            /** @description Resources of MCP servers that are read now and attached. */
+            resources?: components["schemas"]["ReadResourceRequest"][] | null;
             /** @description A repeat with the same id changes nothing; 128 bytes at most. */
             clientMessageId?: string | null;
             /**
@@ -2860,6 +3096,32 @@ export interface components {
         /** @description The last lines of a server's stderr. */
         ServerLogs: {
             lines: components["schemas"]["ServerLog"][];
+        };
+        /** @description The prompts of one server. */
+        ServerPrompts: {
+            /** @description The server's name. */
+            server: string;
+            /** @description Whether the server was ever asked. */
+            listed: boolean;
+            prompts: components["schemas"]["PromptItem"][];
+            /** @description What is missing in the list, and why. */
+            problems: string[];
+            /** @description Whether the server completes arguments. */
+            canComplete: boolean;
+        };
+        /** @description The resources of one server. */
+        ServerResources: {
+            /** @description The server's name. */
+            server: string;
+            description?: string | null;
+            /** @description Whether the server was ever asked; where it was not, its first use or a test lists it. */
+            listed: boolean;
+            resources: components["schemas"]["ResourceItem"][];
+            templates: components["schemas"]["TemplateItem"][];
+            /** @description What is missing in the lists, and why. */
+            problems: string[];
+            /** @description Whether the server completes the arguments of templates. */
+            canComplete: boolean;
         };
         /**
          * @description Where an MCP server is kept.
@@ -2951,6 +3213,16 @@ export interface components {
             /** @description Words of the person's own. */
             tags: string[];
             forkedFrom?: components["schemas"]["ForkItem"] | null;
+        };
+        /** @description The prompts of a session's servers. */
+        SessionPrompts: {
+            /** @description The servers that offer some, and those that were not listed yet. */
+            items: components["schemas"]["ServerPrompts"][];
+        };
+        /** @description The resources of a session's servers. */
+        SessionResources: {
+            /** @description The servers that offer some, and those that were not listed yet. */
+            items: components["schemas"]["ServerResources"][];
         };
         /**
          * @description What a session does.
@@ -3114,6 +3386,15 @@ export interface components {
             /** @description What was looked at, good or bad. */
             checks: components["schemas"]["Check"][];
         };
+        /** @description A pattern of addresses, as its server describes it. */
+        TemplateItem: {
+            /** @description As RFC 6570 writes it. */
+            uriTemplate: string;
+            name: string;
+            title?: string | null;
+            description?: string | null;
+            mimeType?: string | null;
+        };
         TestPhase: {
             /** @description Which it is. */
             name: components["schemas"]["TestPhaseName"];
@@ -3208,6 +3489,11 @@ export interface components {
          * @enum {string}
          */
         ToolEffect: "ask" | "allow" | "deny";
+        /** @description The definitions of a tool that a tenant was offered. */
+        ToolHistory: {
+            /** @description Newest first. */
+            items: components["schemas"]["ToolVersionItem"][];
+        };
         /** @description What is decided about a tool; what is left out stays. */
         ToolRequest: {
             enabled?: boolean | null;
@@ -3218,6 +3504,15 @@ export interface components {
              *     definition has changed; where it is given, it has to be that of now.
              */
             hash?: string | null;
+        };
+        /** @description One definition. */
+        ToolVersionItem: {
+            /** @description Names the definition. */
+            hash: string;
+            /** @description When it was first seen. */
+            since: string;
+            /** @description What is other than in the definition before; empty for the first that is kept. */
+            changes: components["schemas"]["DefinitionChangeItem"][];
         };
         /** @description What is summed together; it names only what was grouped by. */
         UsageItem: {
@@ -5942,6 +6237,94 @@ export interface operations {
             };
             /** @description The body is not `application/json`. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_mcp_tool_history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the address. */
+                name: string;
+                /** @description The tool of the address. */
+                tool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The definitions of a tool that a tenant was offered. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolHistory"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9606,6 +9989,132 @@ export interface operations {
             };
         };
     };
+    complete_argument: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompleteArgumentRequest"];
+            };
+        };
+        responses: {
+            /** @description Values that an argument may have. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Completion"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another server that the gateway asked answered badly. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_events: {
         parameters: {
             query?: {
@@ -10124,6 +10633,218 @@ export interface operations {
             };
         };
     };
+    list_prompts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The prompts of a session's servers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionPrompts"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GetPromptRequest"];
+            };
+        };
+        responses: {
+            /** @description The messages of a prompt. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Prompt"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another server that the gateway asked answered badly. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     reset_context: {
         parameters: {
             query?: never;
@@ -10201,6 +10922,218 @@ export interface operations {
             };
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_resources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The resources of a session's servers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionResources"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_resource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadResourceRequest"];
+            };
+        };
+        responses: {
+            /** @description What was read. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceContents"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another server that the gateway asked answered badly. */
+            502: {
                 headers: {
                     [name: string]: unknown;
                 };
