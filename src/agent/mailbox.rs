@@ -1,13 +1,13 @@
 //! What a session's task is told, and the answers that need no session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::cluster::message::SessionUpdate;
-use super::effects::tool_call::SessionTools;
 use super::feed::{Feed, Joined, QueueView};
 use crate::domain::{
     BlobId, CallId, Code, Gesture, MicroUsd, Reached, Resource, ResourceRef, Role, SandboxId,
@@ -105,15 +105,30 @@ pub struct Accepted {
     pub seq: u64,
 }
 
+/// What is asked of a server that is no call of a tool: its method and its parameters, as rules see them.
+pub(super) struct ServerQuestion<'a> {
+    pub(super) server: &'a str,
+    pub(super) method: &'a str,
+    pub(super) args: Value,
+    /// Those that were given in the session, and what the session has cost.
+    pub(super) rules: (&'a SessionRules, MicroUsd),
+}
+
+/// The way to the servers of a session for what is no call of a tool.
+#[async_trait]
+pub(super) trait ServerDoor: Send + Sync {
+    /// The session's open connection, made if need be, and how long an answer may take; unless a rule
+    /// denies the question.
+    async fn reach(&self, question: &ServerQuestion<'_>) -> Result<(Held, Duration), Refusal>;
+}
+
 /// What the servers of a session are reached by, and what forbids it.
 pub(super) struct ToolsNow {
-    pub(super) tools: Arc<SessionTools>,
+    pub(super) tools: Arc<dyn ServerDoor>,
     /// Those that were given in the session.
     pub(super) rules: Arc<SessionRules>,
     /// What the session has cost.
     pub(super) cost: MicroUsd,
-    /// Whose session it is.
-    pub(super) owner: UserId,
     pub(super) feed: Arc<Feed>,
 }
 

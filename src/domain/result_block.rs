@@ -17,6 +17,10 @@ pub enum Audience {
 }
 
 impl Audience {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde hands out references"
+    )]
     fn is_everybody(&self) -> bool {
         *self == Self::Everybody
     }

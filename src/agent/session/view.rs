@@ -9,8 +9,7 @@ use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{
     GoingOn, Joined, LeftOut, QueueState, QueueView, SessionView, TurnView, UsageState,
 };
-use crate::agent::mailbox::SessionRequest;
-use crate::agent::mailbox::ToolsNow;
+use crate::agent::mailbox::{ServerDoor, SessionRequest, ToolsNow};
 use crate::context::{Arranged, ContextSession};
 use crate::domain::{CallId, Code, RequestParts, Role, UserId};
 use crate::history::{self, Past};
@@ -43,10 +42,9 @@ impl Replica {
     pub(super) fn tools_now(&self) -> ToolsNow {
         let control = &self.state.control;
         ToolsNow {
-            tools: Arc::clone(&self.agent.tools),
+            tools: Arc::clone(&self.agent.tools) as Arc<dyn ServerDoor>,
             rules: Arc::clone(&control.rules),
             cost: control.totals.cost,
-            owner: self.owner().id.clone(),
             feed: Arc::clone(&self.feed),
         }
     }

@@ -1,5 +1,7 @@
 //! What a tool answered: as text for the model, and piece by piece for people.
 
+use std::fmt::Write as _;
+
 use rmcp::model::{Annotations, CallToolResult, ContentBlock, ResourceContents, Role};
 use serde_json::Value;
 
@@ -83,7 +85,8 @@ impl ToolAnswer {
             }
         };
         if !says_it(&self.text) && !self.blocks.iter().any(is_text) {
-            self.text.push_str(&format!("\n{structured}"));
+            // Writing into a text cannot fail.
+            let _ = write!(self.text, "\n{structured}");
         }
     }
 
@@ -161,8 +164,8 @@ fn audience_of(block: &ContentBlock) -> Audience {
         _ => None,
     };
     let named = annotations.and_then(|annotations| annotations.audience.as_ref());
-    let names = |role: &Role| named.is_some_and(|named| named.contains(role));
-    match (names(&Role::User), names(&Role::Assistant)) {
+    let is_for = |role: &Role| named.is_some_and(|named| named.contains(role));
+    match (is_for(&Role::User), is_for(&Role::Assistant)) {
         (true, false) => Audience::User,
         (false, true) => Audience::Assistant,
         (true, true) | (false, false) => Audience::Everybody,
@@ -233,7 +236,7 @@ mod tests {
     use crate::domain::Audience;
     use crate::mcp::mask::Cleaner;
 
-    fn answer(content: Value) -> ToolAnswer {
+    fn answer(content: &Value) -> ToolAnswer {
         let result: CallToolResult = serde_json::from_value(json!({ "content": content })).unwrap();
         ToolAnswer::from_wire(result, &Cleaner::default())
     }
@@ -252,7 +255,7 @@ mod tests {
     #[test]
     fn what_is_for_people_alone_is_not_read_by_the_model() {
         let text = |text: &str, audience: Value| json!({ "type": "text", "text": text, "annotations": { "audience": audience } });
-        let said = answer(json!([
+        let said = answer(&json!([
             text("both", json!(["user", "assistant"])),
             text("mine", json!(["user"])),
             text("its", json!(["assistant"])),
@@ -263,14 +266,14 @@ mod tests {
             audiences,
             [Audience::Everybody, Audience::User, Audience::Assistant]
         );
-        let said = answer(json!([text("mine", json!(["user"]))]));
+        let said = answer(&json!([text("mine", json!(["user"]))]));
         assert!(said.text.contains("only people see"), "{}", said.text);
-        assert!(!answer(json!([text("both", json!([]))])).is_rich);
+        assert!(!answer(&json!([text("both", json!([]))])).is_rich);
     }
 
     #[test]
     fn files_links_and_resources_come_as_what_they_are() {
-        let said = answer(json!([
+        let said = answer(&json!([
             { "type": "audio", "data": "UklGRg==", "mimeType": "audio/wav" },
             { "type": "resource", "resource": { "uri": "demo://t", "text": "hello" } },
             { "type": "resource", "resource": { "uri": "demo://b", "blob": "AAE" } },
@@ -301,7 +304,7 @@ mod tests {
     #[test]
     fn a_flood_of_files_is_cut_with_a_word() {
         let image = json!({ "type": "image", "data": "AA==", "mimeType": "image/png" });
-        let said = answer(Value::Array(vec![image; 12]));
+        let said = answer(&Value::Array(vec![image; 12]));
         assert_eq!(said.blocks.len(), 11);
         assert!(
             matches!(&said.blocks[10].content, AnswerContent::Text(text) if text.contains("2 parts"))

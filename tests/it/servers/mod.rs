@@ -7,6 +7,7 @@ pub(crate) mod deferred;
 mod drift;
 mod egress;
 mod fair;
+mod hostile;
 mod images;
 mod masked;
 mod moved;

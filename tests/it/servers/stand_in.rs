@@ -32,12 +32,24 @@ impl StandIn {
         capabilities: Value,
         answer: impl Fn(&str, &Value) -> Answer + Clone + Send + Sync + 'static,
     ) -> Self {
+        Self::run(capabilities, answer, None).await
+    }
+
+    async fn run(
+        capabilities: Value,
+        answer: impl Fn(&str, &Value) -> Answer + Clone + Send + Sync + 'static,
+        call: Option<fn(&Value) -> Response>,
+    ) -> Self {
         let asked = Arc::<Mutex<Vec<Value>>>::default();
-        let (news, _) = broadcast::channel::<String>(1_000);
+        let (news, _) = broadcast::channel::<String>(2_000);
         let (own, heard) = (Arc::clone(&asked), news.clone());
         let hear = move |body: Bytes| {
             let request: Value = serde_json::from_slice(&body).unwrap();
-            let response = reply(&capabilities, &answer, &request);
+            let call = call.filter(|_| request["method"] == "tools/call");
+            let response = match call {
+                Some(call) => call(&request["id"]),
+                None => reply(&capabilities, &answer, &request),
+            };
             own.lock().unwrap().push(request);
             async move { response }
         };
@@ -73,6 +85,15 @@ impl StandIn {
             _ => Err((-32_601, "no such method")),
         })
         .await
+    }
+
+    /// The same whose calls are answered with that, whatever it is; it is given the id of the request.
+    pub(super) async fn with_call(tool: Value, call: fn(&Value) -> Response) -> Self {
+        let answer = move |method: &str, _: &Value| match method {
+            "tools/list" => Ok(json!({ "tools": [tool] })),
+            _ => Err((-32_601, "no such method")),
+        };
+        Self::run(json!({ "tools": {} }), answer, Some(call)).await
     }
 
     /// The parameters of all requests of that method.

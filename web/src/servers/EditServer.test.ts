@@ -172,9 +172,9 @@ it('sends no mask to a place where none was shown, and no line that is not finis
 it('shows what has no field of its own', async () => {
   open()
   await type('url', 'https://new.test/mcp')
-  answers = [() => refusal(400, 'timeout')]
+  answers = [() => refusal(400, 'enabled')]
   await save()
-  expect(alert()).toContain(`timeout: ${GIVEN}`)
+  expect(alert()).toContain(`enabled: ${GIVEN}`)
 })
 
 it('says that the server was removed meanwhile, and keeps what was typed', async () => {

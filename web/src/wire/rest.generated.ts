@@ -500,6 +500,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/mcp/{name}/tools/{tool}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The definitions of a tool that the caller's tenant was offered, newest first: when each was first seen,
+         *     and what was changed from the one before. The newest 20 are kept.
+         * @description The definitions of a tool that the caller's tenant was offered, newest first: when each was first seen,
+         *     and what was changed from the one before. The newest 20 are kept.
+         */
+        get: operations["read_mcp_tool_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/models/available": {
         parameters: {
             query?: never;
@@ -1068,6 +1090,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Values that an argument of a prompt or of a template of addresses may have, by its server.
+         * @description Values that an argument of a prompt or of a template of addresses may have, by its server.
+         */
+        post: operations["complete_argument"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/events": {
         parameters: {
             query?: never;
@@ -1170,6 +1212,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/prompts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The prompts that the session's MCP servers offer, as they were last listed. Starts no server.
+         * @description The prompts that the session's MCP servers offer, as they were last listed. Starts no server.
+         */
+        get: operations["list_prompts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/prompts/get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask an MCP server for the messages of a prompt. Nothing is said in the session by it; files in the
+         *     messages are kept with the session.
+         * @description Ask an MCP server for the messages of a prompt. Nothing is said in the session by it; files in the
+         *     messages are kept with the session.
+         */
+        post: operations["get_prompt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/reset": {
         parameters: {
             query?: never;
@@ -1184,6 +1268,48 @@ export interface paths {
          * @description Begin a new context: the model reads nothing from before, the transcript stays.
          */
         post: operations["reset_context"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/resources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The resources that the session's MCP servers offer, as they were last listed. Starts no server.
+         * @description The resources that the session's MCP servers offer, as they were last listed. Starts no server.
+         */
+        get: operations["list_resources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/resources/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read a resource over the session's own connection, and keep what it is now with the session: a
+         *     message names it in `attachments`.
+         * @description Read a resource over the session's own connection, and keep what it is now with the session: a
+         *     message names it in `attachments`.
+         */
+        post: operations["read_resource"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1295,124 +1421,6 @@ export interface paths {
          * @description Let people of the tenant share sessions by link, or no longer: then links open nothing. Admins only.
          */
         put: operations["put_sharing"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/skills": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The skills that my sessions may have: the tenant's and my own, by name.
-         * @description The skills that my sessions may have: the tenant's and my own, by name.
-         */
-        get: operations["list_skills"];
-        put?: never;
-        /**
-         * Put a skill there, switched on: for my sessions, or as an admin for everybody's. The body is a ZIP or
-         *     tar.gz archive of its folder, its `SKILL.md` alone, or JSON with what was written in the page.
-         * @description Put a skill there, switched on: for my sessions, or as an admin for everybody's. The body is a ZIP or
-         *     tar.gz archive of its folder, its `SKILL.md` alone, or JSON with what was written in the page.
-         */
-        post: operations["create_skill"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/skills/check": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What an upload would be, with everything that is wrong or odd about it. Nothing is kept.
-         * @description What an upload would be, with everything that is wrong or odd about it. Nothing is kept.
-         */
-        post: operations["check_skill"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/skills/{id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * A skill with its body.
-         * @description A skill with its body.
-         */
-        get: operations["read_skill"];
-        /**
-         * Give a skill other files, as its next version. It stays switched as it is.
-         * @description Give a skill other files, as its next version. It stays switched as it is.
-         */
-        put: operations["replace_skill"];
-        post?: never;
-        /**
-         * Remove a skill. What sessions read of it stays in their transcripts.
-         * @description Remove a skill. What sessions read of it stays in their transcripts.
-         */
-        delete: operations["delete_skill"];
-        options?: never;
-        head?: never;
-        /**
-         * Switch a skill on or off: for my sessions, or as an admin for everybody's.
-         * @description Switch a skill on or off: for my sessions, or as an admin for everybody's.
-         */
-        patch: operations["switch_skill"];
-        trace?: never;
-    };
-    "/api/skills/{id}/archive": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The folder of a skill, as a ZIP archive.
-         * @description The folder of a skill, as a ZIP archive.
-         */
-        get: operations["download_skill"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/skills/{id}/files/{path}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * A file of a skill. The path is one part of the address, with `%2F` for `/`.
-         * @description A file of a skill. The path is one part of the address, with `%2F` for `/`.
-         */
-        get: operations["read_skill_file"];
-        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -1642,7 +1650,11 @@ export interface components {
             id: string;
             /** @description What people call it. */
             name: string;
-            /** @description What its bytes are: `image/png`, `image/jpeg`, `application/pdf` or `text/plain`. */
+            /**
+             * @description What its bytes are: `image/png`, `image/jpeg`, `application/pdf` or `text/plain`; what a server
+             *     gave may also be `audio/wav`, `audio/mpeg`, `audio/ogg`, `audio/flac` or
+             *     `application/octet-stream`.
+             */
             mediaType: string;
             /**
              * Format: int64
@@ -1656,6 +1668,7 @@ export interface components {
             width?: number | null;
             /** Format: int32 */
             height?: number | null;
+            source?: components["schemas"]["ResourceSource"] | null;
         };
         /** @description One model. What is not known is `null` or empty. */
         AvailableModel: {
@@ -1943,6 +1956,28 @@ export interface components {
             /** @description What the settings say. */
             settings: components["schemas"]["Compaction"][];
         };
+        /** @description An argument that is being typed. Either `prompt` or `template` says whose it is. */
+        CompleteArgumentRequest: {
+            /** @description The server's name. */
+            server: string;
+            /** @description A prompt's name. */
+            prompt?: string | null;
+            /** @description A template, as the list of resources gives it. */
+            template?: string | null;
+            /** @description The argument's name. */
+            argument: string;
+            /** @description What stands there so far. */
+            value: string;
+            /** @description The other arguments. */
+            others?: {
+                [key: string]: string;
+            };
+        };
+        /** @description Values that an argument may have. */
+        Completion: {
+            /** @description The best first; 100 at most. */
+            values: string[];
+        };
         /** @description What must hold for a call; all that is named must hold. */
         ConditionsBody: {
             /** @description The command is one of these, part by part; for tools that run commands. */
@@ -2051,6 +2086,15 @@ export interface components {
             /** @description The model. */
             model: string;
         };
+        /** @description One part of a definition that was changed. */
+        DefinitionChangeItem: {
+            /** @description Where it is in the definition, as a JSON pointer. */
+            path: string;
+            /** @description What was there; nothing where it is new. */
+            before?: unknown;
+            /** @description What is there; nothing where it was removed. */
+            after?: unknown;
+        };
         /** @description Too little is left on a disk that workspaces or data are on. */
         DiskPressure: {
             /**
@@ -2154,6 +2198,16 @@ export interface components {
             hits: components["schemas"]["HitItem"][];
             /** @description Whether this page found more than these in it. */
             hasMore: boolean;
+        };
+        /** @description Which prompt, and its arguments. */
+        GetPromptRequest: {
+            /** @description The server's name. */
+            server: string;
+            /** @description The prompt's name. */
+            name: string;
+            arguments?: {
+                [key: string]: string;
+            };
         };
         /** @description The process answers. */
         Health: {
@@ -2465,6 +2519,34 @@ export interface components {
             /** @description The same as `detail`, for simple clients. */
             error: string;
         };
+        /** @description The messages of a prompt. */
+        Prompt: {
+            description?: string | null;
+            messages: components["schemas"]["PromptMessage"][];
+        };
+        /** @description An argument of a prompt: a text. */
+        PromptArgumentItem: {
+            name: string;
+            title?: string | null;
+            description?: string | null;
+            /** @description Whether the prompt cannot be had without it. */
+            required: boolean;
+        };
+        /** @description A prompt, as its server describes it. */
+        PromptItem: {
+            name: string;
+            title?: string | null;
+            description?: string | null;
+            arguments: components["schemas"]["PromptArgumentItem"][];
+        };
+        /** @description One message of a prompt: a text, a file or a resource that may be read. */
+        PromptMessage: {
+            /** @description `user` or `assistant`. */
+            role: string;
+            text?: string | null;
+            attachment?: components["schemas"]["AttachmentItem"] | null;
+            resource?: components["schemas"]["ResourceItem"] | null;
+        };
         /** @description Why a provider did not answer. */
         ProviderFault: {
             /** @description The stable code. */
@@ -2672,6 +2754,13 @@ export interface components {
              */
             seq: number;
         };
+        /** @description Which resource is read. */
+        ReadResourceRequest: {
+            /** @description The server's name. */
+            server: string;
+            /** @description Its address at the server; one that is not listed may be read too. */
+            uri: string;
+        };
         /** @description Whether commands would be accepted. */
         Readiness: {
             /** @description `ready` or `not_ready`. */
@@ -2746,6 +2835,33 @@ export interface components {
              */
             unpricedRequests: number;
             parts: components["schemas"]["UsageParts"];
+        };
+        /** @description What was read. */
+        ResourceContents: {
+            /** @description One where the resource is no folder. */
+            items: components["schemas"]["AttachmentItem"][];
+        };
+        /** @description A resource, as its server describes it. */
+        ResourceItem: {
+            /** @description Its address at the server. */
+            uri: string;
+            name: string;
+            title?: string | null;
+            description?: string | null;
+            /** @description What the server says that it is. */
+            mimeType?: string | null;
+            /**
+             * Format: int64
+             * @description Bytes, as the server says.
+             */
+            size?: number | null;
+        };
+        /** @description Where a resource was read. */
+        ResourceSource: {
+            /** @description The server's name. */
+            server: string;
+            /** @description The resource's address at the server. */
+            uri: string;
         };
         /** @description How a restart went. */
         RestartServerResponse: components["schemas"]["TestServerResponse"] & {
@@ -2845,7 +2961,7 @@ export interface components {
         SandboxInfo: {
             /** @description What it is. */
             kind: components["schemas"]["SandboxKind"];
-            /** @description The hosts that commands in a session's sandbox may reach, with commas; or `none`. */
+            /** @description What can be reached from inside: `none`. */
             network: string;
             /** @description Whether it works. */
             ok: boolean;
@@ -2895,6 +3011,8 @@ export interface components {
             text: string;
             /** @description Ids that uploads to this session gave. */
             attachments?: string[] | null;
+            /** @description Resources of MCP servers that are read now and attached. */
+            resources?: components["schemas"]["ReadResourceRequest"][] | null;
             /** @description A repeat with the same id changes nothing; 128 bytes at most. */
             clientMessageId?: string | null;
             /**
@@ -2938,11 +3056,6 @@ export interface components {
             drift: boolean;
             /** @description The tools that changed. */
             drifted: string[];
-            /**
-             * @description Hosts that it wanted to reach in sessions of the caller's tenant and may not, the latest first;
-             *     for the tenant's admins. What its entry allows by now is left out.
-             */
-            refusedHosts?: components["schemas"]["ServerRefusedHost"][];
             /** @description Why tools of it are not offered. */
             problems: string[];
         };
@@ -2984,23 +3097,31 @@ export interface components {
         ServerLogs: {
             lines: components["schemas"]["ServerLog"][];
         };
-        /** @description A host that a server was refused. */
-        ServerRefusedHost: {
-            /** @description As it was asked for. */
-            host: string;
-            /** Format: int32 */
-            port: number;
-            /** @description What the entry's `network` has to name for it to be reached; absent where nothing there helps. */
-            entry?: string | null;
-            /** @description Why, in words. */
-            reason: string;
-            /** @description When it was refused last (RFC 3339). */
-            at: string;
-            /**
-             * Format: int64
-             * @description How often since this gateway started.
-             */
-            count: number;
+        /** @description The prompts of one server. */
+        ServerPrompts: {
+            /** @description The server's name. */
+            server: string;
+            /** @description Whether the server was ever asked. */
+            listed: boolean;
+            prompts: components["schemas"]["PromptItem"][];
+            /** @description What is missing in the list, and why. */
+            problems: string[];
+            /** @description Whether the server completes arguments. */
+            canComplete: boolean;
+        };
+        /** @description The resources of one server. */
+        ServerResources: {
+            /** @description The server's name. */
+            server: string;
+            description?: string | null;
+            /** @description Whether the server was ever asked; where it was not, its first use or a test lists it. */
+            listed: boolean;
+            resources: components["schemas"]["ResourceItem"][];
+            templates: components["schemas"]["TemplateItem"][];
+            /** @description What is missing in the lists, and why. */
+            problems: string[];
+            /** @description Whether the server completes the arguments of templates. */
+            canComplete: boolean;
         };
         /**
          * @description Where an MCP server is kept.
@@ -3092,6 +3213,16 @@ export interface components {
             /** @description Words of the person's own. */
             tags: string[];
             forkedFrom?: components["schemas"]["ForkItem"] | null;
+        };
+        /** @description The prompts of a session's servers. */
+        SessionPrompts: {
+            /** @description The servers that offer some, and those that were not listed yet. */
+            items: components["schemas"]["ServerPrompts"][];
+        };
+        /** @description The resources of a session's servers. */
+        SessionResources: {
+            /** @description The servers that offer some, and those that were not listed yet. */
+            items: components["schemas"]["ServerResources"][];
         };
         /**
          * @description What a session does.
@@ -3226,121 +3357,6 @@ export interface components {
             /** @description The calls that would be decided otherwise, the newest first. */
             changed: components["schemas"]["ChangedCall"][];
         };
-        /** @description What an upload would be. */
-        SkillCheck: {
-            name: string;
-            description: string;
-            allowedTools: string[];
-            files: components["schemas"]["SkillFileItem"][];
-            /** @description What is odd about it. */
-            warnings: components["schemas"]["SkillProblem"][];
-        };
-        /** @description A skill with what its `SKILL.md` says. */
-        SkillDetails: {
-            skill: components["schemas"]["SkillItem"];
-            /** @description What stands behind the front matter. */
-            body: string;
-        };
-        /** @description A file of a skill. */
-        SkillFileItem: {
-            /** @description Below the skill's folder. */
-            path: string;
-            /** Format: int64 */
-            bytes: number;
-            /** @description Whether it may be run, in the sandbox. */
-            executable: boolean;
-        };
-        /** @description A skill. */
-        SkillItem: {
-            id: string;
-            name: string;
-            /** @description What it does, and when it is of use. */
-            description: string;
-            scope: components["schemas"]["SkillScope"];
-            /** @description SHA-256 of its files, in hex: what transcripts name. */
-            hash: string;
-            /**
-             * Format: int64
-             * @description Counts its replacements, from 1.
-             */
-            version: number;
-            license?: string | null;
-            /** @description What it needs. */
-            compatibility?: string | null;
-            metadata: {
-                [key: string]: string;
-            };
-            /** @description Tools that it says may run unasked: a claim, which grants nothing. */
-            allowedTools: string[];
-            files: components["schemas"]["SkillFileItem"][];
-            /**
-             * Format: int64
-             * @description Of all files together.
-             */
-            bytes: number;
-            /** @description What is odd about it. */
-            warnings: components["schemas"]["SkillProblem"][];
-            /** @description Whether my sessions have it. */
-            enabled: boolean;
-            /** @description Whether the sessions of the tenant have it; of the tenant's skills alone. */
-            enabledForTenant?: boolean | null;
-            /** @description Whether one of my own has its name, so that my sessions have that one. */
-            hidden: boolean;
-            /** @description Whether I may replace and remove it. */
-            mayChange: boolean;
-            createdBy: string;
-            createdAt: string;
-            updatedBy: string;
-            updatedAt: string;
-        };
-        /** @description How much skills may hold. */
-        SkillLimits: {
-            /**
-             * Format: int64
-             * @description Bytes of one skill.
-             */
-            bytes: number;
-            /** @description Files of one skill. */
-            files: number;
-            /**
-             * Format: int64
-             * @description Skills of one person, and of the tenant.
-             */
-            kept: number;
-            /** @description Skills that a model request describes. */
-            offered: number;
-        };
-        /** @description Something that is odd about a skill, or wrong with it. */
-        SkillProblem: {
-            /** @description A field of the front matter, or the path of a file. */
-            at: string;
-            message: string;
-            /** @description What helps. */
-            remedy: string;
-        };
-        /**
-         * @description Whose sessions a skill is for: those of the person who keeps it, or everybody's in the tenant.
-         * @enum {string}
-         */
-        SkillScope: "person" | "tenant";
-        /** @description What is to be switched; what is left out stays as it is. */
-        SkillSwitchBody: {
-            /** @description For my sessions. */
-            enabled?: boolean | null;
-            /** @description For the sessions of the whole tenant; admins, and the tenant's skills alone. */
-            enabledForTenant?: boolean | null;
-        };
-        /** @description Skills. */
-        SkillsPage: {
-            skills: components["schemas"]["SkillItem"][];
-            /** @description Whether this installation gives sessions skills at all. */
-            enabled: boolean;
-            /** @description Whether sessions also have those of their workspace. */
-            workspace: boolean;
-            /** @description Whether I may change those of the tenant. */
-            mayChangeTenant: boolean;
-            limits: components["schemas"]["SkillLimits"];
-        };
         /** @description A conversation that was not imported. */
         SkippedItem: {
             /** @description As far as it has one. */
@@ -3369,6 +3385,15 @@ export interface components {
             storage: components["schemas"]["StorageInfo"];
             /** @description What was looked at, good or bad. */
             checks: components["schemas"]["Check"][];
+        };
+        /** @description A pattern of addresses, as its server describes it. */
+        TemplateItem: {
+            /** @description As RFC 6570 writes it. */
+            uriTemplate: string;
+            name: string;
+            title?: string | null;
+            description?: string | null;
+            mimeType?: string | null;
         };
         TestPhase: {
             /** @description Which it is. */
@@ -3464,6 +3489,11 @@ export interface components {
          * @enum {string}
          */
         ToolEffect: "ask" | "allow" | "deny";
+        /** @description The definitions of a tool that a tenant was offered. */
+        ToolHistory: {
+            /** @description Newest first. */
+            items: components["schemas"]["ToolVersionItem"][];
+        };
         /** @description What is decided about a tool; what is left out stays. */
         ToolRequest: {
             enabled?: boolean | null;
@@ -3474,6 +3504,15 @@ export interface components {
              *     definition has changed; where it is given, it has to be that of now.
              */
             hash?: string | null;
+        };
+        /** @description One definition. */
+        ToolVersionItem: {
+            /** @description Names the definition. */
+            hash: string;
+            /** @description When it was first seen. */
+            since: string;
+            /** @description What is other than in the definition before; empty for the first that is kept. */
+            changes: components["schemas"]["DefinitionChangeItem"][];
         };
         /** @description What is summed together; it names only what was grouped by. */
         UsageItem: {
@@ -3621,13 +3660,6 @@ export interface components {
         Webhooks: {
             /** @description The oldest first, 10 at most. */
             items: components["schemas"]["WebhookItem"][];
-        };
-        /** @description A skill as it was written in the page. */
-        WrittenSkill: {
-            name: string;
-            description: string;
-            /** @description Markdown. */
-            body: string;
         };
     };
     responses: never;
@@ -6205,6 +6237,94 @@ export interface operations {
             };
             /** @description The body is not `application/json`. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_mcp_tool_history: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the address. */
+                name: string;
+                /** @description The tool of the address. */
+                tool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The definitions of a tool that a tenant was offered. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolHistory"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9869,6 +9989,132 @@ export interface operations {
             };
         };
     };
+    complete_argument: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompleteArgumentRequest"];
+            };
+        };
+        responses: {
+            /** @description Values that an argument may have. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Completion"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another server that the gateway asked answered badly. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_events: {
         parameters: {
             query?: {
@@ -10387,6 +10633,218 @@ export interface operations {
             };
         };
     };
+    list_prompts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The prompts of a session's servers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionPrompts"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GetPromptRequest"];
+            };
+        };
+        responses: {
+            /** @description The messages of a prompt. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Prompt"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another server that the gateway asked answered badly. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     reset_context: {
         parameters: {
             query?: never;
@@ -10464,6 +10922,218 @@ export interface operations {
             };
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_resources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The resources of a session's servers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionResources"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_resource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadResourceRequest"];
+            };
+        };
+        responses: {
+            /** @description What was read. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceContents"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another server that the gateway asked answered badly. */
+            502: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11080,881 +11750,6 @@ export interface operations {
             };
             /** @description The body is not `application/json`. */
             415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_skills: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Skills. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SkillsPage"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    create_skill: {
-        parameters: {
-            query: {
-                /** @description `person` (my sessions) or `tenant` (everybody's; admins). */
-                scope: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** @description The skill. */
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WrittenSkill"];
-                "application/octet-stream": number[];
-            };
-        };
-        responses: {
-            /** @description A skill. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SkillItem"];
-                };
-            };
-            /** @description The request is not valid; `errors` names the fields. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request did not arrive in time. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is larger than the limit. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is not `application/json`. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    check_skill: {
-        parameters: {
-            query: {
-                /** @description `person` (my sessions) or `tenant` (everybody's; admins). */
-                scope: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** @description The skill. */
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WrittenSkill"];
-                "application/octet-stream": number[];
-            };
-        };
-        responses: {
-            /** @description What an upload would be. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SkillCheck"];
-                };
-            };
-            /** @description The request is not valid; `errors` names the fields. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request did not arrive in time. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is larger than the limit. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is not `application/json`. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    read_skill: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of the address. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A skill with what its `SKILL.md` says. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SkillDetails"];
-                };
-            };
-            /** @description The request is not valid; `errors` names the fields. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing for this caller. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    replace_skill: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of the address. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        /** @description The skill. */
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WrittenSkill"];
-                "application/octet-stream": number[];
-            };
-        };
-        responses: {
-            /** @description A skill. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SkillItem"];
-                };
-            };
-            /** @description The request is not valid; `errors` names the fields. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing for this caller. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request did not arrive in time. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The present state stands against it; `code` says what. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is larger than the limit. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is not `application/json`. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    delete_skill: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of the address. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description It is done; there is nothing to say about it. */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description The request is not valid; `errors` names the fields. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing for this caller. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    switch_skill: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of the address. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SkillSwitchBody"];
-            };
-        };
-        responses: {
-            /** @description A skill. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SkillItem"];
-                };
-            };
-            /** @description The request is not valid; `errors` names the fields. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing for this caller. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request did not arrive in time. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is larger than the limit. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is not `application/json`. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    download_skill: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of the address. */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The archive. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/zip": number[];
-                };
-            };
-            /** @description The request is not valid; `errors` names the fields. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing for this caller. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says how long to wait. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description An error of the gateway; `requestId` finds it in the log. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store is away, or the gateway is stopping; the same may work later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    read_skill_file: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of the address. */
-                id: string;
-                /** @description The path of the address. */
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The content. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/plain": string;
-                    "application/octet-stream": number[];
-                };
-            };
-            /** @description The request is not valid; `errors` names the fields. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Nobody is signed in, or the key or secret is not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing for this caller. */
-            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -73,6 +73,8 @@ export type ServerConfig = {
   cwd?: string
   containerImage?: string
   containerEnv?: Record<string, string>
+  containerMemory?: number
+  containerCpu?: number
   workspace?: 'none' | 'ro' | 'rw'
   network?: 'none' | string[]
   url?: string

@@ -2,7 +2,10 @@
  * What crosses the wire, as docs/protocol.md and the server's event table name it,
  * and the view models that the reducer makes of it.
  */
+import type { Attachment, ResultBlock } from './content/attachment'
 import type { components } from './rest.generated'
+
+export type { Attachment, ResourceSource, ResultBlock } from './content/attachment'
 
 export type Seq = number
 
@@ -170,32 +173,6 @@ export interface Settlement {
 
 /** A journaled event as `system:ready.state.transcript` and the events route give it: its `args` are those of the live one. */
 export type StoredEvent = components['schemas']['EventItem']
-
-/** A file with a message; its content is at `/api/sessions/{id}/attachments/{attachment}`. */
-export interface Attachment {
-  id: string
-  name: string
-  mediaType: string
-  bytes: number
-  width?: number | null
-  height?: number | null
-  /** The resource of an MCP server that it was read from. */
-  source?: ResourceSource | null
-}
-
-/** Where a resource was read. */
-export interface ResourceSource {
-  server: string
-  uri: string
-}
-
-/** A piece of what a tool returned. */
-export type ResultBlock = { audience?: 'user' | 'assistant' } & (
-  | { type: 'text'; text: string }
-  | { type: 'file'; attachment: Attachment; uri?: string; mimeType?: string }
-  | { type: 'resource'; uri: string; mimeType?: string; text: string }
-  | { type: 'resource_link'; uri: string; name: string; title?: string; description?: string; mimeType?: string; size?: number }
-)
 
 export interface WaitingMessage {
   text: string

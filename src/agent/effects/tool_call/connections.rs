@@ -2,15 +2,19 @@
 //! where its tools run now.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::SessionTools;
 use super::outcome::failed;
 use crate::agent::cluster::presence::HasSite;
-use crate::domain::Code;
+use crate::agent::mailbox::{ServerDoor, ServerQuestion};
+use crate::domain::{Code, ToolRef};
 use crate::servers::{BUNDLED, Held, Opened, ServerEntry};
-use crate::session::Outcome;
+use crate::session::{Outcome, Refusal};
+use crate::store::clock::now;
 use crate::store::live::cluster_bus::Site;
 
 impl HasSite for SessionTools {
@@ -24,6 +28,48 @@ impl HasSite for SessionTools {
         let container = container.and_then(|sandbox| self.place.runtime.container(sandbox));
         Site { files, container }
     }
+}
+
+#[async_trait]
+impl ServerDoor for SessionTools {
+    async fn reach(&self, question: &ServerQuestion<'_>) -> Result<(Held, Duration), Refusal> {
+        let view = self.refresh().await;
+        let server = question.server;
+        let Some(entry) = view.entry(server).cloned() else {
+            let text = format!("there is no MCP server `{server}` for this session");
+            return Err(Refusal::of_field(Code::NotFound, "server", text));
+        };
+        let at = ToolRef {
+            server: server.to_owned(),
+            tool: question.method.to_owned(),
+        };
+        let rules = self.rules(&self.assignment.holder().user);
+        if let Some(ruling) = rules.forbids(question.rules, (&at, &question.args), now()) {
+            let rule = ruling.rule;
+            let rule = rule.map_or_else(String::new, |rule| format!(" `{}`", rule.name));
+            let text = format!("the rule{rule} denies `{}` of server `{server}`", at.tool);
+            return Err(Refusal::of_field(Code::NotAllowed, "server", text));
+        }
+        let limit = entry.config.timeout;
+        let limit = limit.map_or(super::CALL_LIMIT, Duration::from_secs);
+        let held = self.open(&entry).await;
+        let held = held.map_err(|outcome| not_open(&outcome))?;
+        Ok((held, limit))
+    }
+}
+
+/// Why a server is not open, in the words that a call would have got.
+fn not_open(outcome: &Outcome) -> Refusal {
+    let code = match outcome {
+        Outcome::Failed { code, .. } => *code,
+        Outcome::Completed { .. }
+        | Outcome::Rejected { .. }
+        | Outcome::Cancelled
+        | Outcome::Unknown { .. } => Code::ToolFailed,
+    };
+    let text = outcome.text();
+    let text = text.strip_prefix("not run: ").unwrap_or(&text);
+    Refusal::new(code, text)
 }
 
 impl SessionTools {

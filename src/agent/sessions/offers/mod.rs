@@ -11,18 +11,13 @@ use super::{Sessions, may_act};
 use crate::agent::attachments::{Attachments, MAX_OF_MESSAGE};
 use crate::agent::effects::tool_call::outcome::given;
 use crate::agent::feed::{Feed, What};
-use crate::agent::mailbox::{Message, SessionRequest, ToolsNow, store_away};
-use crate::domain::{
-    Attachment, Caller, Code, Holder, ResourceLink, ResourceRef, SessionKey, ToolRef,
-};
+use crate::agent::mailbox::{Message, ServerQuestion, SessionRequest, ToolsNow, store_away};
+use crate::domain::{Attachment, Caller, Code, Holder, ResourceLink, ResourceRef, SessionKey};
 use crate::mcp::{self, AnswerContent, AnswerFile, Completing, Offers};
 use crate::servers::Held;
 use crate::servers::offers::{self, ListedOffer};
-use crate::session::{Command, Outcome, Refusal};
-use crate::store::clock::now;
+use crate::session::{Command, Refusal};
 
-/// How long reading may take where the entry of the server says nothing.
-const READ_LIMIT: Duration = Duration::from_mins(1);
 /// Bytes of an address.
 const MAX_URI: usize = 4 * 1024;
 
@@ -194,32 +189,15 @@ impl<'s> SessionOffers<'s> {
             tools,
             rules,
             cost,
-            owner,
             feed,
         } = now_there.await?;
-        let view = tools.refresh().await;
-        let Some(entry) = view.entry(server).cloned() else {
-            let text = format!("there is no MCP server `{server}` for this session");
-            return Err(Refusal::of_field(Code::NotFound, "server", text));
+        let question = ServerQuestion {
+            server,
+            method,
+            args,
+            rules: (&*rules, cost),
         };
-        let at = ToolRef {
-            server: server.to_owned(),
-            tool: method.to_owned(),
-        };
-        let forbidden = tools.rules(&owner);
-        let forbidden = forbidden.forbids((&*rules, cost), (&at, &args), now());
-        if let Some(ruling) = forbidden {
-            let rule = ruling
-                .rule
-                .map_or_else(String::new, |rule| format!(" `{}`", rule.name));
-            let text = format!("the rule{rule} denies `{method}` of server `{server}`");
-            return Err(Refusal::of_field(Code::NotAllowed, "server", text));
-        }
-        let limit = entry.config.timeout.map_or(READ_LIMIT, Duration::from_secs);
-        let held = tools
-            .open(&entry)
-            .await
-            .map_err(|outcome| not_open(&outcome))?;
+        let (held, limit) = tools.reach(&question).await?;
         Ok(OpenServer { held, limit, feed })
     }
 
@@ -271,17 +249,4 @@ async fn keep(
 fn refused(server: &str, error: &mcp::Error) -> Refusal {
     let text = format!("the MCP server `{server}` did not give it: {error}");
     Refusal::new(Code::ToolFailed, text)
-}
-
-fn not_open(outcome: &Outcome) -> Refusal {
-    let code = match outcome {
-        Outcome::Failed { code, .. } => *code,
-        Outcome::Completed { .. }
-        | Outcome::Rejected { .. }
-        | Outcome::Cancelled
-        | Outcome::Unknown { .. } => Code::ToolFailed,
-    };
-    let text = outcome.text();
-    let text = text.strip_prefix("not run: ").unwrap_or(&text);
-    Refusal::new(code, text)
 }

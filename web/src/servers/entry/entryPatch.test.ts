@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ServerConfig } from '@/wire/restTypes'
-import { changedByOthers, givenAgain, looseLines, patchOf, placed, strayMasks } from './entryPatch'
+import { changedByOthers, givenAgain, looseLines, patchOf, placed, strayMasks, withTransport } from './entryPatch'
 
 const STORED: ServerConfig = {
   enabled: true,
@@ -45,6 +45,16 @@ describe('a change', () => {
   })
 })
 
+describe('another transport', () => {
+  it('leaves out what belongs to the old way alone, and keeps the rest', () => {
+    const program = { command: 'a', args: ['b'], cwd: '/workspace', env: { A: '1' }, workspace: 'rw' as const, timeout: 5, toolPrefix: 'x_' }
+    expect(withTransport(program, 'http')).toEqual({ transport: 'http', timeout: 5, toolPrefix: 'x_' })
+    expect(withTransport(program, 'stdio-docker')).toEqual({ transport: 'stdio-docker', args: ['b'], env: { A: '1' }, workspace: 'rw', timeout: 5, toolPrefix: 'x_' })
+    expect(withTransport({ url: 'https://a.test', headers: { A: '1' }, trusted: true }, 'stdio')).toEqual({ transport: 'stdio', trusted: true })
+    expect(withTransport({ url: 'https://a.test', headers: { A: '1' } }, 'sse')).toEqual({ transport: 'sse', url: 'https://a.test', headers: { A: '1' } })
+  })
+})
+
 describe('what stands in the way', () => {
   it('is placed at its field; the rest has none', () => {
     const found = [
@@ -56,8 +66,8 @@ describe('what stands in the way', () => {
       { field: 'url', message: 'not here' },
     ]
     expect(placed(found, STORED)).toEqual({
-      fields: { 'config.command': 'no', 'config.env': 'LANG: one A.B: two', 'secrets.TOKEN': 'again' },
-      others: ['timeout: too long', 'url: not here'],
+      fields: { 'config.command': 'no', 'config.env': 'LANG: one A.B: two', 'config.timeout': 'too long', 'secrets.TOKEN': 'again' },
+      others: ['url: not here'],
     })
     const words = (member: string, name: string) => (member === 'env' ? `our ${name}` : null)
     expect(placed(found.slice(1, 2), STORED, words).fields).toEqual({ 'config.env': 'our LANG' })
