@@ -178,6 +178,7 @@ async fn a_file_is_read_in_parts_of_one_version() {
     assert_eq!(part["data"].as_str().unwrap().len(), 699_052);
 }
 
+/// Asserts O10.
 #[tokio::test]
 async fn nothing_that_leads_out_or_is_no_file_is_read() {
     let harness = Harness::start().await;
@@ -247,6 +248,7 @@ async fn an_upload_is_there_once_it_is_whole_and_replaces_only_what_was_seen() {
     assert_eq!((left, harness.unfinished()), (1, 0));
 }
 
+/// Asserts O10.
 #[tokio::test]
 async fn an_upload_follows_no_link_and_replaces_nothing_but_files() {
     let harness = Harness::start().await;

@@ -98,11 +98,13 @@ async fn what_a_model_makes_leads_nowhere(app: TestApp) {
     assert!(!names(&ana.list("").await).contains(&"root"));
 }
 
+/// Asserts O10.
 #[tokio::test]
 async fn what_a_model_makes_leads_nowhere_in_bubblewrap() {
     what_a_model_makes_leads_nowhere(TestApp::with_sandbox().await).await;
 }
 
+/// Asserts O10.
 #[tokio::test]
 async fn what_a_model_makes_leads_nowhere_in_docker() {
     what_a_model_makes_leads_nowhere(TestApp::with_docker().await).await;
@@ -164,7 +166,7 @@ async fn content_is_served_sealed() {
     }
 }
 
-/// A file that is another while it is read ends the answer, and is never told as whole.
+/// Asserts O10: a folder that was one is looked at anew.
 #[tokio::test]
 async fn a_link_that_comes_in_the_place_of_a_folder_is_not_followed() {
     let app = TestApp::with_sandbox().await;
