@@ -3,7 +3,7 @@ import { ref } from 'vue'
 import { t } from '@/locales'
 import { announce } from '@/ui/announcer'
 import { RequestError } from '@/wire/request'
-import { door, joined, reasonOf } from './door'
+import { door, joined, reasonOf } from './access/door'
 
 export interface Sending {
   key: number
