@@ -50,7 +50,8 @@ class Panel {
 async function write(session, path, content) {
   model.willCall(['write_file', { path, content }]).willSay(`Wrote ${path}`)
   await session.say(`write ${path}`)
-  await session.press('Approve')
+  await session.counts('1 call waits for you.')
+  await session.press(`Approve once: ${await session.heading()}`)
   await session.says(`Wrote ${path}`).waitFor()
 }
 
@@ -78,7 +79,8 @@ story('what a call writes is in the files, and what is dropped there is in the w
   await files.preview('table.csv').getByRole('cell', { name: 'a, b' }).waitFor()
   model.willCall(['execute_command', { command: 'cat table.csv' }]).willSay('Read it')
   await session.say('read the table')
-  await session.press('Approve')
+  await session.counts('1 call waits for you.')
+  await session.press(`Approve once: ${await session.heading()}`)
   await session.says('Read it').waitFor()
 
   // A name that is taken asks first.
@@ -109,8 +111,13 @@ story('what a call writes is in the files, and what is dropped there is in the w
 
 story('on a phone the files cover the conversation and give it back', { env, context: PHONE }, async ({ page, session }) => {
   const files = new Panel(page)
-  await write(session, 'a.txt', 'hello')
+  model.willSay('Hello')
+  await session.composer.fill('hello')
+  await page.getByRole('button', { name: 'Send' }).tap()
+  assert.equal(await session.answer(), 'Hello')
   await files.open()
+  // By the button, as far as a test can press the system's own chooser.
+  await files.panel.locator('input[type=file]').setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('hello') })
   const box = await files.panel.boundingBox()
   assert.equal(box.width, 390)
   await files.line('a.txt').click()

@@ -43,9 +43,8 @@ impl Harness {
 
     async fn put_part(&self, part: Value) -> Value {
         let mut whole = json!({ "id": "u", "offset": 0, "isLast": true, "room": ROOM });
-        for (name, value) in part.as_object().unwrap() {
-            whole[name] = value.clone();
-        }
+        let told = part.as_object().unwrap().clone();
+        whole.as_object_mut().unwrap().extend(told);
         self.ask("sepal/putFile", whole).await
     }
 
@@ -73,9 +72,8 @@ impl Harness {
 
 #[track_caller]
 fn refused(answer: &Value) -> &str {
-    answer["refused"]["kind"]
-        .as_str()
-        .unwrap_or_else(|| panic!("not refused: {answer}"))
+    let kind = answer.pointer("/refused/kind").and_then(Value::as_str);
+    kind.unwrap_or_else(|| panic!("not refused: {answer}"))
 }
 
 fn names(page: &Value) -> Vec<&str> {
