@@ -256,11 +256,12 @@ impl<'c> FileAccess<'c> {
 
     async fn ask<T: DeserializeOwned>(self, method: &str, asked: Value) -> Result<T, FileError> {
         let answer = self.connection.request(method, asked, self.limit).await;
-        let mut answer = answer.map_err(|error| match error {
+        let mut answer = match answer {
+            Ok(answer) => answer,
             // The server answers with the name of a method that it does not know.
-            Error::Refused(text) if text.contains(method) => FileError::Outdated,
-            error => FileError::Server(error),
-        })?;
+            Err(Error::Refused(text)) if text.contains(method) => return Err(FileError::Outdated),
+            Err(error) => return Err(error.into()),
+        };
         if let Some(refused) = answer.get_mut("refused").map(Value::take) {
             let refused: Refused = serde_json::from_value(refused).map_err(|_| nonsense())?;
             let plain = refused.text.chars().filter(|letter| !letter.is_control());

@@ -43,9 +43,8 @@ impl Harness {
 
     async fn put_part(&self, part: Value) -> Value {
         let mut whole = json!({ "id": "u", "offset": 0, "isLast": true, "room": ROOM });
-        for (name, value) in part.as_object().unwrap() {
-            whole[name] = value.clone();
-        }
+        let told = part.as_object().unwrap().clone();
+        whole.as_object_mut().unwrap().extend(told);
         self.ask("sepal/putFile", whole).await
     }
 
@@ -73,9 +72,8 @@ impl Harness {
 
 #[track_caller]
 fn refused(answer: &Value) -> &str {
-    answer["refused"]["kind"]
-        .as_str()
-        .unwrap_or_else(|| panic!("not refused: {answer}"))
+    let kind = answer.pointer("/refused/kind").and_then(Value::as_str);
+    kind.unwrap_or_else(|| panic!("not refused: {answer}"))
 }
 
 fn names(page: &Value) -> Vec<&str> {
@@ -178,6 +176,7 @@ async fn a_file_is_read_in_parts_of_one_version() {
     assert_eq!(part["data"].as_str().unwrap().len(), 699_052);
 }
 
+/// Asserts O10.
 #[tokio::test]
 async fn nothing_that_leads_out_or_is_no_file_is_read() {
     let harness = Harness::start().await;
@@ -247,6 +246,7 @@ async fn an_upload_is_there_once_it_is_whole_and_replaces_only_what_was_seen() {
     assert_eq!((left, harness.unfinished()), (1, 0));
 }
 
+/// Asserts O10.
 #[tokio::test]
 async fn an_upload_follows_no_link_and_replaces_nothing_but_files() {
     let harness = Harness::start().await;

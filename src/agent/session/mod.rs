@@ -85,9 +85,7 @@ impl LiveSession {
                     }
                     message = self.mailbox.recv() => message,
                     () = tokio::time::sleep_until(idle_at), if self.running.is_empty() => {
-                        if !self.running.has_guests()
-                            && may_leave(&self.mailbox, self.replica.state.control.version)
-                        {
+                        if self.can_leave(&may_leave) {
                             break;
                         }
                         // Somebody is about to tell it something.
@@ -102,9 +100,7 @@ impl LiveSession {
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 },
                 Some(Message::Rest) => {
-                    if self.can_rest()
-                        && may_leave(&self.mailbox, self.replica.state.control.version)
-                    {
+                    if self.can_rest() && self.can_leave(&may_leave) {
                         break;
                     }
                     continue;
@@ -358,6 +354,11 @@ impl LiveSession {
             tenant: self.replica.key.tenant.clone(),
             user: self.replica.owner().id.clone(),
         })
+    }
+
+    /// Whether nobody looks at the session's files, and nothing can come any more.
+    fn can_leave(&self, may_leave: &impl Fn(&mpsc::Receiver<Message>, u64) -> bool) -> bool {
+        !self.running.has_guests() && may_leave(&self.mailbox, self.replica.state.control.version)
     }
 
     /// Whether nothing goes on, and nothing that takes time to begin anew is kept for it.

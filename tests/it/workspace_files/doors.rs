@@ -17,6 +17,7 @@ const DOORS: [(Method, &str); 6] = [
     (Method::DELETE, "files/a.txt"),
 ];
 
+/// Asserts O5.
 #[tokio::test]
 async fn nobody_else_gets_at_files_by_any_door() {
     let app = TestApp::with_sandbox().await;

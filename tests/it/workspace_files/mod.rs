@@ -139,6 +139,22 @@ async fn files_go_in_and_out(app: TestApp) {
     assert_eq!(root["items"][1]["bytes"], 11);
     let data = ana.list("?path=data").await;
     assert_eq!(data["items"][0]["path"], "data/large.bin");
+    is_read(&ana, &large, &put).await;
+    replaces_what_was_seen(&ana).await;
+    is_packed(&ana, &large).await;
+
+    let full = ana.client.delete(&ana.at("files/data")).await;
+    full.problem(409, "file_exists");
+    let gone = ana
+        .client
+        .delete(&ana.at("files/data?recursive=true"))
+        .await;
+    assert_eq!(gone.status, 204, "{}", gone.text);
+    assert_eq!(names(&ana.list("").await), ["a.txt"]);
+}
+
+/// The whole of a file, and ranges.
+async fn is_read(ana: &Ana, large: &[u8], put: &Value) {
     let whole = ana.get("files/data/large.bin", &[]).await;
     assert!(whole.status == 200 && whole.bytes == large);
     assert_eq!(whole.header("content-length"), "1300000");
@@ -156,8 +172,10 @@ async fn files_go_in_and_out(app: TestApp) {
         (nowhere.status, nowhere.header("content-range")),
         (416, "bytes */11")
     );
-    replaces_what_was_seen(&ana).await;
+}
 
+/// All of it, and one folder.
+async fn is_packed(ana: &Ana, large: &[u8]) {
     let archive = ana.get("files-archive", &[]).await;
     assert_eq!(archive.header("content-type"), "application/gzip");
     let files = unpacked(&archive.bytes);
@@ -167,19 +185,10 @@ async fn files_go_in_and_out(app: TestApp) {
             .find(|(found, _)| found == name)
             .map(|(_, it)| it)
     };
-    assert_eq!(find(b"workspace/data/large.bin"), Some(&large));
+    assert_eq!(find(b"workspace/data/large.bin").unwrap(), large);
     assert_eq!(find(b"workspace/a.txt").unwrap(), b"third");
     let folder = unpacked(&ana.get("files-archive?path=data", &[]).await.bytes);
     assert_eq!(folder[1].0, b"data/large.bin");
-
-    let full = ana.client.delete(&ana.at("files/data")).await;
-    full.problem(409, "file_exists");
-    let gone = ana
-        .client
-        .delete(&ana.at("files/data?recursive=true"))
-        .await;
-    assert_eq!(gone.status, 204, "{}", gone.text);
-    assert_eq!(names(&ana.list("").await), ["a.txt"]);
 }
 
 /// An upload replaces what its sender has seen, or what they said, and nothing else.
@@ -268,14 +277,12 @@ async fn a_file_that_is_too_large_is_refused_by_what_it_says_and_by_what_comes()
         ana.put("c", vec![7; 1 << 20]).await.ok(201)["bytes"],
         1 << 20
     );
-    let names: Vec<String> = names(&ana.list("").await)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let left = ana.list("").await;
+    let names = names(&left);
     assert!(
         names
             .iter()
-            .all(|name| name == "c" || name.starts_with(".sepal-upload")),
+            .all(|name| *name == "c" || name.starts_with(".sepal-upload")),
         "{names:?}"
     );
 }

@@ -1,7 +1,7 @@
 /** The tree by keyboard: one stop of the Tab key, arrows within. */
 import { mount } from '@vue/test-utils'
 import { expect, it } from 'vitest'
-import type { FileItem } from './door'
+import type { FileItem } from './access/door'
 import FileTree from './FileTree.vue'
 import './texts'
 import type { Line } from './useTree'

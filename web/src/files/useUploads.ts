@@ -3,7 +3,7 @@ import { ref } from 'vue'
 import { t } from '@/locales'
 import { announce } from '@/ui/announcer'
 import { RequestError } from '@/wire/request'
-import { door, reasonOf } from './door'
+import { door, joined, reasonOf } from './access/door'
 
 export interface Sending {
   key: number
@@ -26,7 +26,7 @@ export function useUploads(session: () => string | null, onDone: () => void) {
     for (const file of files) {
       const key = (next += 1)
       sending.value.push({ key, name: file.name, progress: 0, error: '', isTaken: false })
-      held.set(key, { file, path: folder === '' ? file.name : `${folder}/${file.name}`, abort: new AbortController() })
+      held.set(key, { file, path: joined(folder, file.name), abort: new AbortController() })
       queue = queue.then(() => send(key, false))
     }
   }

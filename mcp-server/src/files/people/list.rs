@@ -1,6 +1,10 @@
 //! A folder, in pages: however many entries it has, one page of them is held in memory.
 
-use std::{collections::BinaryHeap, ffi::OsString, io};
+use std::{
+    collections::BinaryHeap,
+    ffi::{OsStr, OsString},
+    io,
+};
 
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
@@ -94,7 +98,7 @@ fn first_keys(folder: &Dir, after: Option<&Key>, most: usize) -> io::Result<(u64
     Ok((total, first.into_sorted_vec()))
 }
 
-fn entry(folder: &Dir, file_name: &OsString) -> Option<Entry> {
+fn entry(folder: &Dir, file_name: &OsStr) -> Option<Entry> {
     let found = folder.symlink_metadata(file_name).ok()?;
     let target = found.is_symlink().then(|| {
         let target = folder.read_link_contents(file_name).unwrap_or_default();

@@ -172,16 +172,17 @@ fn check_replaces(found: Option<&Metadata>, part: &PutFile) -> Result<(), Refuse
             Kind::Changed,
             format!("`{path}` was deleted meanwhile"),
         )),
-        (Some(_), None) => Err(Refused::new(
-            Kind::Exists,
-            format!("`{path}` is there already"),
-        )),
+        (Some(_), None) => Err(exists(path)),
         (Some(found), Some(ANYTHING)) => check_file(found, path),
         (Some(found), Some(version)) => {
             check_file(found, path)?;
             check_version(found, version, path)
         }
     }
+}
+
+fn exists(path: &str) -> Refused {
+    Refused::new(Kind::Exists, format!("`{path}` is there already"))
 }
 
 fn no_room(path: &str, room: u64) -> Refused {
@@ -211,11 +212,12 @@ impl Upload {
             renamed.map_err(failed)?;
         } else {
             let linked = self.folder.hard_link(&unfinished, &self.folder, &self.name);
-            linked.map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => {
-                    Refused::new(Kind::Exists, format!("`{path}` is there already"))
+            linked.map_err(|error| {
+                if error.kind() == io::ErrorKind::AlreadyExists {
+                    exists(path)
+                } else {
+                    failed(error)
                 }
-                _ => failed(error),
             })?;
             self.folder.remove_file(&unfinished).map_err(failed)?;
         }

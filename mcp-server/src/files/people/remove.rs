@@ -40,14 +40,14 @@ pub(crate) fn remove_file(workspace: &Workspace, asked: &RemoveFile) -> Result<R
     } else if asked.is_recursive {
         folder.remove_dir_all(&name).map_err(failed)?;
     } else {
-        folder
-            .remove_dir(&name)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::DirectoryNotEmpty => {
-                    Refused::new(Kind::Exists, format!("the folder `{path}` is not empty"))
-                }
-                _ => failed(error),
-            })?;
+        folder.remove_dir(&name).map_err(|error| {
+            if error.kind() == io::ErrorKind::DirectoryNotEmpty {
+                let text = format!("the folder `{path}` is not empty");
+                Refused::new(Kind::Exists, text)
+            } else {
+                failed(error)
+            }
+        })?;
     }
     Ok(Removed {
         kind: super::kind_of(&found),

@@ -14,7 +14,9 @@ use crate::session::{Command, Refusal};
 
 /// How long one request to the server in the sandbox may take.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// The same for what deletes a folder.
+/// How often a file is read anew that changes while its first part is read.
+const READ_ATTEMPTS: u32 = 4;
+/// The same as the limit of an answer, for what deletes a folder.
 const REMOVAL_LIMIT: Duration = Duration::from_mins(2);
 
 /// What a person wants with files.
@@ -99,10 +101,23 @@ impl SessionFiles {
         if self.door.is_unused().await {
             return Err(missing(path));
         }
-        self.ask(ANSWER_LIMIT, async |files| {
-            files.read(path, part, version).await
-        })
-        .await
+        let mut attempts = 0;
+        loop {
+            let read = self.ask(ANSWER_LIMIT, async |files| {
+                files.read(path, part, version).await
+            });
+            attempts += 1;
+            match read.await {
+                // Nobody has seen another content yet: it is only being written right now.
+                Err(refusal) if version.is_none() && refusal.code == Code::ChangedSinceShown => {
+                    if attempts == READ_ATTEMPTS {
+                        let text = format!("`{path}` is being written right now; try again");
+                        return Err(Refusal::of_field(Code::SandboxUnavailable, "path", text));
+                    }
+                }
+                read => return read,
+            }
+        }
     }
 
     /// Puts a part of an upload, within the limit of the workspace; the file with the last one.

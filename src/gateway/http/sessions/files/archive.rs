@@ -233,7 +233,7 @@ impl Walk {
                 self.tape.content(&part.data)?;
                 file.written += part.data.len() as u64;
             }
-            Err(refusal) if refusal.code == Code::SandboxUnavailable => {
+            Err(refusal) if is_gone(&refusal) => {
                 return Err(io::Error::other(refusal));
             }
             Ok(_) | Err(_) => {
@@ -256,7 +256,7 @@ impl Walk {
     /// Leaves something out that cannot be read. A sandbox that is gone ends the archive, so that nobody
     /// takes it for whole.
     fn skip(&mut self, path: &str, refusal: Refusal) -> io::Result<()> {
-        if refusal.code == Code::SandboxUnavailable {
+        if is_gone(&refusal) {
             return Err(io::Error::other(refusal));
         }
         self.note(format!("{path}: {refusal}"));
@@ -282,6 +282,11 @@ impl Walk {
         self.is_finished = true;
         self.tape.finish()
     }
+}
+
+/// Whether no file can be read any more, and not only that one.
+fn is_gone(refusal: &Refusal) -> bool {
+    refusal.code == Code::SandboxUnavailable && refusal.field.is_none()
 }
 
 /// The version of a file that is no longer what it was: no file has it.

@@ -2,8 +2,9 @@
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, ETAG};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
@@ -53,9 +54,9 @@ pub(in crate::gateway::http) async fn put_file(
     caller: Caller,
     FileAddress { session, path }: FileAddress,
     Query(query): Query<PutFileQuery>,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, ApiError> {
+    let (Parts { headers, .. }, body) = request.into_parts();
     let overwrites = query.overwrite.unwrap_or(false);
     let replaces = if_match(&headers)?.or_else(|| overwrites.then(|| "*".to_owned()));
     let key = key_of(&caller, session);

@@ -33,6 +33,12 @@ function pathOf(session: string, path: string): string {
   return `api/sessions/${encodeURIComponent(session)}/files/${parts.join('/')}`
 }
 
+/** A file in a folder; a folder whose name is no plain text stands in bash's form, and so does all of the path. */
+export function joined(folder: string, name: string): string {
+  if (folder === '') return name
+  return folder.startsWith("$'") ? `${folder.slice(0, -1)}/${name.replace(/[\\']/g, '\\$&')}'` : `${folder}/${name}`
+}
+
 /** Where a browser saves a file. */
 export function fileAddress(session: string, path: string): string {
   return address(pathOf(session, path))
