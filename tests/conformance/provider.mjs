@@ -7,6 +7,8 @@ import { Provider } from 'oidc-provider';
 
 const seen = { registrations: 0, codes: 0, refreshes: 0, revocations: 0, calls: 0, strangers: 0 };
 const settings = JSON.parse(process.env.PROVIDER ?? '{}');
+const known = new Set();
+const ended = new Set();
 const SCOPES = ['read', 'write'];
 
 function listen(server) {
@@ -129,8 +131,8 @@ async function serve(request, response) {
   const metadata = `${origin}/.well-known/oauth-protected-resource/mcp`;
   if (request.url === '/counts') return json(response, 200, seen);
   if (request.url === '/end' && request.method === 'POST') {
-    // Every token of now is taken back, as an operator of the provider would.
-    settings.ended = Date.now();
+    // Every token that came so far is taken back, as an operator of the provider would.
+    for (const token of known) ended.add(token);
     return json(response, 200, {});
   }
   if (request.url === '/.well-known/oauth-protected-resource/mcp') {
@@ -142,7 +144,8 @@ async function serve(request, response) {
   }
   if (!request.url.startsWith('/mcp')) return json(response, 404, { error: 'no such thing' });
   const token = await tokenOf(request);
-  if (!token || (settings.ended && token.iat * 1000 <= settings.ended)) {
+  if (token) known.add(token.jti);
+  if (!token || ended.has(token.jti)) {
     if (request.headers.authorization) seen.strangers += 1;
     return json(response, 401, { error: 'invalid_token' }, {
       'WWW-Authenticate': `Bearer error="invalid_token", resource_metadata="${metadata}"`,

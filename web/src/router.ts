@@ -23,6 +23,7 @@ export const router = createRouter({
         { path: 'servers', name: 'servers', component: () => import('@/pages/ServersPage.vue') },
         { path: 'servers/new', name: 'new-server', component: () => import('@/pages/NewServerPage.vue') },
         { path: 'servers/:name', name: 'server', component: () => import('@/pages/ServerPage.vue') },
+        { path: 'connected', name: 'connected', component: () => import('@/pages/ConnectedPage.vue') },
         { path: 'usage', name: 'usage', component: () => import('@/pages/UsagePage.vue') },
         { path: 'settings', name: 'settings', component: () => import('@/pages/SettingsPage.vue') },
         { path: 'admin/providers', name: 'providers', component: () => import('@/pages/ProvidersPage.vue') },

@@ -283,7 +283,7 @@ fn checked(server: ServerMetadata, issuer: &str) -> Result<ServerMetadata, Autho
 }
 
 /// The same text, but for the slash that an address without a path may end with.
-pub(super) fn is_same_issuer(one: &str, other: &str) -> bool {
+fn is_same_issuer(one: &str, other: &str) -> bool {
     let root = |issuer: &str| {
         let without = issuer.strip_suffix('/').unwrap_or(issuer);
         let is_root = without.matches('/').count() == 2;
@@ -305,7 +305,7 @@ fn is_as_safe(base: &Url, url: &Url) -> bool {
 }
 
 /// The address without what names no resource.
-pub(super) fn canonical(url: &Url) -> String {
+fn canonical(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::client::ClientIdentity;
-use super::discovery::{Discovered, is_same_issuer};
+use super::discovery::Discovered;
 use super::error::AuthorizationError;
 use super::grant::{Grant, Request, TokenPlace};
 use super::http::words;
@@ -122,7 +122,7 @@ impl Authorization {
     /// The answer has to come from whom the person was sent to, before anything is sent (RFC 9207).
     fn check_issuer(&self, said: Option<&str>) -> Result<(), AuthorizationError> {
         let is_fit = match (self.issuer.as_deref(), said) {
-            (Some(expected), Some(said)) => is_same_issuer(expected, said),
+            (Some(expected), Some(said)) => expected == said,
             (_, None) => !self.names_issuer,
             (None, Some(_)) => false,
         };

@@ -2,6 +2,7 @@
 
 mod call;
 mod handler;
+mod lifecycle;
 mod watched;
 
 use std::sync::{Mutex, PoisonError};
@@ -12,9 +13,13 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, CustomNotification, CustomRequest,
     CustomResult, ServerResult,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
+    RequestHandle, RunningService, ServiceError,
+};
 use rmcp::transport::IntoTransport;
-use rmcp::{RoleClient, ServiceExt as _};
+use rmcp::RoleClient;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
@@ -61,14 +66,23 @@ impl Connection {
     }
 
     /// Makes the handshake over streamable HTTP. Which hosts may be reached is decided by the
-    /// client.
+    /// client. Most servers know `initialize`; one that refuses it as such is asked `server/discover`.
     pub async fn open_http(
         server: &str,
         client: reqwest::Client,
         remote: &Remote,
     ) -> Result<Self, Error> {
-        let transport = remote::transport(server, client, remote)?;
-        Self::shake_hands(server, transport, Vec::new()).await
+        let transport = remote::transport(server, client.clone(), remote)?;
+        let initialize = ClientLifecycleMode::Initialize;
+        match Self::serve(server, transport, (Vec::new(), initialize)).await? {
+            Err(error) if lifecycle::wants_discovery(&error) => {
+                let transport = remote::transport(server, client, remote)?;
+                let discover = lifecycle::discover();
+                let served = Self::serve(server, transport, (Vec::new(), discover)).await?;
+                served.map_err(|error| remote::handshake_error(server, &error))
+            }
+            served => served.map_err(|error| remote::handshake_error(server, &error)),
+        }
     }
 
     /// Makes the handshake over the HTTP with SSE of old servers, with the same client.
@@ -92,18 +106,31 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
+        let initialize = ClientLifecycleMode::Initialize;
+        let served = Self::serve(server, transport, (roots, initialize)).await?;
+        served.map_err(|error| remote::handshake_error(server, &error))
+    }
+
+    /// The library's own word where the handshake fails, unless its time is over.
+    async fn serve<T, E, A>(
+        server: &str,
+        transport: T,
+        (roots, lifecycle): (Vec<String>, ClientLifecycleMode),
+    ) -> Result<Result<Self, ClientInitializeError>, Error>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
         let (handler, log) = Handler::new(roots);
-        let handshake = tokio::time::timeout(HANDSHAKE_LIMIT, handler.serve(transport));
-        let service = handshake
-            .await
-            .map_err(|_| no_answer(server))?
-            .map_err(|error| remote::handshake_error(server, &error))?;
-        Ok(Self {
+        let serving = handler.serve_with_lifecycle(transport, lifecycle);
+        let served = tokio::time::timeout(HANDSHAKE_LIMIT, serving).await;
+        let served = served.map_err(|_| no_answer(server))?;
+        Ok(served.map(|service| Self {
             server: server.to_owned(),
             service,
             log: Mutex::new(Some(log)),
             cleaner: Cleaner::default(),
-        })
+        }))
     }
 
     /// Takes secrets out of all that the server says from now on: results, progress, definitions,

@@ -56,6 +56,7 @@ export function glyph(item: ServerItem): GlyphState {
     unhealthy: 'failed',
     reconnecting: 'running',
     disconnected: 'stopped',
+    unauthorized: 'waits',
     unknown: 'waits',
   }
   return states[item.status]

@@ -66,6 +66,9 @@ export function useEventStream(state: SessionState, connection: Connection, deli
       case 'session:usage':
         state.usage.value = data as unknown as SessionUsage
         return
+      case 'mcpConnection':
+        dispatchEvent(new Event(event))
+        return
       case 'system:sandbox':
         if (ready.value) ready.value = { ...ready.value, sandbox: data.sandbox as SandboxState }
         return
