@@ -294,6 +294,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/mcp/package": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What an entry that is not stored would install, as the registry tells it now; for admins.
+         * @description What an entry that is not stored would install, as the registry tells it now; for admins.
+         */
+        post: operations["preview_mcp_package"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/mcp/test": {
         parameters: {
             query?: never;
@@ -362,6 +382,76 @@ export interface paths {
         get: operations["read_mcp_server_health"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp/{name}/installation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How far the package of a server is.
+         * @description How far the package of a server is.
+         */
+        get: operations["read_mcp_installation"];
+        put?: never;
+        /**
+         * Installs once more what could not be installed.
+         * @description Installs once more what could not be installed.
+         */
+        post: operations["retry_mcp_installation"];
+        /**
+         * Stops an installation.
+         * @description Stops an installation.
+         */
+        delete: operations["cancel_mcp_installation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp/{name}/installation/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Takes the newer version that was shown; its tools count as accepted as they were shown.
+         * @description Takes the newer version that was shown; its tools count as accepted as they were shown.
+         */
+        post: operations["accept_mcp_installation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp/{name}/installation/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Looks for a newer version: it is installed beside the one that is used, and its tools are listed.
+         *     Nobody uses it until an admin says so.
+         * @description Looks for a newer version: it is installed beside the one that is used, and its tools are listed.
+         *     Nobody uses it until an admin says so.
+         */
+        post: operations["check_mcp_installation"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1472,6 +1562,11 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description The version that an admin looked at. */
+        AcceptRequest: {
+            /** @description The `content` of `newer` as it was shown. */
+            content: string;
+        };
         /** @description A passkey that a browser made. */
         AddPasskeyRequest: {
             /** @description What I call it. */
@@ -1751,6 +1846,11 @@ export interface components {
             /** @description Why, in words. */
             because: string;
         };
+        /** @description A tool that a newer version defines otherwise. */
+        ChangedTool: {
+            before: components["schemas"]["DefinedTool"];
+            after: components["schemas"]["DefinedTool"];
+        };
         /** @description Something that was looked at. */
         Check: {
             /** @description What. */
@@ -1933,6 +2033,13 @@ export interface components {
             /** @description The model. */
             model: string;
         };
+        /** @description A tool as a version defines it. */
+        DefinedTool: {
+            name: string;
+            description: string;
+            /** @description JSON Schema of its arguments. */
+            schema: unknown;
+        };
         /** @description Too little is left on a disk that workspaces or data are on. */
         DiskPressure: {
             /**
@@ -1981,6 +2088,15 @@ export interface components {
             /** @description The rule decides this call. */
             matching: components["schemas"]["ExampleBody"];
             other?: components["schemas"]["ExampleBody"] | null;
+        };
+        /** @description Why something is not installed. */
+        Failure: {
+            /** @description The likely reason. */
+            reason: components["schemas"]["InstallProblemName"];
+            /** @description What went wrong. */
+            text: string;
+            /** @description What helps. */
+            remedy: string;
         };
         /** @description What is wrong with one field. */
         FieldError: {
@@ -2077,12 +2193,47 @@ export interface components {
             sessionId: string;
             title: string;
         };
+        /**
+         * @description Why a package is not installed.
+         * @enum {string}
+         */
+        InstallProblemName: "no_such_package" | "no_such_version" | "yanked" | "no_wheel" | "needs_newer" | "wrong_hash" | "unreachable" | "too_large" | "timed_out" | "needs_script" | "no_program" | "no_tools" | "cancelled" | "other";
+        /**
+         * @description How far the installation of a package is.
+         * @enum {string}
+         */
+        InstallStateName: "waiting" | "resolving" | "downloading" | "installing" | "listing" | "ready" | "failed";
         /** @description Which Sepal this is. */
         Installation: {
             /** @description The name that the operator gave it. */
             name: string;
             /** @description Its version. */
             version: string;
+        };
+        /** @description How far a server's package is. */
+        InstallationResponse: {
+            state: components["schemas"]["InstallStateName"];
+            package: components["schemas"]["Package"];
+            installed?: components["schemas"]["Installed"] | null;
+            newer?: components["schemas"]["Newer"] | null;
+            phases: components["schemas"]["Phase"][];
+            /** @description The last lines of the installer, for admins. */
+            log: string[];
+            failure?: components["schemas"]["Failure"] | null;
+        };
+        /** @description What is installed. */
+        Installed: {
+            /** @description Exactly. */
+            version: string;
+            /** @description The hash of all that was installed. */
+            content: string;
+            /**
+             * Format: int32
+             * @description How many packages that are.
+             */
+            packages: number;
+            /** @description Packages whose install scripts did not run. */
+            skippedScripts: string[];
         };
         /** @description What opens one socket. */
         IssueTicketResponse: {
@@ -2275,10 +2426,50 @@ export interface components {
             name?: string | null;
             examples?: components["schemas"]["ExamplesBody"] | null;
         };
+        /** @description A newer version beside the one that is used. */
+        Newer: components["schemas"]["Installed"] & {
+            /** @description Tools that only the newer version has. */
+            added: components["schemas"]["DefinedTool"][];
+            /** @description Tools that only the used version has. */
+            removed: components["schemas"]["DefinedTool"][];
+            /** @description Tools that both have, with other definitions. */
+            changed: components["schemas"]["ChangedTool"][];
+        };
         /** @description A sign-in link. */
         OpenLinkRequest: {
             /** @description The secret of the link. */
             secret: string;
+        };
+        /** @description A package that is asked for. */
+        Package: {
+            /** @description Where it comes from. */
+            registry: components["schemas"]["PackageRegistryName"];
+            name: string;
+            /** @description As the entry asks for it; without, the newest. */
+            version?: string | null;
+            /** @description More packages beside it. */
+            with?: string[];
+            /** @description Whether install scripts may run. */
+            allowScripts: boolean;
+        };
+        /**
+         * @description Where a package comes from.
+         * @enum {string}
+         */
+        PackageRegistryName: "npm" | "pypi";
+        /** @description An entry whose package a person wants to know about. */
+        PackageRequest: {
+            /** @description The entry; see docs/mcp-servers.md. */
+            config: Record<string, unknown>;
+        };
+        /** @description What an entry would install. */
+        PackageResponse: {
+            package?: components["schemas"]["Package"] | null;
+            /** @description The version that would be taken, where the registry tells. */
+            version?: string | null;
+            /** @description What its author says that it is. */
+            summary?: string | null;
+            failure?: components["schemas"]["Failure"] | null;
         };
         /** @description A passkey of mine. */
         PasskeyItem: {
@@ -2313,6 +2504,17 @@ export interface components {
             argument: string;
             /** @description A folder of the workspace; empty = the workspace itself. */
             below: string;
+        };
+        /** @description A step of an installation. */
+        Phase: {
+            name: components["schemas"]["InstallStateName"];
+            beganAt: string;
+            /**
+             * Format: int64
+             * @description Milliseconds; null while it goes on.
+             */
+            ms?: number | null;
+            error?: string | null;
         };
         /** @description A piece of a snippet. */
         PieceItem: {
@@ -4787,6 +4989,111 @@ export interface operations {
             };
         };
     };
+    preview_mcp_package: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PackageRequest"];
+            };
+        };
+        responses: {
+            /** @description What an entry would install. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PackageResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     test_new_mcp_server: {
         parameters: {
             query?: never;
@@ -5249,6 +5556,512 @@ export interface operations {
             };
             /** @description There is no such thing for this caller. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_mcp_installation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the address. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How far a server's package is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstallationResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    retry_mcp_installation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the address. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How far a server's package is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstallationResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_mcp_installation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the address. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How far a server's package is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstallationResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    accept_mcp_installation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the address. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcceptRequest"];
+            };
+        };
+        responses: {
+            /** @description How far a server's package is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstallationResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    check_mcp_installation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the address. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How far a server's package is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstallationResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
