@@ -19,7 +19,6 @@ use rmcp::service::{
 };
 use rmcp::transport::IntoTransport;
 use rmcp::RoleClient;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};

@@ -340,6 +340,7 @@ mod tests {
                 input_schema: json!({"type": "object"}),
                 annotations: Default::default(),
                 needs_tasks: false,
+                output_schema: None,
             }
         };
         let used = [tool("a", "old"), tool("b", "same"), tool("c", "gone")];
