@@ -17,6 +17,7 @@ mod monitor;
 mod news;
 pub(crate) mod offers;
 mod packages;
+mod permission;
 mod registry;
 mod session_connection;
 mod try_out;

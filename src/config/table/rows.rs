@@ -5,7 +5,7 @@ use super::Kind::{
     Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, Networks, Number,
     OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
-use super::{Definition, Kind, Later, Word};
+use super::{Definition, Kind, Word};
 
 /// Lays the table out without a struct literal per line.
 macro_rules! settings {
@@ -390,17 +390,3 @@ settings! { since "0.1":
     "telemetry.resource_attributes" ["SPL_OTEL_RESOURCE_ATTRIBUTES" "OTEL_RESOURCE_ATTRIBUTES"] Attributes, Words("none"),
         "What traces say of this gateway beside its name and version, for example `deployment.environment.name=production`.";
 }
-
-/// Shortens [`LATER`].
-const fn later(key: &'static str, env: &'static [&'static str]) -> Later {
-    Later { key, env }
-}
-
-/// Settings of later versions, which this one refuses by name.
-pub const LATER: &[Later] = &[
-    later(
-        "agent.chat.tool_result_limit",
-        &["SPL_CHAT_TOOL_RESULT_LIMIT"],
-    ),
-    later("auth.oidc.*", &["SPL_OIDC_*"]),
-];

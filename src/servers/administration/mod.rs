@@ -4,7 +4,6 @@
 pub(super) mod entries;
 pub(super) mod fitness;
 pub(super) mod masking;
-pub(super) mod permission;
 pub(super) mod report;
 pub(super) mod retarget;
 pub(super) mod secrets;

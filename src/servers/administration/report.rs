@@ -1,7 +1,6 @@
 //! What people are told of servers and tools. Configurations go to admins only, values masked.
 
 use super::masking::masked;
-use super::permission::{administers_tenant, may_administer};
 use super::unknown;
 use crate::domain::{
     Caller, McpGrant, McpServerConfig, McpTransport, RefusedHost, RunsIn, Timestamp, Tool,
@@ -17,6 +16,7 @@ use crate::servers::connections::opening::{Failure, Phase, secret_name};
 use crate::servers::error::Error;
 use crate::servers::health::health_history::HealthStep;
 use crate::servers::health::{Health, Status};
+use crate::servers::permission::{administers_tenant, may_administer};
 use crate::servers::registry::Servers;
 use crate::store::clock::now;
 use crate::store::records::{GrantKey, ToolVersion};
