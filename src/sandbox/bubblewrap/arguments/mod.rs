@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
     use crate::domain::SandboxId;
-    use crate::sandbox::Packages;
+    use crate::sandbox::{Access, Packages};
 
     fn arguments(privilege: Privilege, workspace: Access) -> Arguments {
         let launch = Launch {
