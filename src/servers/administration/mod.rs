@@ -12,8 +12,8 @@ pub(super) mod trial;
 
 use self::report::Reports;
 use self::trial::Trials;
-use super::authorization::Connections;
 use super::error::Error;
+use super::person_connections::Connections;
 use super::registry::Servers;
 use crate::domain::Caller;
 

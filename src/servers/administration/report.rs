@@ -6,7 +6,6 @@ use crate::domain::{
     Caller, McpGrant, McpServerConfig, McpTransport, RefusedHost, RunsIn, Timestamp, Tool,
 };
 use crate::llm::tokens;
-use crate::servers::authorization::ConnectionReport;
 use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::catalogue::tool_history::{self, ToolChangeReport};
 use crate::servers::catalogue::tool_report::ToolReport;
@@ -17,6 +16,7 @@ use crate::servers::error::Error;
 use crate::servers::health::health_history::HealthStep;
 use crate::servers::health::{Health, Status};
 use crate::servers::permission::{administers_tenant, may_administer};
+use crate::servers::person_connections::ConnectionReport;
 use crate::servers::registry::Servers;
 use crate::store::clock::now;
 use crate::store::records::{GrantKey, ToolVersion};
