@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, CustomNotification, CustomRequest,
     CustomResult, ServerResult,
@@ -18,7 +19,6 @@ use rmcp::service::{
     RequestHandle, RunningService, ServiceError,
 };
 use rmcp::transport::IntoTransport;
-use rmcp::RoleClient;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};

@@ -1,10 +1,14 @@
 //! The walls, as bubblewrap's arguments: what is seen inside, and what is not.
 
+mod system;
+
 use std::{
     ffi::{OsStr, OsString},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
+pub(super) use self::system::OWN_ETC;
+use self::system::system;
 use crate::sandbox::{Access, Bounds, Launch, Program, egress};
 
 /// The user inside. Where the server is root it is also the user outside.
@@ -15,46 +19,10 @@ const SERVER: &str = "/sepal/mcp-server";
 const PACKAGES: &str = "/packages";
 /// What `execute_command` finds.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Folders of the system that are seen, read-only.
-const SYSTEM: [&str; 8] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libexec",
-];
-/// What programs need of `/etc`, where it exists. The rest of `/etc` is ours.
-const ETC: [&str; 4] = ["alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"];
-/// The files of `/etc` that we write: nothing of the real machine is told.
-pub(super) const OWN_ETC: [(&str, &str); 4] = [
-    (
-        "passwd",
-        "nobody:x:65534:65534:nobody:/workspace:/bin/bash\n",
-    ),
-    ("group", "nogroup:x:65534:\n"),
-    (
-        "hosts",
-        "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n",
-    ),
-    (
-        "nsswitch.conf",
-        "passwd: files\ngroup: files\nhosts: files\n",
-    ),
-];
 /// The size of `/tmp` and of `/dev/shm`; both count as memory where a control group counts it.
 const TEMPORARY_BYTES: u64 = 64 << 20;
 /// Open files of one process.
 const MAX_OPEN_FILES: u32 = 1024;
-
-/// Files of `/proc` that tell about the machine, and one that is its memory: the same that an engine
-/// hides.
-const HIDDEN_FILES: [&str; 7] = [
-    "/proc/interrupts",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/sched_debug",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-];
-/// Folders of the same kind.
-const HIDDEN_FOLDERS: [&str; 3] = ["/proc/acpi", "/proc/asound", "/proc/scsi"];
 
 /// Whose rights bubblewrap has when it builds the walls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,56 +172,6 @@ fn walls(plan: &Plan<'_>) -> Vec<OsString> {
     walls.extend(words(["--remount-ro", "/dev", "--remount-ro", "/"]));
     walls.extend(words(["--clearenv", "--setenv", "PATH", PATH]));
     walls
-}
-
-/// The system's folders, read-only, and an `/etc` that says nothing about the machine.
-fn system(plan: &Plan<'_>) -> Vec<OsString> {
-    // Made on the way to a file, a folder would be closed to all but root.
-    let mut seen = words(["--dir", "/etc", "--dir", "/sepal"]);
-    for folder in SYSTEM {
-        match std::fs::read_link(folder) {
-            Ok(target) => seen.extend(words([
-                OsStr::new("--symlink"),
-                target.as_ref(),
-                folder.as_ref(),
-            ])),
-            Err(_) => seen.extend(words(["--ro-bind-try", folder, folder])),
-        }
-    }
-    for name in ETC {
-        let path = format!("/etc/{name}");
-        seen.extend(words(["--ro-bind-try", &path, &path]));
-    }
-    for (name, _) in OWN_ETC {
-        let inside = PathBuf::from("/etc").join(name);
-        seen.extend(words([
-            OsStr::new("--ro-bind"),
-            plan.etc.join(name).as_ref(),
-            inside.as_ref(),
-        ]));
-    }
-    let is_bundled = matches!(plan.launch.program, Program::Bundled { .. });
-    if is_bundled || plan.launch.egress.is_some() {
-        seen.extend(words([
-            OsStr::new("--ro-bind"),
-            plan.server.as_ref(),
-            SERVER.as_ref(),
-        ]));
-    }
-    seen.extend(words(["--proc", "/proc", "--dev", "/dev"]));
-    seen.extend(hidden());
-    seen
-}
-
-/// What of `/proc` is hidden, as far as this kernel has it.
-fn hidden() -> Vec<OsString> {
-    let is_there = |path: &&str| Path::new(path).exists();
-    let files = HIDDEN_FILES.into_iter().filter(is_there);
-    let files = files.flat_map(|path| words(["--ro-bind", "/dev/null", path]));
-    let folders = HIDDEN_FOLDERS.into_iter().filter(is_there);
-    files
-        .chain(folders.flat_map(|path| words(["--tmpfs", path, "--remount-ro", path])))
-        .collect()
 }
 
 fn temporary() -> Vec<OsString> {
