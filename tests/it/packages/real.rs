@@ -37,8 +37,8 @@ async fn use_it(app: &TestApp, server: Server<'_>) {
     assert!(told.get("failure").is_none(), "{told:#}");
     assert_eq!(told["installed"]["content"].as_str().unwrap().len(), 64);
     let (tool, arguments, word) = server.call;
-    let listed = api.server("it").await;
-    let names = listed["tools"].as_array().unwrap();
+    let listed = api.get("/api/mcp/it/tools").await;
+    let names = listed["items"].as_array().unwrap();
     assert!(names.iter().any(|it| it["name"] == tool), "{listed:#}");
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     if let Some(line) = server.before {

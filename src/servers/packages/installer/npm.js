@@ -71,8 +71,8 @@ async function install(order) {
     npm_config_loglevel: 'http',
     npm_config_color: 'false',
     npm_config_fetch_retries: '2',
+    npm_config_fetch_retry_factor: '2',
     npm_config_fetch_retry_mintimeout: '1000',
-    npm_config_fetch_retry_maxtimeout: '10000',
     npm_config_fetch_timeout: '60000',
     npm_config_omit_lockfile_registry_resolved: 'false',
   })
