@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use super::catalogue::entry::{BUNDLED, ServerEntry};
+use super::connections::opening::Opened;
 use super::health::{Seen, Status};
 use super::news::{Change, News, NewsKind, ServerUpdate};
 use super::registry::Servers;
@@ -258,5 +259,25 @@ impl Servers {
             user: person.user.clone(),
         };
         self.0.opener.grants.wait(&key).await
+    }
+
+    /// Lists a server again whenever it says that its tools are others now. Ends with the
+    /// connection.
+    pub(crate) fn follow(&self, entry: &ServerEntry, opened: &Arc<Opened>) {
+        let mut changes = opened.connection.tool_changes();
+        let (servers, entry, opened) = (self.clone(), entry.clone(), Arc::downgrade(opened));
+        self.0.opener.tasks.spawn(async move {
+            while changes.changed().await.is_ok() {
+                let Some(opened) = opened.upgrade() else {
+                    return;
+                };
+                match opened.connection.tools().await {
+                    Ok(tools) => servers.offers(&entry, &tools).await,
+                    Err(error) => {
+                        tracing::debug!(mcp.server = %entry.name, %error, "The changed list was not read");
+                    }
+                }
+            }
+        });
     }
 }

@@ -17,6 +17,8 @@ mod monitor;
 mod news;
 pub(crate) mod offers;
 mod packages;
+mod permission;
+mod person_connections;
 mod registry;
 mod session_connection;
 mod try_out;
@@ -26,10 +28,6 @@ pub use administration::fitness::NewServer;
 pub use administration::report::{Reports, ServerReport, TestReport};
 pub use administration::tools::ToolChange;
 pub use administration::trial::Trials;
-pub use authorization::{
-    Begun, ConnectError, ConnectionAnswer, ConnectionReport, ConnectionState, Connections,
-    RedirectAddress,
-};
 pub use catalogue::entry::{ServerEntry, Source};
 pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
 pub use catalogue::tool_history::{DefinitionDifference, ToolChangeReport};
@@ -50,6 +48,10 @@ pub use news::{News, NewsKind};
 pub use offers::ListedOffer;
 pub use packages::administration::{
     InstallationReport, PackageAdministration, PackagePreview, ToolChanges,
+};
+pub use person_connections::{
+    Begun, ConnectError, ConnectionAnswer, ConnectionReport, ConnectionState, Connections,
+    RedirectAddress,
 };
 pub use registry::{Servers, ServersParts};
 

@@ -386,24 +386,4 @@ impl Servers {
         }
         result
     }
-
-    /// Lists a server again whenever it says that its tools are others now. Ends with the
-    /// connection.
-    pub(crate) fn follow(&self, entry: &ServerEntry, opened: &Arc<Opened>) {
-        let mut changes = opened.connection.tool_changes();
-        let (servers, entry, opened) = (self.clone(), entry.clone(), Arc::downgrade(opened));
-        self.0.opener.tasks.spawn(async move {
-            while changes.changed().await.is_ok() {
-                let Some(opened) = opened.upgrade() else {
-                    return;
-                };
-                match opened.connection.tools().await {
-                    Ok(tools) => servers.offers(&entry, &tools).await,
-                    Err(error) => {
-                        tracing::debug!(mcp.server = %entry.name, %error, "The changed list was not read");
-                    }
-                }
-            }
-        });
-    }
 }

@@ -109,6 +109,35 @@ story('what a call writes is in the files, and what is dropped there is in the w
   await files.panel.waitFor({ state: 'hidden' })
 })
 
+story('the card of a call that changes a file shows the difference to the file as it is now', { env }, async ({ page, session }) => {
+  await write(session, 'notes/plan.md', 'one\ntwo\nthree\n')
+  model.willCall(['write_file', { path: '/workspace/notes/plan.md', content: 'one\n2\nthree\n' }]).willSay('Changed it')
+  await session.say('change the plan')
+  await session.counts('1 call waits for you.')
+  const { card } = session
+  await card.getByText('Compared with the file as it is now.').waitFor()
+  assert.match(await card.locator('.diff-removed').innerText(), /two/)
+  assert.match(await card.locator('.diff-added').innerText(), /2/)
+  await isAccessible(page, 'a difference')
+  await card.getByRole('button', { name: 'Show the whole new content' }).click()
+  await card.locator('.diff-new').getByText('three').waitFor()
+
+  // Somebody changes the file while the call waits.
+  const files = new Panel(page)
+  await files.open()
+  await files.line('notes').click()
+  await files.line('plan.md').click()
+  await files.preview('plan.md').getByText('three').waitFor()
+  await files.drop('plan.md', 'one\n2\nthree\n')
+  await files.panel.getByRole('button', { name: 'Replace plan.md' }).click()
+  await page.getByText('plan.md uploaded').first().waitFor({ state: 'attached' })
+  await card.getByRole('button', { name: 'Read the file again' }).click()
+  await card.getByRole('button', { name: 'Show what changes' }).click()
+  await card.getByText('No change').waitFor()
+  await session.press(`Approve once: ${await session.heading()}`)
+  await session.says('Changed it').waitFor()
+})
+
 story('on a phone the files cover the conversation and give it back', { env, context: PHONE }, async ({ page, session }) => {
   const files = new Panel(page)
   model.willSay('Hello')

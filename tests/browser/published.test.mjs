@@ -51,7 +51,7 @@ for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width
 
     const draft = page.getByRole('region', { name: 'weather' })
     await draft.waitFor()
-    assert.equal(await draft.getByLabel('Name').inputValue(), 'weather')
+    assert.equal(await draft.getByLabel('Name', { exact: true }).inputValue(), 'weather')
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true)
     await page.getByRole('button', { name: 'Add', exact: true }).click()
     await page.waitForURL('**/servers')

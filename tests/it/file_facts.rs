@@ -127,9 +127,10 @@ async fn two_writes_of_one_file_in_one_answer_say_nothing_of_it() {
 
 #[tokio::test]
 async fn what_is_not_known_is_not_said() {
-    // A turn that reads instructions of the workspace would start the sandbox again.
+    // A turn that reads instructions or skills of the workspace would start the sandbox again.
     let bare = ("SPL_CONTEXT_WORKSPACE_INSTRUCTIONS", "false");
-    let app = TestApp::start_with(&[("SPL_SANDBOX", "bubblewrap"), bare]).await;
+    let bare_skills = ("SPL_SKILLS_WORKSPACE", "false");
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "bubblewrap"), bare, bare_skills]).await;
     let person = app.person("acme").await;
     let mut socket = TestSocket::open(app.address, &person, None).await;
     for path in ["../a.txt", "/etc/a.txt", "folder/", "."] {

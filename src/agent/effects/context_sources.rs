@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::skills::SessionSkills;
 use super::tool_call::SessionTools;
-use super::tool_call::instructions::WorkspaceInstructions;
+use super::tool_call::workspace::instructions::WorkspaceInstructions;
 use crate::context::{
     Assembler, ContextBuilder, ContextProvider, HistoryProvider, SystemPromptProvider,
 };

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{LiveSession, Lost};
 use crate::agent::cluster::message::SessionUpdate;
 use crate::agent::effects::first_attempt;
-use crate::agent::effects::tool_call::placing::OwnersDoor;
+use crate::agent::effects::tool_call::workspace::OwnersDoor;
 use crate::agent::feed::What;
 use crate::agent::feed::running_answer::Merged;
 use crate::agent::mailbox::WorkspaceDoor;

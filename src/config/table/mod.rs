@@ -3,13 +3,15 @@
 //! `rows` holds the settings, `families` the sections whose members have free names.
 
 mod families;
+mod later;
 mod policy;
 mod rows;
 
 pub(super) use families::provider_kind;
 pub use families::{CONTEXTS, Family, Field, FieldKind, PROVIDERS, SERVERS};
+pub use later::LATER;
 pub use policy::RULES;
-pub use rows::{LATER, SETTINGS};
+pub use rows::SETTINGS;
 
 /// Every family.
 pub const FAMILIES: &[Family] = &[PROVIDERS, CONTEXTS, SERVERS, RULES];

@@ -5,7 +5,7 @@ use super::Kind::{
     Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, Networks, Number,
     OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
-use super::{Definition, Kind, Later, Word};
+use super::{Definition, Kind, Word};
 
 /// Lays the table out without a struct literal per line.
 macro_rules! settings {
@@ -344,6 +344,8 @@ settings! { since "0.1":
         "Size of one workspace in MiB.";
     "sandbox.min_free_mb" ["SPL_SANDBOX_MIN_FREE_MB"] Whole(0, 16_777_216), Is("512"),
         "MiB that stay free on the disks of data and workspaces: below, sandboxes are paused until there is room; 0 = never.";
+    "sandbox.output_kb" ["SPL_SANDBOX_OUTPUT_KB"] Whole(0, 1024), Is("1024"),
+        "KiB of what one command writes to stdout, and of stderr, that people can open and save; of longer output they see the beginning and the end. 0 = only those two.";
     "sandbox.command_timeout_s" ["SPL_SANDBOX_COMMAND_TIMEOUT"] Whole(1, 86_400), Is("30"),
         "Seconds that one command may take.";
     "sandbox.max" ["SPL_SANDBOX_MAX"] Whole(1, 100_000), Is("100"),
@@ -390,17 +392,3 @@ settings! { since "0.1":
     "telemetry.resource_attributes" ["SPL_OTEL_RESOURCE_ATTRIBUTES" "OTEL_RESOURCE_ATTRIBUTES"] Attributes, Words("none"),
         "What traces say of this gateway beside its name and version, for example `deployment.environment.name=production`.";
 }
-
-/// Shortens [`LATER`].
-const fn later(key: &'static str, env: &'static [&'static str]) -> Later {
-    Later { key, env }
-}
-
-/// Settings of later versions, which this one refuses by name.
-pub const LATER: &[Later] = &[
-    later(
-        "agent.chat.tool_result_limit",
-        &["SPL_CHAT_TOOL_RESULT_LIMIT"],
-    ),
-    later("auth.oidc.*", &["SPL_OIDC_*"]),
-];

@@ -2,6 +2,8 @@
 //!
 //! A handler gives an [`ApiError`]; [`render`] makes the answer of it when the request id is known.
 
+mod conversions;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +15,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::access::Refused;
-use crate::agent::{BudgetError, NotificationError, RowError, RuleError};
 use crate::domain::{Code, Fault, RequestId};
-use crate::providers;
 use crate::session::Refusal;
-use crate::{store, tenancy};
 
 /// Why a request was not done.
 #[derive(Debug, Clone)]
@@ -290,112 +288,6 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         below = error.source();
     }
     texts.join(": ")
-}
-
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal.field {
-            Some(field) => Self::of_field(refusal.code, field, refusal.message),
-            None => Self::new(refusal.code, refusal.message),
-        }
-    }
-}
-
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> Self {
-        let field = match refused {
-            Refused::NoHost | Refused::Host(_) => "Host",
-            Refused::Origin(_) => "Origin",
-            Refused::OtherSite => "Sec-Fetch-Site",
-        };
-        Self::of_field(Code::HostRefused, field, refused.to_string())
-    }
-}
-
-impl From<tenancy::Error> for ApiError {
-    fn from(error: tenancy::Error) -> Self {
-        match error {
-            tenancy::Error::Store(error) => error.into(),
-            tenancy::Error::Invalid { field, .. } => {
-                Self::of_field(error.code(), field, error.to_string())
-            }
-            tenancy::Error::TooManyAttempts(wait) => {
-                let mut refused = Self::new(error.code(), error.to_string());
-                refused.0.retry_after = Some(wait);
-                refused
-            }
-            tenancy::Error::WrongPassword
-            | tenancy::Error::NotValid
-            | tenancy::Error::NotFound(_)
-            | tenancy::Error::Refused(_)
-            | tenancy::Error::Hashing => Self::new(error.code(), error.to_string()),
-        }
-    }
-}
-
-impl From<providers::Error> for ApiError {
-    fn from(error: providers::Error) -> Self {
-        match error {
-            providers::Error::Refused(refusal) => refusal.into(),
-            providers::Error::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<RowError> for ApiError {
-    fn from(error: RowError) -> Self {
-        match error {
-            RowError::Refused(refusal) => refusal.into(),
-            RowError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<RuleError> for ApiError {
-    fn from(error: RuleError) -> Self {
-        match error {
-            RuleError::Refused(refusal) => refusal.into(),
-            RuleError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<BudgetError> for ApiError {
-    fn from(error: BudgetError) -> Self {
-        match error {
-            BudgetError::Refused(refusal) => refusal.into(),
-            BudgetError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<NotificationError> for ApiError {
-    fn from(error: NotificationError) -> Self {
-        match error {
-            NotificationError::Refused(refusal) => refusal.into(),
-            NotificationError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<store::Error> for ApiError {
-    fn from(error: store::Error) -> Self {
-        let text = error.to_string();
-        match &error {
-            store::Error::Taken(_) => {
-                Self::of_field(error.code(), "name", text).with_status(StatusCode::CONFLICT)
-            }
-            store::Error::Database(_)
-            | store::Error::Redis { .. }
-            | store::Error::NoAnswer
-            | store::Error::Migration(_)
-            | store::Error::TooLarge { .. }
-            | store::Error::Corrupt { .. }
-            | store::Error::Sealed(_)
-            | store::Error::Unusable { .. }
-            | store::Error::Locked { .. } => Self::new(error.code(), text).with_cause(error),
-        }
-    }
 }
 
 #[cfg(test)]

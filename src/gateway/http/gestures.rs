@@ -15,7 +15,7 @@ use crate::domain::{CallId, Caller, Code, Digest, GestureCall, SessionId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
-use crate::tenancy::{GESTURE_LIFE_MS, GestureError, MOST_CALLS, Proof};
+use crate::tenancy::{GESTURE_LIFE_MS, MOST_CALLS, Proof};
 
 /// A call that the gesture approves, as it was shown.
 #[derive(Deserialize, ToSchema)]
@@ -156,17 +156,6 @@ async fn make_gesture(
         expires_in_seconds: GESTURE_LIFE_MS / 1_000,
     };
     Ok((StatusCode::CREATED, Json(made)))
-}
-
-impl From<GestureError> for ApiError {
-    fn from(error: GestureError) -> Self {
-        match error {
-            GestureError::Wrong { field, .. } => {
-                Self::of_field(error.code(), field, error.to_string())
-            }
-            GestureError::Tenancy(error) => error.into(),
-        }
-    }
 }
 
 fn made(proof: Proof) -> MadeGesture {

@@ -184,7 +184,7 @@ async fn register(
     let method = methods.first().copied().unwrap_or(Method::Public);
     // It names no scopes: those of now would be all that it may ever ask for.
     let body = metadata(redirect, method);
-    let url = super::flow::endpoint(endpoint)?;
+    let url = http::endpoint(endpoint)?;
     let answer = http::send(client.post(url.clone()).json(&body), &url).await?;
     if !answer.status.is_success() {
         let said = answer.json::<Refusal>().map(|refusal| refusal.words());

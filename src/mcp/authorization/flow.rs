@@ -11,7 +11,7 @@ use super::client::ClientIdentity;
 use super::discovery::Discovered;
 use super::error::AuthorizationError;
 use super::grant::{Grant, Request, TokenPlace};
-use super::http::words;
+use super::http::{endpoint, words};
 
 /// The scope by which a server of OpenID Connect gives refresh tokens.
 pub(super) const OFFLINE: &str = "offline_access";
@@ -158,10 +158,6 @@ fn scopes(found: &Discovered, wish: &ScopeWish<'_>) -> Vec<String> {
         }
     }
     scopes
-}
-
-pub(super) fn endpoint(text: &str) -> Result<Url, AuthorizationError> {
-    Url::parse(text).map_err(|_| AuthorizationError::Metadata(format!("`{text}` is no address")))
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@ use url::Url;
 use super::client::ClientIdentity;
 use super::discovery::Discovered;
 use super::error::AuthorizationError;
-use super::flow::endpoint;
-use super::http::{Answer, Refusal, send};
+use super::http::{Answer, Refusal, endpoint, send};
 
 /// How long before its end a token is renewed, in milliseconds: a request may take so long to arrive.
 const EARLY_MS: i64 = 30_000;

@@ -97,6 +97,11 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> AuthorizationError {
     unreachable(url, reason.unwrap_or_else(|| below(error)))
 }
 
+/// The address that metadata name, which were checked when they were found.
+pub(super) fn endpoint(text: &str) -> Result<Url, AuthorizationError> {
+    Url::parse(text).map_err(|_| AuthorizationError::Metadata(format!("`{text}` is no address")))
+}
+
 fn unreachable(url: &Url, reason: String) -> AuthorizationError {
     let host = host(url);
     AuthorizationError::Unreachable { host, reason }

@@ -327,12 +327,14 @@ mod tests {
     }
 
     #[test]
-    fn what_people_add_installs_nothing_at_its_start() {
+    fn what_people_add_fetches_nothing_at_its_start() {
         let npx = json!({"command": "npx", "args": ["-y", "some-server"]});
-        check(npx.clone(), Author::Person, &["command"]);
-        check(npx, Author::Operator, &[]);
+        check(npx, Author::Person, &[]);
+        let deno = json!({"command": "deno", "args": ["run", "npm:some-server"]});
+        check(deno.clone(), Author::Person, &["command"]);
+        check(deno, Author::Operator, &[]);
         check(
-            json!({"command": "npx", "args": ["-y", "x"], "enabled": false}),
+            json!({"command": "deno", "args": ["run", "npm:x"], "enabled": false}),
             Author::Person,
             &[],
         );

@@ -2,7 +2,7 @@
 
 mod call;
 mod handler;
-mod lifecycle;
+mod handshake;
 mod watched;
 
 use std::sync::{Mutex, PoisonError};
@@ -14,31 +14,23 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, CustomNotification, CustomRequest,
     CustomResult, ServerResult,
 };
-use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
-    RequestHandle, RunningService, ServiceError,
-};
-use rmcp::transport::IntoTransport;
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::call::{ToolCall, ToolProgress};
 use self::handler::Handler;
+use self::handshake::HANDSHAKE_LIMIT;
 use self::watched::WatchedResources;
 use crate::domain::Tool;
 use crate::mcp::error::Error;
 use crate::mcp::mask::Cleaner;
-use crate::mcp::remote::{self, Remote};
 use crate::mcp::sending;
 use crate::mcp::standstill;
 use crate::mcp::tools::listing;
 use crate::mcp::tools::result::ToolAnswer;
-use crate::mcp::wire::lines::Lines;
 
-/// How long a server may take for the handshake: interpreted ones load slowly.
-const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 /// How long a server may take to say that a call is over which it was told to stop.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
@@ -53,85 +45,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Makes the handshake on a stream. `roots` are the addresses (`file://…`) of the folders that the
-    /// server may work in, if there are any.
-    pub async fn open(
-        server: &str,
-        output: impl AsyncRead + Send + Unpin + 'static,
-        input: impl AsyncWrite + Send + Unpin + 'static,
-        roots: Vec<String>,
-    ) -> Result<Self, Error> {
-        Self::shake_hands(server, Lines::new(output, input), roots).await
-    }
-
-    /// Makes the handshake over streamable HTTP. Which hosts may be reached is decided by the
-    /// client. Most servers know `initialize`; one that refuses it as such is asked `server/discover`.
-    pub async fn open_http(
-        server: &str,
-        client: reqwest::Client,
-        remote: &Remote,
-    ) -> Result<Self, Error> {
-        let transport = remote::transport(server, client.clone(), remote)?;
-        let initialize = ClientLifecycleMode::Initialize;
-        match Self::serve(server, transport, (Vec::new(), initialize)).await? {
-            Err(error) if lifecycle::wants_discovery(&error) => {
-                let transport = remote::transport(server, client, remote)?;
-                let discover = lifecycle::discover();
-                let served = Self::serve(server, transport, (Vec::new(), discover)).await?;
-                served.map_err(|error| remote::handshake_error(server, &error))
-            }
-            served => served.map_err(|error| remote::handshake_error(server, &error)),
-        }
-    }
-
-    /// Makes the handshake over the HTTP with SSE of old servers, with the same client.
-    pub async fn open_sse(
-        server: &str,
-        client: reqwest::Client,
-        remote: &Remote,
-    ) -> Result<Self, Error> {
-        let opening = remote::legacy_transport(server, client, remote);
-        let opened = tokio::time::timeout(HANDSHAKE_LIMIT, opening).await;
-        let transport = opened.map_err(|_| no_answer(server))??;
-        Self::shake_hands(server, transport, Vec::new()).await
-    }
-
-    async fn shake_hands<T, E, A>(
-        server: &str,
-        transport: T,
-        roots: Vec<String>,
-    ) -> Result<Self, Error>
-    where
-        T: IntoTransport<RoleClient, E, A>,
-        E: std::error::Error + Send + Sync + 'static,
-    {
-        let initialize = ClientLifecycleMode::Initialize;
-        let served = Self::serve(server, transport, (roots, initialize)).await?;
-        served.map_err(|error| remote::handshake_error(server, &error))
-    }
-
-    /// The library's own word where the handshake fails, unless its time is over.
-    async fn serve<T, E, A>(
-        server: &str,
-        transport: T,
-        (roots, lifecycle): (Vec<String>, ClientLifecycleMode),
-    ) -> Result<Result<Self, ClientInitializeError>, Error>
-    where
-        T: IntoTransport<RoleClient, E, A>,
-        E: std::error::Error + Send + Sync + 'static,
-    {
-        let (handler, log) = Handler::new(roots);
-        let serving = handler.serve_with_lifecycle(transport, lifecycle);
-        let served = tokio::time::timeout(HANDSHAKE_LIMIT, serving).await;
-        let served = served.map_err(|_| no_answer(server))?;
-        Ok(served.map(|service| Self {
-            server: server.to_owned(),
-            service,
-            log: Mutex::new(Some(log)),
-            cleaner: Cleaner::default(),
-        }))
-    }
-
     /// Takes secrets out of all that the server says from now on: results, progress, definitions,
     /// refusals.
     #[must_use]
@@ -393,13 +306,6 @@ impl Connection {
         if let Err(error) = self.service.close_with_timeout(CANCEL_GRACE).await {
             tracing::debug!(mcp.server = %self.server, %error, "The connection did not end in order");
         }
-    }
-}
-
-fn no_answer(server: &str) -> Error {
-    Error::Handshake {
-        server: server.to_owned(),
-        reason: format!("no answer within {} s", HANDSHAKE_LIMIT.as_secs()),
     }
 }
 

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use reqwest::{RequestBuilder, Response, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::exchange::{Error, Failure};
+use super::failure::{Error, Failure};
 use crate::mcp::authorization::{AuthorizationError, Challenge};
 
 /// Where the tokens for one server come from; one person's, or nobody's.

@@ -17,13 +17,13 @@ use rmcp::transport::common::http_header::{
     EVENT_STREAM_MIME_TYPE, HEADER_LAST_EVENT_ID, HEADER_SESSION_ID, JSON_MIME_TYPE,
 };
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    AuthRequiredError, StreamableHttpClient, StreamableHttpPostResponse,
 };
 
 use super::authorizer::Sending;
 use super::events::events;
+use super::failure::{Error, Failure};
 use super::refusal::Refusal;
-use crate::mcp::authorization::AuthorizationError;
 use crate::mcp::wire::message;
 use crate::mcp::wire::oversized::{MAX_COUNTED_BYTES, MAX_MESSAGE_BYTES, Size, answer};
 
@@ -39,33 +39,7 @@ pub(in crate::mcp) struct Exchange {
     pub(super) sending: Sending,
 }
 
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::mcp) enum Failure {
-    /// It could not be asked, or its answer broke off.
-    #[error(transparent)]
-    Client(#[from] reqwest::Error),
-    /// It answered with a status that is none of success.
-    #[error("{0}")]
-    Refused(Refusal),
-    /// It wants a person to connect, or to allow these scopes too.
-    #[error("it wants its person to connect")]
-    NeedsPerson(Option<String>),
-    /// There is no token to ask it with.
-    #[error(transparent)]
-    Token(AuthorizationError),
-}
-
-/// What the library makes of it.
-pub(in crate::mcp) type Error = StreamableHttpError<Failure>;
-
 pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
-
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        Self::Client(failure)
-    }
-}
 
 impl StreamableHttpClient for Exchange {
     type Error = Failure;

@@ -17,7 +17,8 @@ use url::Url;
 
 use super::authorizer::Sending;
 use super::events::events;
-use super::exchange::{Error, Headers, asked, is, kind, read_refusal, refused};
+use super::exchange::{Headers, asked, is, kind, read_refusal, refused};
+use super::failure::Error;
 use crate::mcp::wire::message;
 
 /// The event that says where to post.

@@ -3,11 +3,12 @@
 mod authorizer;
 mod events;
 mod exchange;
+mod failure;
 mod legacy;
 mod refusal;
 
 pub use self::authorizer::{Authorizer, Refused, RefusedRequest};
-pub(super) use self::exchange::{Error as HttpError, Failure};
+pub(super) use self::failure::{Error as HttpError, Failure};
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

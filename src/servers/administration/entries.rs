@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::fitness::{NewServer, check, check_address, check_package, merge};
 use super::masking::unmasked;
-use super::permission::{administers_tenant, scope_for};
 use super::retarget::{goes_elsewhere, kept_secret, kept_values};
 use super::{Administration, unknown};
 use crate::domain::{McpServerConfig, Scope, TenantId};
@@ -12,6 +11,7 @@ use crate::mcp::config::{Author, entry_problems};
 use crate::servers::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use crate::servers::error::Error;
 use crate::servers::news::NewsKind;
+use crate::servers::permission::{administers_tenant, scope_for};
 use crate::store;
 use crate::store::clock::now;
 use crate::store::records::McpServerRow;

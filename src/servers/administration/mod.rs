@@ -4,7 +4,6 @@
 pub(super) mod entries;
 pub(super) mod fitness;
 pub(super) mod masking;
-pub(super) mod permission;
 pub(super) mod report;
 pub(super) mod retarget;
 pub(super) mod secrets;
@@ -13,8 +12,8 @@ pub(super) mod trial;
 
 use self::report::Reports;
 use self::trial::Trials;
-use super::authorization::Connections;
 use super::error::Error;
+use super::person_connections::Connections;
 use super::registry::Servers;
 use crate::domain::Caller;
 

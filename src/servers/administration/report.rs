@@ -1,13 +1,11 @@
 //! What people are told of servers and tools. Configurations go to admins only, values masked.
 
 use super::masking::masked;
-use super::permission::{administers_tenant, may_administer};
 use super::unknown;
 use crate::domain::{
     Caller, McpGrant, McpServerConfig, McpTransport, RefusedHost, RunsIn, Timestamp, Tool,
 };
 use crate::llm::tokens;
-use crate::servers::authorization::ConnectionReport;
 use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::catalogue::tool_history::{self, ToolChangeReport};
 use crate::servers::catalogue::tool_report::ToolReport;
@@ -17,6 +15,8 @@ use crate::servers::connections::opening::{Failure, Phase, secret_name};
 use crate::servers::error::Error;
 use crate::servers::health::health_history::HealthStep;
 use crate::servers::health::{Health, Status};
+use crate::servers::permission::{administers_tenant, may_administer};
+use crate::servers::person_connections::ConnectionReport;
 use crate::servers::registry::Servers;
 use crate::store::clock::now;
 use crate::store::records::{GrantKey, ToolVersion};

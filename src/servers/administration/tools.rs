@@ -1,10 +1,10 @@
 //! What a tenant decides about single tools.
 
-use super::permission::administers_tenant;
 use super::{Administration, unknown};
 use crate::domain::{Digest, ToolRef};
 use crate::servers::catalogue::tool_report::ToolReport;
 use crate::servers::error::Error;
+use crate::servers::permission::administers_tenant;
 use crate::session::PolicyEffect;
 use crate::store::records::ToolSetting;
 

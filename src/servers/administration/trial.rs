@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use secrecy::ExposeSecret as _;
 
 use super::fitness::{NewServer, check, check_address, check_package, still_fits};
-use super::permission::{administers_tenant, scope_for};
 use super::report::TestReport;
 use super::unknown;
 use crate::domain::{Caller, SandboxId, Scope};
@@ -13,6 +12,7 @@ use crate::servers::catalogue::entry::Source;
 use crate::servers::connections::opening::{Phase, ServerLocation};
 use crate::servers::error::Error;
 use crate::servers::news::Change;
+use crate::servers::permission::{administers_tenant, scope_for};
 use crate::servers::registry::Servers;
 use crate::servers::try_out::try_out;
 

@@ -307,7 +307,7 @@ fn context(key: &GrantKey) -> String {
 }
 
 /// Seals something for its place.
-pub(super) fn seal(
+pub(in crate::servers) fn seal(
     sealer: &Sealer,
     context: &str,
     value: &impl Serialize,
@@ -318,7 +318,7 @@ pub(super) fn seal(
 }
 
 /// Opens what [`seal`] gave.
-pub(super) fn open<T: serde::de::DeserializeOwned>(
+pub(in crate::servers) fn open<T: serde::de::DeserializeOwned>(
     sealer: &Sealer,
     context: &str,
     sealed: &str,

@@ -2,16 +2,12 @@
 //! sealed, renewed by one gateway at a time, and sent to nobody but their server.
 
 mod client_grant;
-mod connections;
 mod grants;
 mod person;
 mod target;
 
 pub(crate) use client_grant::ClientGrants;
-pub use connections::{
-    Begun, ConnectError, ConnectionAnswer, ConnectionReport, ConnectionState, Connections,
-    RedirectAddress,
-};
 pub(crate) use grants::Grants;
+pub(super) use grants::{open, seal};
 pub(crate) use person::{Nobody, PersonAuthorizer};
 pub(crate) use target::Target;

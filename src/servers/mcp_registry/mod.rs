@@ -24,8 +24,8 @@ pub use self::way::Way;
 
 use self::format::{Item, Page};
 use self::mirror::Mirror;
-use super::administration::permission::administers_tenant;
 use super::error::Error;
+use super::permission::administers_tenant;
 use crate::domain::Caller;
 use crate::mcp::config::EntryProblem;
 

@@ -1,3 +1,5 @@
+//! What becomes of records that registries give.
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};

@@ -10,9 +10,9 @@ use crate::domain::{
     PackageSpec, Tool,
 };
 use crate::mcp::config::package_of;
-use crate::servers::administration::permission::{administers_tenant, may_administer};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::error::Error;
+use crate::servers::permission::{administers_tenant, may_administer};
 use crate::servers::registry::Servers;
 use crate::store::records::InstallationRow;
 

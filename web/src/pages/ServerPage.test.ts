@@ -69,7 +69,7 @@ async function open(source: ServerItem['source'], user: Partial<Me['user']>) {
     authMode: 'password',
     encrypted: true,
   })
-  stored = { name: 'tracker', source, transport: 'stdio', enabled: true, status: 'unknown', toolCount: null, definitionTokens: null }
+  stored = { name: 'tracker', source, transport: 'stdio', enabled: true, status: 'unknown', toolCount: null, definitionTokens: null, runsIn: { kind: 'container', hosts: [] } }
   if (user.role !== 'member' || user.installationAdmin) stored = { ...stored, config: { command: 'old' }, secrets: [] }
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/servers/:name?', component: {} }] })
   await router.push('/servers/tracker')

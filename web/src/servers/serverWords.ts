@@ -7,7 +7,6 @@ import { fromWords } from '@/servers/entry/lineFormat'
 import type { Conflict } from '@/servers/entry/mergeConflicts'
 import type { Draft } from '@/servers/entry/secrets'
 import { visibleHost } from '@/text/hiddenCharacters'
-import { RequestError } from '@/wire/request'
 import type { ServerConfig, ServerItem } from '@/wire/restTypes'
 import type { RunsIn } from '@/wire/types'
 import './texts'
@@ -60,10 +59,6 @@ export function glyph(item: ServerItem): GlyphState {
     unknown: 'waits',
   }
   return states[item.status]
-}
-
-export function reasonOf(error: unknown): string {
-  return error instanceof RequestError ? error.message : ''
 }
 
 /** Lines of an entry that are not finished, each at its field. */

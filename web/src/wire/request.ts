@@ -62,6 +62,11 @@ export class RequestError extends Error {
   }
 }
 
+/** What the server says of a refusal; nothing where no request was refused. */
+export function reasonOf(error: unknown): string {
+  return error instanceof RequestError ? error.message : ''
+}
+
 let csrfToken = ''
 
 /** Called with every answer that carries the token (`me`, setup, login, link). */

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 use super::tool_call::SessionTools;
-use super::tool_call::placing::Workspace;
+use super::tool_call::workspace::Workspace;
 use crate::context::{Context, ContextError, ContextProvider, ContextSession};
 use crate::domain::{SessionKey, TurnId, UserId};
 use crate::skills::{Offer, Skills, WorkspaceSkill};

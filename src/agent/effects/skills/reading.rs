@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::SessionSkills;
-use crate::agent::effects::tool_call::placing::Workspace;
+use crate::agent::effects::tool_call::workspace::Workspace;
 use crate::domain::{BlobId, READ_SKILL_FILE, USE_SKILL, visible_line};
 use crate::session::Resolution;
 use crate::skills::{self, Bundle, Document, KeptSkill, SKILL_FILE, SkillSource, WorkspaceSkill};

@@ -4,12 +4,10 @@
 mod authorizing;
 mod broken;
 pub(in crate::agent) mod connections;
-pub(super) mod instructions;
 pub(in crate::agent) mod outcome;
-pub(in crate::agent) mod placing;
 pub(super) mod proposal;
 pub(in crate::agent) mod shown;
-mod skill_files;
+pub(in crate::agent) mod workspace;
 pub(in crate::agent) mod written_files;
 
 use std::collections::BTreeMap;

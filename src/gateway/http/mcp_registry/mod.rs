@@ -13,7 +13,7 @@ use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
-use crate::servers::{MOST_LISTED, RegistryError, RegistrySearch};
+use crate::servers::{MOST_LISTED, RegistrySearch};
 
 /// Servers of an answer unless somebody says otherwise.
 const LISTED: usize = 20;
@@ -65,19 +65,4 @@ pub(in crate::gateway) async fn fill_mcp_registry_entry(
     let named = (request.name.as_str(), request.version.as_str());
     let entry = registry.entry(&caller, named, &request.way, &request.values);
     Ok(Json(entry.await?.into()))
-}
-
-impl From<RegistryError> for ApiError {
-    fn from(error: RegistryError) -> Self {
-        let text = error.to_string();
-        match error {
-            RegistryError::Off | RegistryError::NotFound(_) => Self::new(Code::NotFound, text),
-            RegistryError::Away(_) => Self::new(Code::RegistryUnavailable, text),
-            RegistryError::Invalid(problems) => {
-                let fields = problems.into_iter();
-                Self::of_fields(fields.map(|problem| (problem.field, problem.message)))
-            }
-            RegistryError::Servers(error) => error.into(),
-        }
-    }
 }

@@ -17,8 +17,8 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
 use crate::gateway::word_list;
-use crate::mcp::authorization::{AuthorizationError, client_metadata};
-use crate::servers::{ConnectError, ConnectionAnswer, ConnectionReport, RedirectAddress};
+use crate::mcp::authorization::client_metadata;
+use crate::servers::{ConnectionAnswer, ConnectionReport, RedirectAddress};
 
 /// Below the address of this installation.
 const CALLBACK: &str = "api/mcp/oauth/callback";
@@ -265,27 +265,4 @@ fn own_address(state: &GatewayState, parts: &Parts) -> Result<RedirectAddress, A
         client_document: join(CLIENT).filter(is_public),
         callback,
     })
-}
-
-impl From<ConnectError> for ApiError {
-    fn from(error: ConnectError) -> Self {
-        let text = error.to_string();
-        match error {
-            ConnectError::NotAllowed => Self::new(Code::NotAllowed, text),
-            ConnectError::NotFound(_) => Self::new(Code::NotFound, text),
-            ConnectError::NotForPeople(..) => Self::new(Code::InvalidArguments, text),
-            ConnectError::Invalid(field, _) => Self::of_field(Code::InvalidArguments, field, text),
-            ConnectError::Stale => Self::of_field(Code::InvalidArguments, "state", text),
-            ConnectError::Entry(_) => {
-                Self::new(Code::ToolFailed, text).with_status(StatusCode::BAD_GATEWAY)
-            }
-            ConnectError::Authorization(AuthorizationError::Unreachable { .. }) => {
-                Self::new(Code::ToolFailed, text).with_status(StatusCode::SERVICE_UNAVAILABLE)
-            }
-            ConnectError::Authorization(_) => {
-                Self::new(Code::ToolFailed, text).with_status(StatusCode::BAD_GATEWAY)
-            }
-            ConnectError::Store(error) => error.into(),
-        }
-    }
 }

@@ -1,5 +1,6 @@
-//! The registry of MCP servers (`/api/mcp`). What somebody may do is checked by the registry's own
-//! verbs, which all take the caller.
+//! The registry of MCP servers (`/api/mcp`), one file per resource of it.
+//!
+//! What somebody may do is checked by the registry's own verbs, which all take the caller.
 
 mod body;
 mod connections;

@@ -43,6 +43,7 @@ pub(in crate::gateway::http) struct AttachmentItem {
     width: Option<u32>,
     height: Option<u32>,
     /// The resource of an MCP server that it was read from.
+    #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<ResourceSource>,
 }
 

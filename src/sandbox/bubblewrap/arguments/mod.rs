@@ -1,15 +1,14 @@
 //! The walls, as bubblewrap's arguments: what is seen inside, and what is not.
 
-mod system;
+mod seen;
 
 use std::{
     ffi::{OsStr, OsString},
     path::Path,
 };
 
-pub(super) use self::system::OWN_ETC;
-use self::system::system;
-use crate::sandbox::{Access, Bounds, Launch, Program, egress};
+pub(super) use self::seen::OWN_ETC;
+use crate::sandbox::{Bounds, Launch, Program, egress};
 
 /// The user inside. Where the server is root it is also the user outside.
 pub(super) const NOBODY: u32 = 65_534;
@@ -19,8 +18,6 @@ const SERVER: &str = "/sepal/mcp-server";
 const PACKAGES: &str = "/packages";
 /// What `execute_command` finds.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// The size of `/tmp` and of `/dev/shm`; both count as memory where a control group counts it.
-const TEMPORARY_BYTES: u64 = 64 << 20;
 /// Open files of one process.
 const MAX_OPEN_FILES: u32 = 1024;
 
@@ -48,7 +45,7 @@ pub(super) struct Plan<'a> {
     pub(super) workspace: &'a Path,
     /// What was installed, where the launch sees it.
     pub(super) packages: Option<&'a Path>,
-    /// The folder with [`OWN_ETC`].
+    /// The folder with [`seen::OWN_ETC`].
     pub(super) etc: &'a Path,
     pub(super) server: &'a Path,
     /// Put into the command line, where [`super::leftovers`] finds it.
@@ -159,9 +156,9 @@ fn walls(plan: &Plan<'_>) -> Vec<OsString> {
             "65534",
         ]),
     });
-    walls.extend(system(plan));
-    walls.extend(temporary());
-    walls.extend(workspace(plan));
+    walls.extend(seen::system(plan));
+    walls.extend(seen::temporary());
+    walls.extend(seen::workspace(plan));
     if let Some(packages) = plan.packages {
         walls.extend(words([
             OsStr::new("--ro-bind"),
@@ -172,27 +169,6 @@ fn walls(plan: &Plan<'_>) -> Vec<OsString> {
     walls.extend(words(["--remount-ro", "/dev", "--remount-ro", "/"]));
     walls.extend(words(["--clearenv", "--setenv", "PATH", PATH]));
     walls
-}
-
-fn temporary() -> Vec<OsString> {
-    let size = TEMPORARY_BYTES.to_string();
-    ["/tmp", "/dev/shm"]
-        .iter()
-        .flat_map(|folder| words(["--perms", "1777", "--size", &size, "--tmpfs", folder]))
-        .collect()
-}
-
-fn workspace(plan: &Plan<'_>) -> Vec<OsString> {
-    let how = match plan.launch.workspace {
-        Access::None => return words(["--dir", "/workspace"]),
-        Access::ReadOnly => "--ro-bind",
-        Access::ReadWrite => "--bind",
-    };
-    words([
-        OsStr::new(how),
-        plan.workspace.as_ref(),
-        "/workspace".as_ref(),
-    ])
 }
 
 /// The environment of the program itself.
@@ -228,13 +204,11 @@ fn rlimits(bounds: &Bounds, needs_process_rlimit: bool) -> Vec<OsString> {
 
 fn program(program: &Program) -> Vec<OsString> {
     match program {
-        Program::Bundled { command_timeout } => words([
-            SERVER,
-            "--workspace",
-            "/workspace",
-            "--command-timeout",
-            &command_timeout.as_secs().max(1).to_string(),
-        ]),
+        Program::Bundled { .. } => {
+            let mut line = words([SERVER]);
+            line.extend(words(program.options()));
+            line
+        }
         Program::Command(command) => words(command),
         // Refused before anything is planned.
         Program::Image { image, arguments } => {
@@ -258,7 +232,7 @@ mod tests {
 
     use super::*;
     use crate::domain::SandboxId;
-    use crate::sandbox::Packages;
+    use crate::sandbox::{Access, Packages};
 
     fn arguments(privilege: Privilege, workspace: Access) -> Arguments {
         let launch = Launch {
@@ -268,6 +242,7 @@ mod tests {
             server: "files".to_owned(),
             program: Program::Bundled {
                 command_timeout: Duration::from_secs(30),
+                output_bytes: 1 << 20,
             },
             environment: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
             workspace,

@@ -4,6 +4,7 @@ import { address } from '@/wire/base'
 import { csrf, request, RequestError, retried } from '@/wire/request'
 import type { Problem } from '@/wire/restTypes'
 import { send, type UploadWatch } from '@/wire/upload'
+import '@/files/words/texts'
 
 export interface FileItem {
   name: string

@@ -2,6 +2,7 @@
 import { t } from '@/locales'
 import { request, RequestError } from '@/wire/request'
 import type { components } from '@/wire/rest.generated'
+import './texts'
 
 export type ServerConnection = components['schemas']['ServerConnection']
 export type FinishConnection = components['schemas']['FinishConnectionRequest']

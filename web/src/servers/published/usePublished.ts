@@ -1,7 +1,7 @@
 /** Published servers while a person types: asked for after a pause, and only the newest answer counts. */
 import { onScopeDispose, ref, shallowRef, watch } from 'vue'
+import { reasonOf } from '@/wire/request'
 import { rest } from '@/wire/rest'
-import { reasonOf } from '@/servers/serverWords'
 import type { PublishedServer } from '@/wire/restTypes'
 
 /** From the last key to the question. */

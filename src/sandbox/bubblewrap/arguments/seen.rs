@@ -1,12 +1,10 @@
-//! What is seen of the machine: its programs, and nothing that tells about it.
+//! What of the machine is seen inside the walls.
 
-use std::{
-    ffi::{OsStr, OsString},
-    path::{Path, PathBuf},
-};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use super::{Plan, SERVER, words};
-use crate::sandbox::Program;
+use crate::sandbox::{Access, Program};
 
 /// Folders of the system that are seen, read-only.
 const SYSTEM: [&str; 8] = [
@@ -33,6 +31,9 @@ pub(in crate::sandbox::bubblewrap) const OWN_ETC: [(&str, &str); 4] = [
         "passwd: files\ngroup: files\nhosts: files\n",
     ),
 ];
+/// The size of `/tmp` and of `/dev/shm`; both count as memory where a control group counts it.
+const TEMPORARY_BYTES: u64 = 64 << 20;
+
 /// Files of `/proc` that tell about the machine, and one that is its memory: the same that an engine
 /// hides.
 const HIDDEN_FILES: [&str; 7] = [
@@ -109,6 +110,29 @@ fn hidden() -> Vec<OsString> {
     files
         .chain(folders.flat_map(|path| words(["--tmpfs", path, "--remount-ro", path])))
         .collect()
+}
+
+/// Folders that are thrown away with the sandbox.
+pub(super) fn temporary() -> Vec<OsString> {
+    let size = TEMPORARY_BYTES.to_string();
+    ["/tmp", "/dev/shm"]
+        .iter()
+        .flat_map(|folder| words(["--perms", "1777", "--size", &size, "--tmpfs", folder]))
+        .collect()
+}
+
+/// The session's files, as far as the launch says.
+pub(super) fn workspace(plan: &Plan<'_>) -> Vec<OsString> {
+    let how = match plan.launch.workspace {
+        Access::None => return words(["--dir", "/workspace"]),
+        Access::ReadOnly => "--ro-bind",
+        Access::ReadWrite => "--bind",
+    };
+    words([
+        OsStr::new(how),
+        plan.workspace.as_ref(),
+        "/workspace".as_ref(),
+    ])
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 //! model cannot. It is written by the server in the sandbox: the model may have made links of anything
 //! there, and only inside the walls they lead nowhere.
 
+pub(in crate::agent::effects) mod instructions;
+mod skill_files;
+
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 

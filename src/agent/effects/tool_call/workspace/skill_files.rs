@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::placing::Workspace;
+use super::Workspace;
 use crate::mcp::{self, FoundSkill, SkillFile, SkillsQuestion};
 use crate::skills::Bundle;
 

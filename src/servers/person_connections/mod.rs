@@ -1,12 +1,17 @@
 //! What a person does about their own connections: begins one, finishes it with what they came back with,
 //! ends it. Nobody does it for another.
 
+mod error;
+mod report;
+
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::grants::{Grants, open, seal};
-use super::target::Target;
+pub use self::error::ConnectError;
+use self::report::challenge;
+pub use self::report::{ConnectionReport, ConnectionState};
+use super::authorization::{Grants, Target, open, seal};
 use crate::domain::{Caller, Role, Scope, Timestamp};
 use crate::mcp::authorization::{
     Authorization, AuthorizationAnswer, AuthorizationError, Challenge, ClientIdentity,
@@ -15,44 +20,14 @@ use crate::mcp::authorization::{
 use crate::servers::catalogue::entry::ServerEntry;
 use crate::servers::connections::opening::Failure;
 use crate::servers::registry::Servers;
+use crate::store;
 use crate::store::clock::now;
-use crate::store::records::{GrantRow, SecretHash};
-use crate::store::{self};
+use crate::store::records::SecretHash;
 
 /// How long a person may take at the authorisation server.
 const LIFE_MS: i64 = 10 * 60 * 1_000;
 /// Characters of a path that people come back to.
 const MAX_PATH: usize = 512;
-
-/// Why a person is not connected.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// They may only look.
-    #[error("viewers connect to no servers")]
-    NotAllowed,
-    /// There is none, for this person.
-    #[error("there is no MCP server `{0}`")]
-    NotFound(String),
-    /// It is none that people connect to.
-    #[error("people do not connect to the MCP server `{0}`: {1}")]
-    NotForPeople(String, &'static str),
-    /// Something that was sent cannot be.
-    #[error("{1}")]
-    Invalid(&'static str, &'static str),
-    /// They did not begin this, took too long, or it was used.
-    #[error(
-        "this answer belongs to no authorisation that you began here and that still waits: connect \
-         again"
-    )]
-    Stale,
-    /// The entry does not work.
-    #[error("{0}")]
-    Entry(String),
-    #[error(transparent)]
-    Authorization(#[from] AuthorizationError),
-    #[error(transparent)]
-    Store(#[from] store::Error),
-}
 
 /// Our own addresses, as people reach them.
 #[derive(Debug, Clone)]
@@ -77,74 +52,6 @@ pub struct ConnectionAnswer {
     pub issuer: Option<String>,
     pub error: Option<String>,
     pub error_description: Option<String>,
-}
-
-/// Whether a person is connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectionState {
-    /// The server takes their token.
-    Connected,
-    /// The server wants them to connect, or to allow more.
-    Needed,
-    /// They are not, and nothing of theirs asked for it.
-    Absent,
-}
-
-impl ConnectionState {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Connected => "connected",
-            Self::Needed => "needed",
-            Self::Absent => "absent",
-        }
-    }
-}
-
-/// A person's connection to a server.
-#[derive(Debug, Clone)]
-pub struct ConnectionReport {
-    pub server: String,
-    pub state: ConnectionState,
-    /// Since when they are connected.
-    pub connected_at: Option<Timestamp>,
-    /// Since when the server wants them.
-    pub needed_since: Option<Timestamp>,
-    /// What they allowed.
-    pub scopes: Vec<String>,
-    /// What the server wants beside that, where it says so.
-    pub wants: Vec<String>,
-}
-
-impl ConnectionReport {
-    pub(crate) fn new(server: &str, row: Option<&GrantRow>) -> Self {
-        let state = match row {
-            Some(row) if row.needed_since.is_some() => ConnectionState::Needed,
-            Some(row) if row.sealed.is_some() => ConnectionState::Connected,
-            Some(_) | None => ConnectionState::Absent,
-        };
-        let is_connected = row.is_some_and(|row| row.sealed.is_some());
-        let scopes = row.filter(|_| is_connected).map(|row| row.scopes.clone());
-        let scopes = scopes.unwrap_or_default();
-        let needed_since = row.and_then(|row| row.needed_since);
-        let challenge = row.and_then(challenge).filter(|_| needed_since.is_some());
-        let wanted = challenge.and_then(|it| it.scope).unwrap_or_default();
-        let wants = wanted.split_whitespace().map(ToOwned::to_owned);
-        Self {
-            server: server.to_owned(),
-            state,
-            connected_at: row
-                .and_then(|row| row.connected_at)
-                .filter(|_| is_connected),
-            needed_since,
-            wants: wants.filter(|scope| !scopes.contains(scope)).collect(),
-            scopes,
-        }
-    }
-}
-
-fn challenge(row: &GrantRow) -> Option<Challenge> {
-    serde_json::from_str(row.challenge.as_deref()?).ok()
 }
 
 /// What has to be known when the person is back.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::SessionTools;
+use crate::agent::effects::tool_call::SessionTools;
 use crate::context::{Context, ContextError, ContextProvider, ContextSession};
 use crate::mcp::{self, InstructionsFile};
 use crate::servers::{BUNDLED, Source};

@@ -1,15 +1,18 @@
 //! Who authorises for a server: the metadata of the protected resource (RFC 9728), then those of its
 //! authorisation server (RFC 8414, or OpenID Connect discovery).
 
+mod server_metadata;
+
 use reqwest::Client;
 use reqwest::header::ACCEPT;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
 use super::challenge::Challenge;
 use super::error::AuthorizationError;
 use super::http::{LIMIT, document, failed};
+use server_metadata::{ServerMetadata, checked, is_as_safe, metadata};
 
 /// Authorisation servers of one resource that are tried.
 const MAX_SERVERS: usize = 4;
@@ -45,31 +48,6 @@ impl Discovered {
             server.token_endpoint
         ))
     }
-}
-
-/// The metadata of an authorisation server, as far as they are used.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct ServerMetadata {
-    #[serde(default)]
-    pub(super) issuer: Option<String>,
-    pub(super) authorization_endpoint: String,
-    pub(super) token_endpoint: String,
-    #[serde(default)]
-    pub(super) registration_endpoint: Option<String>,
-    #[serde(default)]
-    pub(super) revocation_endpoint: Option<String>,
-    #[serde(default)]
-    pub(super) scopes_supported: Option<Vec<String>>,
-    #[serde(default)]
-    response_types_supported: Option<Vec<String>>,
-    #[serde(default)]
-    code_challenge_methods_supported: Option<Vec<String>>,
-    #[serde(default)]
-    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    #[serde(default)]
-    pub(super) client_id_metadata_document_supported: bool,
-    #[serde(default)]
-    pub(super) authorization_response_iss_parameter_supported: bool,
 }
 
 #[derive(Deserialize)]
@@ -240,70 +218,6 @@ async fn legacy(client: &Client, url: &Url) -> Result<Discovered, AuthorizationE
     })
 }
 
-/// The metadata, if they are those of the issuer and good for what we do.
-fn checked(server: ServerMetadata, issuer: &str) -> Result<ServerMetadata, AuthorizationError> {
-    let found = server.issuer.as_deref().unwrap_or_default();
-    if !is_same_issuer(found, issuer) {
-        return Err(AuthorizationError::OtherIssuer {
-            expected: issuer.to_owned(),
-            found: found.to_owned(),
-        });
-    }
-    let base = Url::parse(issuer).map_err(|_| metadata("its issuer is no address"))?;
-    let endpoints = [
-        Some(&server.authorization_endpoint),
-        Some(&server.token_endpoint),
-        server.registration_endpoint.as_ref(),
-        server.revocation_endpoint.as_ref(),
-    ];
-    for endpoint in endpoints.into_iter().flatten() {
-        let is_fit = Url::parse(endpoint).is_ok_and(|url| is_as_safe(&base, &url));
-        if !is_fit {
-            return Err(metadata(&format!(
-                "`{endpoint}` is no address that may be asked"
-            )));
-        }
-    }
-    let offers = |list: &Option<Vec<String>>, word: &str| {
-        list.as_ref()
-            .is_some_and(|list| list.iter().any(|it| it == word))
-    };
-    if !offers(&server.code_challenge_methods_supported, "S256") {
-        return Err(metadata(
-            "its authorisation server does not offer PKCE with S256 \
-             (`code_challenge_methods_supported`)",
-        ));
-    }
-    if server.response_types_supported.is_some()
-        && !offers(&server.response_types_supported, "code")
-    {
-        return Err(metadata("its authorisation server gives no codes"));
-    }
-    Ok(server)
-}
-
-/// The same text, but for the slash that an address without a path may end with.
-fn is_same_issuer(one: &str, other: &str) -> bool {
-    let root = |issuer: &str| {
-        let without = issuer.strip_suffix('/').unwrap_or(issuer);
-        let is_root = without.matches('/').count() == 2;
-        if is_root {
-            without.to_owned()
-        } else {
-            issuer.to_owned()
-        }
-    };
-    !one.is_empty() && root(one) == root(other)
-}
-
-/// Whether `url` may be asked for something that belongs to `base`: over http(s), and not over http where
-/// the base is better.
-fn is_as_safe(base: &Url, url: &Url) -> bool {
-    let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
-    let is_downgrade = base.scheme() == "https" && url.scheme() != "https";
-    is_web && !is_downgrade && url.username().is_empty() && url.password().is_none()
-}
-
 /// The address without what names no resource.
 fn canonical(url: &Url) -> String {
     let mut url = url.clone();
@@ -322,16 +236,11 @@ fn at(url: &Url, path: &str) -> Url {
     url
 }
 
-fn metadata(text: &str) -> AuthorizationError {
-    AuthorizationError::Metadata(text.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use url::Url;
 
-    use super::{ServerMetadata, check_resource, checked, is_same_issuer, named_address};
+    use super::{check_resource, named_address};
 
     #[test]
     fn a_resource_is_the_server_or_a_folder_above_it() {
@@ -360,62 +269,6 @@ mod tests {
         ] {
             check(unfit, false);
         }
-    }
-
-    #[test]
-    fn issuers_are_the_same_text() {
-        assert!(is_same_issuer("https://e.test/a", "https://e.test/a"));
-        assert!(is_same_issuer("https://e.test/", "https://e.test"));
-        for other in [
-            "https://e.test/a/",
-            "https://e.test:443/a",
-            "https://E.test/a",
-            "",
-        ] {
-            assert!(!is_same_issuer(other, "https://e.test/a"), "{other}");
-        }
-        assert!(!is_same_issuer("", ""));
-    }
-
-    #[test]
-    fn metadata_are_refused_that_lead_astray() {
-        let good = json!({
-            "issuer": "https://as.test", "authorization_endpoint": "https://as.test/a",
-            "token_endpoint": "https://as.test/t", "code_challenge_methods_supported": ["S256"],
-        });
-        let check = |change: serde_json::Value, said: &str| {
-            let mut changed = good.clone();
-            for (name, value) in change.as_object().unwrap() {
-                changed[name] = value.clone();
-            }
-            let server: ServerMetadata = serde_json::from_value(changed).unwrap();
-            let text = checked(server, "https://as.test")
-                .err()
-                .map(|error| error.to_string());
-            let text = text.unwrap_or_default();
-            assert!(
-                text.contains(said) && text.is_empty() == said.is_empty(),
-                "{change}: {text}"
-            );
-        };
-        check(json!({}), "");
-        check(json!({"issuer": "https://good.test"}), "issuer");
-        check(json!({"issuer": null}), "issuer");
-        check(
-            json!({"authorization_endpoint": "javascript:alert(1)"}),
-            "no address",
-        );
-        check(json!({"token_endpoint": "http://as.test/t"}), "no address");
-        check(
-            json!({"registration_endpoint": "https://a:b@as.test/"}),
-            "no address",
-        );
-        check(
-            json!({"code_challenge_methods_supported": ["plain"]}),
-            "PKCE",
-        );
-        check(json!({"code_challenge_methods_supported": null}), "PKCE");
-        check(json!({"response_types_supported": ["token"]}), "codes");
     }
 
     #[test]
