@@ -2,15 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-        CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest, CustomResult,
-        ErrorCode, Implementation, JsonObject, ListPromptsRequestMethod, ListPromptsResult,
-        ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-        ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ServerCapabilities, ServerConfig, Tool,
+        Annotations, CallToolRequestParams, CallToolResponse, CallToolResult,
+        CompleteRequestMethod, CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest,
+        CustomResult, EmbeddedResource, ErrorCode, Implementation, JsonObject,
+        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+        ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
+        ListToolsResult, PaginatedRequestParams, ResourceContents, Role, ServerCapabilities,
+        ServerConfig, Tool,
     },
     service::RequestContext,
 };
@@ -190,6 +193,7 @@ impl Server {
             line: &arguments.command,
             folder: &self.settings.workspace,
             timeout,
+            output_bytes: self.settings.output_bytes,
         };
         let told = self.stops.of(&context.id);
         let stop = async {
@@ -350,10 +354,20 @@ fn failed(failure: &Failure) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(failure.to_string())])
 }
 
+/// A stream that the text shows only in part, for people: the model has read its ends.
+fn whole_output((name, bytes): (&str, &[u8])) -> ContentBlock {
+    let blob = STANDARD.encode(bytes);
+    let contents = ResourceContents::blob(blob, format!("sepal://output/{name}.txt"));
+    let embedded = EmbeddedResource::new(contents.with_mime_type("text/plain"));
+    let people = Annotations::default().with_audience(vec![Role::User]);
+    ContentBlock::Resource(embedded.with_annotations(people))
+}
+
 /// A command that ran to its end is a success whatever its exit code says: `grep` without a match
 /// is an answer. One that was stopped is an error.
 fn executed(report: &command::Report) -> CallToolResult {
-    let content = vec![ContentBlock::text(report.text())];
+    let mut content = vec![ContentBlock::text(report.text())];
+    content.extend(report.whole().map(whole_output));
     let mut result = if report.was_stopped() {
         CallToolResult::error(content)
     } else {

@@ -1,9 +1,12 @@
-//! The command line: four options, parsed by hand to keep the binary small.
+//! The command line: five options, parsed by hand to keep the binary small.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 /// How long one command may run when nothing else is said.
 const DEFAULT_COMMAND_TIMEOUT_S: u64 = 30;
+
+/// Two streams of this size, in base64, fit the 4 MiB that the gateway reads of one message.
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// What the operator chose.
 #[derive(Debug, PartialEq)]
@@ -12,6 +15,8 @@ pub(crate) struct Settings {
     pub(crate) workspace: PathBuf,
     /// Default and maximum of one command.
     pub(crate) command_timeout: Duration,
+    /// Most that is kept of each stream of a command.
+    pub(crate) output_bytes: usize,
     /// Print the tool definitions and leave.
     pub(crate) describe: bool,
 }
@@ -21,6 +26,7 @@ impl Settings {
         let mut settings = Self {
             workspace: PathBuf::from("/workspace"),
             command_timeout: Duration::from_secs(DEFAULT_COMMAND_TIMEOUT_S),
+            output_bytes: 0,
             describe: false,
         };
         let mut arguments = arguments.into_iter();
@@ -39,10 +45,17 @@ impl Settings {
                         .map(Duration::from_secs)
                         .ok_or("`--command-timeout` needs a whole number of seconds, 1 or more")?;
                 }
+                Some("--output-bytes") => {
+                    settings.output_bytes = arguments
+                        .next()
+                        .and_then(|value| value.to_str()?.parse().ok())
+                        .filter(|bytes| *bytes <= MAX_OUTPUT_BYTES)
+                        .ok_or("`--output-bytes` needs a whole number of bytes, 1048576 at most")?;
+                }
                 _ => {
                     return Err(format!(
                         "unknown option `{}`; known: --workspace FOLDER, --command-timeout SECONDS, \
-                         --describe",
+                         --output-bytes BYTES, --describe",
                         name.display()
                     ));
                 }
@@ -66,7 +79,10 @@ mod tests {
         let settings = parse("").unwrap();
         assert_eq!(settings.workspace, PathBuf::from("/workspace"));
         assert_eq!(settings.command_timeout, Duration::from_secs(30));
-        let settings = parse("--workspace /w --command-timeout 5 --describe").unwrap();
+        assert_eq!(settings.output_bytes, 0);
+        let line = "--workspace /w --command-timeout 5 --output-bytes 1024 --describe";
+        let settings = parse(line).unwrap();
+        assert_eq!(settings.output_bytes, 1024);
         assert_eq!(settings.workspace, PathBuf::from("/w"));
         assert_eq!(settings.command_timeout, Duration::from_secs(5));
         assert!(settings.describe);
@@ -77,6 +93,8 @@ mod tests {
         for line in [
             "--command-timeout 0",
             "--command-timeout x",
+            "--output-bytes -1",
+            "--output-bytes 1048577",
             "--workspace",
             "-x",
         ] {

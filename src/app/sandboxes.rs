@@ -199,6 +199,7 @@ impl FoundRuntime {
             disk: self.disk,
             records,
             command_limit: settings.command_timeout,
+            output_bytes: settings.output_kb * 1024,
             bounds,
             idle_limit: settings.idle,
             network: settings.network.clone(),

@@ -11,7 +11,6 @@ mod file_access;
 mod fuzz;
 mod mask;
 mod offers;
-mod place_attachment;
 mod remote;
 mod sending;
 mod standstill;

@@ -1,12 +1,12 @@
-//! Asks the server that runs in every sandbox about files of the workspace, and puts those of skills there:
-//! requests that are no tools, so that no model reads of them. Other servers are never asked.
+//! Asks the server that runs in every sandbox about files of the workspace, and puts those of skills and what
+//! people attach there: requests that are no tools, so that no model reads of them. Other servers are never asked.
 
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::error::Error;
@@ -15,6 +15,7 @@ use crate::domain::FileFacts;
 /// The methods, as `mcp-server` answers them.
 const FILE_FACTS: &str = "sepal/fileFacts";
 const INSTRUCTIONS: &str = "sepal/workspaceInstructions";
+const PLACE_ATTACHMENT: &str = "sepal/placeAttachment";
 const PLACE_SKILL: &str = "sepal/placeSkill";
 const SKILLS: &str = "sepal/workspaceSkills";
 /// Bytes of one part of a file: a sandbox with little memory takes it as base64 in a line of JSON.
@@ -85,6 +86,32 @@ struct SkillsAnswer {
 }
 
 impl Connection {
+    /// Puts a file under that name, or the next free one, into the folder of attachments; the name that
+    /// it has there. An error where the server refuses it, is older than the question, or takes too
+    /// long for a part.
+    pub async fn place_attachment(
+        &self,
+        name: &str,
+        content: &[u8],
+        limit: Duration,
+    ) -> Result<String, Error> {
+        let mut placed = None;
+        let mut offset = 0;
+        for part in content.chunks(PART) {
+            let params = json!({
+                "name": name, "bytes": content.len(), "offset": offset,
+                "data": STANDARD.encode(part),
+            });
+            let answer = self.request(PLACE_ATTACHMENT, params, limit).await?;
+            placed = answer
+                .get("name")
+                .and_then(Value::as_str)
+                .map(ToOwned::to_owned);
+            offset += part.len();
+        }
+        placed.ok_or_else(|| Error::Refused("the answer names no file".to_owned()))
+    }
+
     /// What is known of the file that a `write_file` with that path would write. An error where the
     /// server refuses such a write, is older than the question, answers nonsense, or takes too long.
     pub async fn file_facts(&self, path: &str, limit: Duration) -> Result<FileFacts, Error> {

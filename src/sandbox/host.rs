@@ -17,6 +17,8 @@ pub struct SandboxHost {
     pub records: Records,
     /// The time limit of one command.
     pub command_limit: Duration,
+    /// Most that is kept of each stream of a command.
+    pub output_bytes: u64,
     /// How much one sandbox may use.
     pub bounds: Bounds,
     /// How long a sandbox without calls is kept.

@@ -35,6 +35,8 @@ pub(crate) struct Order<'a> {
     pub(crate) line: &'a str,
     pub(crate) folder: &'a Path,
     pub(crate) timeout: Duration,
+    /// Most that is kept of each stream.
+    pub(crate) output_bytes: usize,
 }
 
 /// Runs `order` to its end, its deadline, or until `stop`; whichever comes first, whatever it started
@@ -56,7 +58,7 @@ pub(crate) async fn run(
     let mut group = Group::spawn(command, groups).map_err(|error| refused(&error))?;
     let started = Instant::now();
     let mut watch = Watch {
-        report: Report::new(order.timeout),
+        report: Report::new(order.timeout, order.output_bytes),
         progress,
         deadline: Deadline::after(order.timeout),
     };

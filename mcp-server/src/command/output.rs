@@ -12,16 +12,28 @@ const HEAD_BYTES: usize = 16 * 1024;
 /// The most that is kept of the end of a stream.
 const TAIL_BYTES: usize = 16 * 1024;
 
-/// The first and the last bytes of a stream of any length.
+/// The first and the last bytes of a stream of any length, and all of it up to a limit.
 #[derive(Default)]
 pub(crate) struct HeadTail {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: usize,
+    /// Empty as long as head and tail are all, and where all of it would be too much.
+    whole: Vec<u8>,
+    /// Most that is kept in `whole`.
+    most: usize,
 }
 
 impl HeadTail {
+    fn up_to(most: usize) -> Self {
+        Self {
+            most,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.keep_whole(bytes);
         let room = HEAD_BYTES.saturating_sub(self.head.len());
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend(head);
@@ -29,6 +41,24 @@ impl HeadTail {
         let excess = self.tail.len().saturating_sub(TAIL_BYTES);
         self.tail.drain(..excess);
         self.left_out += excess;
+    }
+
+    fn keep_whole(&mut self, bytes: &[u8]) {
+        let kept = self.head.len() + self.tail.len() + self.left_out;
+        let all = kept + bytes.len();
+        if all > self.most {
+            self.whole = Vec::new();
+        } else if !self.whole.is_empty() {
+            self.whole.extend_from_slice(bytes);
+        } else if all > HEAD_BYTES + TAIL_BYTES && self.left_out == 0 {
+            let (front, back) = self.tail.as_slices();
+            self.whole = [&self.head, front, back, bytes].concat();
+        }
+    }
+
+    /// All of it, where the text leaves something out and it was not too long.
+    pub(crate) fn whole(&self) -> Option<&[u8]> {
+        (self.left_out > 0 && !self.whole.is_empty()).then_some(&self.whole)
     }
 
     fn is_empty(&self) -> bool {
@@ -69,10 +99,11 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(timeout: Duration) -> Self {
+    /// Keeps all of each stream up to so many bytes.
+    pub(crate) fn new(timeout: Duration, output_bytes: usize) -> Self {
         Self {
-            stdout: HeadTail::default(),
-            stderr: HeadTail::default(),
+            stdout: HeadTail::up_to(output_bytes),
+            stderr: HeadTail::up_to(output_bytes),
             stop: None,
             timeout,
             status: None,
@@ -122,6 +153,13 @@ impl Report {
         }
     }
 
+    /// The streams of which the text leaves something out, whole, by their names.
+    pub(crate) fn whole(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        let streams = [("stdout", &self.stdout), ("stderr", &self.stderr)];
+        let whole = streams.map(|(name, stream)| Some((name, stream.whole()?)));
+        whole.into_iter().flatten()
+    }
+
     /// For programs: `structuredContent`. The output itself is only in the text, once.
     pub(crate) fn facts(&self) -> Value {
         json!({
@@ -167,6 +205,24 @@ mod tests {
         let text = output.text();
         assert!(text.contains("[… 131075 bytes left out …]"));
         assert!(text.starts_with("aaa") && text.ends_with("aend"));
+    }
+
+    #[test]
+    fn all_of_a_long_output_is_kept_up_to_its_limit() {
+        let whole = |most: usize, chunks: &[&[u8]]| {
+            let mut output = HeadTail::up_to(most);
+            chunks.iter().for_each(|chunk| output.push(chunk));
+            output.whole().map(<[u8]>::to_vec)
+        };
+        let (half, most) = (vec![b'a'; HEAD_BYTES], 4 * HEAD_BYTES);
+        assert_eq!(whole(most, &[&half, &half]), None, "nothing is left out");
+        let expected = [&half[..], &half, b"end"].concat();
+        assert_eq!(whole(most, &[&half, &half, b"end"]), Some(expected));
+        let expected = half.repeat(4);
+        assert_eq!(whole(most, &[&half[..]; 4]), Some(expected.clone()));
+        assert_eq!(whole(most, &[&expected]), Some(expected));
+        assert_eq!(whole(most, &[&half, &half, &half, &half, b"x", b"y"]), None);
+        assert_eq!(whole(0, &[&half[..]; 4]), None);
     }
 
     #[test]

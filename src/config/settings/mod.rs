@@ -213,6 +213,8 @@ pub struct Sandbox {
     /// MiB that stay free on the disks of data and workspaces; 0 = all may be filled.
     pub min_free_mb: u32,
     /// How long one command may take.
+    /// Most that is kept of each stream of a command.
+    pub output_kb: u64,
     #[serde(rename = "command_timeout_s", deserialize_with = "read::whole_seconds")]
     pub command_timeout: Duration,
     /// Sandboxes that may run at the same time.

@@ -344,6 +344,8 @@ settings! { since "0.1":
         "Size of one workspace in MiB.";
     "sandbox.min_free_mb" ["SPL_SANDBOX_MIN_FREE_MB"] Whole(0, 16_777_216), Is("512"),
         "MiB that stay free on the disks of data and workspaces: below, sandboxes are paused until there is room; 0 = never.";
+    "sandbox.output_kb" ["SPL_SANDBOX_OUTPUT_KB"] Whole(0, 1024), Is("1024"),
+        "KiB of what one command writes to stdout, and of stderr, that people can open and save; of longer output they see the beginning and the end. 0 = only those two.";
     "sandbox.command_timeout_s" ["SPL_SANDBOX_COMMAND_TIMEOUT"] Whole(1, 86_400), Is("30"),
         "Seconds that one command may take.";
     "sandbox.max" ["SPL_SANDBOX_MAX"] Whole(1, 100_000), Is("100"),

@@ -37,6 +37,8 @@ pub enum AnswerContent {
 pub struct AnswerFile {
     /// The resource's address, if they are one.
     pub uri: Option<String>,
+    /// What they are called where no address says so.
+    pub name: Option<&'static str>,
     /// What the server says that they are.
     pub mime_type: Option<String>,
     /// Whether they came as a picture, and are nothing if they are none.
@@ -51,6 +53,7 @@ pub(in crate::mcp) fn piece(block: &ContentBlock, cleaner: &Cleaner) -> AnswerCo
         match decoded(data) {
             Some(bytes) => AnswerContent::File(AnswerFile {
                 uri: None,
+                name: None,
                 mime_type: Some(mime_type),
                 is_image,
                 bytes,
@@ -103,6 +106,7 @@ pub(in crate::mcp) fn of_resource(contents: &ResourceContents, cleaner: &Cleaner
             match decoded(blob) {
                 Some(bytes) => AnswerContent::File(AnswerFile {
                     uri: Some(uri),
+                    name: None,
                     mime_type: maybe_short(mime_type.as_deref(), cleaner),
                     is_image: false,
                     bytes,

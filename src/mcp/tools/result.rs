@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use rmcp::model::{Annotations, CallToolResult, ContentBlock, ResourceContents, Role};
 use serde_json::Value;
 
-use super::content::{self, AnswerContent};
+use super::content::{self, AnswerContent, AnswerFile};
 use crate::domain::Audience;
 use crate::mcp::mask::Cleaner;
 
@@ -56,7 +56,7 @@ impl ToolAnswer {
         } else if is_hidden {
             "[the tool answered with content that only people see]".clone_into(&mut text);
         }
-        let (text, truncated_bytes) = head_and_tail(text, MAX_TEXT_BYTES);
+        let (text, truncated_bytes) = head_and_tail(&text, MAX_TEXT_BYTES);
         let is_small = |value: &Value| value.to_string().len() <= MAX_TEXT_BYTES;
         let blocks = blocks(&result.content, cleaner);
         Self {
@@ -126,11 +126,10 @@ fn blocks(content: &[ContentBlock], cleaner: &Cleaner) -> Vec<AnswerBlock> {
     let mut left_out = content.len().saturating_sub(MAX_BLOCKS);
     for block in content.iter().take(MAX_BLOCKS) {
         let mut content = content::piece(block, cleaner);
+        let mut whole = None;
         match &mut content {
-            AnswerContent::Text(text) | AnswerContent::Resource { text, .. } => {
-                let (cut, _) = head_and_tail(std::mem::take(text), room);
-                room = room.saturating_sub(cut.len());
-                *text = cut;
+            AnswerContent::Text(_) | AnswerContent::Resource { .. } => {
+                whole = shorten(&mut content, &mut room);
             }
             AnswerContent::File(_) if files == MAX_FILES => {
                 left_out += 1;
@@ -143,6 +142,14 @@ fn blocks(content: &[ContentBlock], cleaner: &Cleaner) -> Vec<AnswerBlock> {
             content,
             audience: audience_of(block),
         });
+        if let Some(file) = whole.filter(|_| files < MAX_FILES) {
+            files += 1;
+            // The model has read the ends of it.
+            blocks.push(AnswerBlock {
+                content: AnswerContent::File(file),
+                audience: Audience::User,
+            });
+        }
     }
     if left_out > 0 {
         let words = format!(
@@ -151,6 +158,26 @@ fn blocks(content: &[ContentBlock], cleaner: &Cleaner) -> Vec<AnswerBlock> {
         blocks.push(AnswerBlock::everybody(AnswerContent::Text(words)));
     }
     blocks
+}
+
+/// Cuts a text to the room that is left; all of it as a file, if it was cut.
+fn shorten(content: &mut AnswerContent, room: &mut usize) -> Option<AnswerFile> {
+    let (text, uri) = match content {
+        AnswerContent::Text(text) => (text, None),
+        AnswerContent::Resource { text, uri, .. } => (text, Some(uri.clone())),
+        AnswerContent::File(_) | AnswerContent::Link(_) => return None,
+    };
+    let all = std::mem::take(text);
+    let (cut, left_out) = head_and_tail(&all, *room);
+    *room = room.saturating_sub(cut.len());
+    *text = cut;
+    left_out.map(|_| AnswerFile {
+        name: uri.is_none().then_some("output.txt"),
+        uri,
+        mime_type: Some("text/plain".to_owned()),
+        is_image: false,
+        bytes: all.into_bytes(),
+    })
 }
 
 /// Whom a block is meant for. One that names nobody, or both, is for both.
@@ -209,9 +236,9 @@ fn line(block: &ContentBlock) -> String {
 }
 
 /// Keeps the first and last half of what is allowed, cut between characters.
-fn head_and_tail(text: String, most: usize) -> (String, Option<u64>) {
+fn head_and_tail(text: &str, most: usize) -> (String, Option<u64>) {
     if text.len() <= most {
-        return (text, None);
+        return (text.to_owned(), None);
     }
     let half = most / 2;
     let head = text
@@ -243,13 +270,40 @@ mod tests {
 
     #[test]
     fn long_text_keeps_its_ends_and_says_how_much_is_missing() {
-        let (text, left_out) = head_and_tail("ä".repeat(100), 21);
+        let (text, left_out) = head_and_tail(&"ä".repeat(100), 21);
         assert_eq!(left_out, Some(180));
         assert_eq!(
             text,
             format!("{0}\n[180 bytes left out here]\n{0}", "ä".repeat(5))
         );
-        assert_eq!(head_and_tail("short".into(), 21), ("short".into(), None));
+        assert_eq!(head_and_tail("short", 21), ("short".into(), None));
+    }
+
+    #[test]
+    fn what_is_cut_is_there_whole_as_a_file_for_people() {
+        let long = "a line\n".repeat(20_000);
+        let said = answer(&json!([
+            { "type": "text", "text": long },
+            { "type": "resource", "resource": { "uri": "demo://t", "text": "short" } },
+        ]));
+        let [cut, whole, short, all] = said.blocks.as_slice() else {
+            panic!("{said:?}");
+        };
+        assert!(
+            matches!(&cut.content, AnswerContent::Text(text) if text.contains("bytes left out here"))
+        );
+        assert_eq!(whole.audience, Audience::User);
+        assert!(
+            matches!(&whole.content, AnswerContent::File(file) if file.bytes == long.as_bytes() && file.name == Some("output.txt"))
+        );
+        // No room is left for it in the record.
+        assert!(
+            matches!(&short.content, AnswerContent::Resource { text, .. } if text.contains("bytes left out here"))
+        );
+        assert!(
+            matches!(&all.content, AnswerContent::File(file) if file.bytes == b"short" && file.uri.as_deref() == Some("demo://t"))
+        );
+        assert!(said.is_rich && said.text.len() < long.len());
     }
 
     #[test]

@@ -139,11 +139,9 @@ impl Plan<'_> {
     fn program(&self) -> (&str, Option<Vec<String>>, Vec<String>) {
         let mut line = egress::prefix(self.launch, SERVER);
         match &self.launch.program {
-            Program::Bundled { command_timeout } => {
-                let timeout = command_timeout.as_secs().max(1).to_string();
-                let options = ["--workspace", "/workspace", "--command-timeout", &timeout];
+            Program::Bundled { .. } => {
                 line.push(SERVER.to_owned());
-                line.extend(options.map(str::to_owned));
+                line.extend(self.launch.program.options());
             }
             Program::Command(words) => line.extend_from_slice(words),
             Program::Image { image, arguments } => return (image, None, arguments.clone()),
@@ -326,6 +324,7 @@ mod tests {
     fn bundled() -> Program {
         Program::Bundled {
             command_timeout: Duration::from_secs(30),
+            output_bytes: 1 << 20,
         }
     }
 

@@ -217,6 +217,7 @@ mod tests {
             server: "files".to_owned(),
             program: Program::Bundled {
                 command_timeout: Duration::from_secs(30),
+                output_bytes: 1 << 20,
             },
             environment: BTreeMap::new(),
             workspace: Access::ReadWrite,

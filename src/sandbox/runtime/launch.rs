@@ -35,6 +35,8 @@ pub enum Program {
     Bundled {
         /// Default and maximum of one command.
         command_timeout: Duration,
+        /// Most that is kept of each stream of a command.
+        output_bytes: u64,
     },
     /// A command that the sandbox's system has.
     Command(Vec<String>),
@@ -44,6 +46,28 @@ pub enum Program {
         /// What follows it on the command line.
         arguments: Vec<String>,
     },
+}
+
+impl Program {
+    /// What our own server is told on its command line; nothing of any other.
+    pub fn options(&self) -> Vec<String> {
+        let Self::Bundled {
+            command_timeout,
+            output_bytes,
+        } = self
+        else {
+            return Vec::new();
+        };
+        let timeout = command_timeout.as_secs().max(1).to_string();
+        let output = output_bytes.to_string();
+        let options = ["--workspace", "/workspace", "--command-timeout", &timeout];
+        let more = ["--output-bytes", &output];
+        options
+            .iter()
+            .chain(&more)
+            .map(|it| (*it).to_owned())
+            .collect()
+    }
 }
 
 /// What a program may do with the workspace.

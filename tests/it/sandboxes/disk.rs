@@ -173,6 +173,7 @@ async fn a_command_that_stood_still_has_its_whole_time(house: House, disk: Disk)
     let launch = Launch {
         program: Program::Bundled {
             command_timeout: limit,
+            output_bytes: 1 << 20,
         },
         ..house.bundled(1)
     };

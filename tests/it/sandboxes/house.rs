@@ -140,6 +140,7 @@ impl House {
         Launch {
             program: Program::Bundled {
                 command_timeout: Duration::from_secs(30),
+                output_bytes: 1 << 20,
             },
             ..self.bash(number, "")
         }

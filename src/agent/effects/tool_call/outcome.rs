@@ -71,7 +71,7 @@ pub(in crate::agent) fn given(file: AnswerFile, server: &str) -> Given {
     let name = name.and_then(|uri| uri.split(['?', '#']).next());
     let name = name.map(|uri| uri.trim_end_matches('/'));
     Given {
-        name: name.unwrap_or_default().to_owned(),
+        name: name.or(file.name).unwrap_or_default().to_owned(),
         is_image: file.is_image,
         bytes: file.bytes,
         source,

@@ -221,6 +221,7 @@ impl<'s> SessionOffers<'s> {
 /// A piece as a file; texts too, under the address that they were read from.
 fn file_of(content: AnswerContent, read_from: Option<&str>) -> AnswerFile {
     let text = |text: String, uri: Option<String>, mime_type: Option<String>| AnswerFile {
+        name: None,
         uri: uri.or_else(|| read_from.map(ToOwned::to_owned)),
         mime_type,
         is_image: false,

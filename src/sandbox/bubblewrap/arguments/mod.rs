@@ -204,13 +204,11 @@ fn rlimits(bounds: &Bounds, needs_process_rlimit: bool) -> Vec<OsString> {
 
 fn program(program: &Program) -> Vec<OsString> {
     match program {
-        Program::Bundled { command_timeout } => words([
-            SERVER,
-            "--workspace",
-            "/workspace",
-            "--command-timeout",
-            &command_timeout.as_secs().max(1).to_string(),
-        ]),
+        Program::Bundled { .. } => {
+            let mut line = words([SERVER]);
+            line.extend(words(program.options()));
+            line
+        }
         Program::Command(command) => words(command),
         // Refused before anything is planned.
         Program::Image { image, arguments } => {
@@ -244,6 +242,7 @@ mod tests {
             server: "files".to_owned(),
             program: Program::Bundled {
                 command_timeout: Duration::from_secs(30),
+                output_bytes: 1 << 20,
             },
             environment: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
             workspace,

@@ -22,6 +22,7 @@ pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
         server: BUNDLED_SERVER.to_owned(),
         program: Program::Bundled {
             command_timeout: place.command_limit,
+            output_bytes: place.output_bytes,
         },
         environment: BTreeMap::new(),
         workspace: Access::ReadWrite,
