@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use reqwest::Client;
 use reqwest::header::LOCATION;
 use secrecy::SecretString;
+use sepal::domain::Tool;
 use sepal::mcp::authorization::{
     Authorization, AuthorizationAnswer, AuthorizationError, Challenge, ClientIdentity,
     ClientRegistration, Grant, KnownClient, ScopeWish, discover,
@@ -196,10 +197,10 @@ async fn run(scenario: &str, url: &str) -> Result<(), String> {
         .tools()
         .await
         .map_err(|error| error.to_string())?;
-    for tool in tools {
+    for (tool, args) in calls(&context, &tools) {
         let call = ToolCall {
-            args: arguments(&tool.name),
-            tool: tool.name,
+            args,
+            tool,
             limit: Duration::from_secs(20),
             standstill: None,
         };
@@ -213,11 +214,28 @@ async fn run(scenario: &str, url: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn arguments(tool: &str) -> Value {
-    match tool {
-        "add_numbers" => json!({ "a": 5, "b": 3 }),
-        _ => json!({}),
+/// The calls that the suite names, else one of each tool.
+fn calls(context: &Value, tools: &[Tool]) -> Vec<(String, Value)> {
+    if let Some(named) = context.get("toolCalls").and_then(Value::as_array) {
+        let call = |call: &Value| {
+            let name = call.get("name")?.as_str()?.to_owned();
+            Some((name, call.get("arguments").cloned().unwrap_or_default()))
+        };
+        return named.iter().filter_map(call).collect();
     }
+    let arguments = |tool: &Tool| match tool.name.as_str() {
+        "add_numbers" => json!({ "a": 5, "b": 3 }),
+        // The suite wants to see what arrived of the other tool's schema.
+        "json_schema_echo" => {
+            let other = tools
+                .iter()
+                .find(|it| it.name == "json_schema_2020_12_tool");
+            json!({ "schema": other.map(|it| &it.input_schema) })
+        }
+        _ => json!({}),
+    };
+    let call = |tool: &Tool| (tool.name.clone(), arguments(tool));
+    tools.iter().map(call).collect()
 }
 
 #[tokio::main]

@@ -3,6 +3,7 @@
 mod call;
 mod handler;
 mod handshake;
+mod rounds;
 mod watched;
 
 use std::sync::{Mutex, PoisonError};
@@ -10,9 +11,10 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use rmcp::RoleClient;
+use rmcp::handler::client::progress::ProgressSubscriber;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, CustomNotification, CustomRequest,
-    CustomResult, ServerResult,
+    CustomResult, ProgressToken, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
 use serde_json::{Map, Value, json};
@@ -22,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::call::{ToolCall, ToolProgress};
 use self::handler::Handler;
 use self::handshake::HANDSHAKE_LIMIT;
+use self::rounds::{Inputs, Rounds, Step};
 use self::watched::WatchedResources;
 use crate::domain::Tool;
 use crate::mcp::error::Error;
@@ -170,20 +173,24 @@ impl Connection {
         cancel: &CancellationToken,
         mut on_progress: impl FnMut(ToolProgress),
     ) -> Result<ToolAnswer, Error> {
-        let mut handle = self.send(&call).await?;
-        let mut news = self
-            .service
-            .service()
-            .progress
-            .subscribe(handle.progress_token.clone())
-            .await;
+        let mut rounds = Rounds::begin(self, &call).await?;
+        let mut token = rounds.progress_token();
+        let mut news = self.progress(&token).await;
         let mut standstill = call.standstill.clone();
         let (mut done_of, mut total) = (0.0, None);
-        let deadline = standstill::passed(call.limit, call.standstill);
+        let deadline = standstill::passed(call.limit, call.standstill.clone());
         tokio::pin!(deadline);
         loop {
             tokio::select! {
-                answer = &mut handle.rx => return self.read(answer),
+                answer = rounds.advance() => {
+                    if let Some(answer) = answer? {
+                        return Ok(answer);
+                    }
+                    if token != rounds.progress_token() {
+                        token = rounds.progress_token();
+                        news = self.progress(&token).await;
+                    }
+                }
                 Some(said) = news.next() => {
                     (done_of, total) = (said.progress, said.total);
                     on_progress(ToolProgress {
@@ -198,12 +205,12 @@ impl Connection {
                     message: Some(words.to_owned()),
                 }),
                 () = cancel.cancelled() => {
-                    let last = self.stop(&mut handle, "stopped by the person").await;
+                    let last = rounds.stop("stopped by the person").await;
                     let is_confirmed = last.is_some();
                     return done(last).ok_or(Error::Cancelled { is_confirmed });
                 }
                 () = &mut deadline => {
-                    let last = self.stop(&mut handle, "time limit").await;
+                    let last = rounds.stop("time limit").await;
                     let (is_confirmed, after) = (last.is_some(), call.limit);
                     return done(last).ok_or(Error::Timeout { after, is_confirmed });
                 }
@@ -211,7 +218,16 @@ impl Connection {
         }
     }
 
-    async fn send(&self, call: &ToolCall) -> Result<RequestHandle<RoleClient>, Error> {
+    async fn progress(&self, token: &ProgressToken) -> ProgressSubscriber {
+        let progress = &self.service.service().progress;
+        progress.subscribe(token.clone()).await
+    }
+
+    async fn send(
+        &self,
+        call: &ToolCall,
+        inputs: Option<Inputs>,
+    ) -> Result<RequestHandle<RoleClient>, Error> {
         let args = match &call.args {
             Value::Object(args) => args.clone(),
             Value::Null
@@ -220,7 +236,11 @@ impl Connection {
             | Value::String(_)
             | Value::Array(_) => Map::new(),
         };
-        let params = CallToolRequestParams::new(call.tool.clone()).with_arguments(args);
+        let mut params = CallToolRequestParams::new(call.tool.clone()).with_arguments(args);
+        if let Some(Inputs { responses, state }) = inputs {
+            params.input_responses = (!responses.is_empty()).then_some(responses);
+            params.request_state = state;
+        }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
         let sent = self.peer().send_cancellable_request(request, options);
@@ -241,14 +261,15 @@ impl Connection {
     fn read(
         &self,
         answer: Result<Result<ServerResult, ServiceError>, tokio::sync::oneshot::error::RecvError>,
-    ) -> Result<ToolAnswer, Error> {
+    ) -> Result<Step, Error> {
         match answer
             .map_err(|_| self.gone())?
             .map_err(|error| self.failed(&error))?
         {
             ServerResult::CallToolResult(result) => {
-                Ok(ToolAnswer::from_wire(result, &self.cleaner))
+                Ok(Step::Done(ToolAnswer::from_wire(result, &self.cleaner)))
             }
+            ServerResult::InputRequiredResult(wanted) => Ok(Step::InputRequired(wanted)),
             _ => Err(Error::Refused("the answer is not a tool result".to_owned())),
         }
     }
@@ -289,7 +310,10 @@ impl Connection {
                 Err(Error::Gone { .. } | Error::Unreachable { .. } | Error::NoAnswer { .. }) => {
                     None
                 }
-                said => Some(said),
+                Ok(Step::Done(answer)) => Some(Ok(answer)),
+                // Nothing runs there before it is asked again.
+                Ok(Step::InputRequired(_)) => Some(Err(Error::Cancelled { is_confirmed: true })),
+                Err(error) => Some(Err(error)),
             }
         };
         let last = tokio::time::timeout(CANCEL_GRACE, last).await;

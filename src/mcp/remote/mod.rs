@@ -5,10 +5,12 @@ mod events;
 mod exchange;
 mod failure;
 mod legacy;
+mod lifecycle;
 mod refusal;
 
 pub use self::authorizer::{Authorizer, Refused, RefusedRequest};
 pub(super) use self::failure::{Error as HttpError, Failure};
+pub(super) use self::lifecycle::{Lifecycle, lifecycle};
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

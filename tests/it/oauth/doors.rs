@@ -53,6 +53,54 @@ async fn an_answer_counts_once_and_only_for_who_began_it() {
 }
 
 #[tokio::test]
+async fn a_connection_is_of_no_use_to_anybody_else_and_nobody_reads_of_it() {
+    let provider = Provider::start(&json!({}));
+    let app = TestApp::start().await;
+    // An entry of the installation, which all tenants use.
+    let ana = operator(&app, "acme").await;
+    let ana = Someone::new(app.address, &ana);
+    let entry = json!({ "name": "notes", "config": { "url": provider.mcp } });
+    assert_eq!(ana.ask(Method::POST, "/api/mcp/add", &entry).await.0, 201);
+    ana.connect("notes").await;
+    ana.wait_for_server("notes", |now| now["toolCount"] == 2)
+        .await;
+    let (status, tried) = ana
+        .ask(Method::POST, "/api/mcp/notes/test", &Value::Null)
+        .await;
+    assert_eq!((status, &tried["ok"]), (200, &json!(true)), "{tried}");
+
+    let ben = app.person_with("acme", Role::Admin).await;
+    let vic = app.person_with("acme", Role::Viewer).await;
+    let eve = app.person_with("other", Role::Owner).await;
+    let others = [ben, vic, eve].map(|person| Someone::new(app.address, &person));
+    for (at, other) in others.iter().enumerate() {
+        assert_eq!(other.connection("notes").await, Value::Null, "{at}");
+        let (status, report) = other.ask(Method::GET, "/api/mcp/notes", &Value::Null).await;
+        assert_eq!(status, 200, "{at}: {report}");
+        let own = &report["connection"];
+        assert!(
+            own.is_null() || (own["state"] == "absent" && own["scopes"] == json!([])),
+            "{at}: {report}"
+        );
+        let (_, list) = other.ask(Method::GET, "/api/mcp", &Value::Null).await;
+        assert!(!list.to_string().contains("connected"), "{at}: {list}");
+        // Whoever tries the server does it with what is their own, which is nothing.
+        let (status, tried) = other
+            .ask(Method::POST, "/api/mcp/notes/test", &Value::Null)
+            .await;
+        let is_refused = status == 403 || tried["ok"] == json!(false);
+        assert!(is_refused, "{at}: {status} {tried}");
+        let path = "/api/mcp/notes/connect";
+        let ended = other.ask(Method::DELETE, path, &Value::Null).await.0;
+        assert!(matches!(ended, 204 | 403), "{at}: {ended}");
+    }
+    assert_eq!(ana.connection("notes").await["state"], "connected");
+    assert_eq!(provider.count("codes").await, 1);
+    assert_eq!(provider.count("calls").await, 0);
+    assert_eq!(provider.count("revocations").await, 0);
+}
+
+#[tokio::test]
 async fn viewers_strangers_and_other_sites_are_sent_away() {
     let provider = Provider::start(&json!({}));
     let app = TestApp::start_with(&[

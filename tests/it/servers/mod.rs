@@ -4,6 +4,7 @@
 mod answers;
 mod contents;
 pub(crate) mod deferred;
+mod discovered;
 mod drift;
 mod egress;
 mod fair;

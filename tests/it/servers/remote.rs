@@ -95,8 +95,8 @@ impl ServerHandler for Meeting {
 }
 
 /// The server on loopback; whoever does not know the key is sent away.
-struct Stand {
-    url: String,
+pub(super) struct Stand {
+    pub(super) url: String,
     turned_away: Arc<AtomicUsize>,
     _server: AbortOnDropHandle<()>,
 }
@@ -106,7 +106,7 @@ impl Stand {
         Self::serving(Weather).await
     }
 
-    async fn serving<S: ServerHandler + Clone>(server: S) -> Self {
+    pub(super) async fn serving<S: ServerHandler + Clone>(server: S) -> Self {
         let turned_away = Arc::<AtomicUsize>::default();
         let count = Arc::clone(&turned_away);
         let check = move |request: Request, next: Next| {

@@ -7,11 +7,13 @@ import { i18n } from '@/locales'
 import ConnectedPage from '@/pages/ConnectedPage.vue'
 import ConnectCards from './ConnectCards.vue'
 import { leaveFor, type ServerConnection } from './door'
+import MyConnection from './MyConnection.vue'
 
 let shown: VueWrapper | undefined
 let items: ServerConnection[]
 let asked: { method: string; path: string; body: unknown }[]
 let url: string
+let refusal: Response | undefined
 
 const none = { template: '<div />' }
 const router = () =>
@@ -28,9 +30,11 @@ beforeEach(() => {
   items = []
   asked = []
   url = 'https://as.test/authorize?state=x'
+  refusal = undefined
   vi.stubGlobal('fetch', async (address: string, { method, body }: { method: string; body?: string }) => {
     const { pathname } = new URL(address, 'http://sepal.test')
     asked.push({ method, path: pathname, body: body === undefined ? undefined : JSON.parse(body) })
+    if (refusal) return refusal
     if (pathname.endsWith('/connections')) return Response.json({ items })
     if (pathname.endsWith('/callback')) return Response.json({ name: 'notes', returnTo: '/s/ses_1' })
     if (pathname.endsWith('/connect')) return Response.json({ url })
@@ -66,6 +70,40 @@ describe('ConnectCards', () => {
     await flushPromises()
     expect(asked.at(-1)).toMatchObject({ method: 'POST', path: '/api/mcp/notes/connect/dismiss' })
     expect(shown.find('li').exists()).toBe(false)
+  })
+})
+
+describe('MyConnection', () => {
+  const mine = (connection: ServerConnection) => mount(MyConnection, { props: { connection }, global: { plugins: [i18n, router()] } })
+
+  it('says what was allowed, and ends it', async () => {
+    shown = mine({ ...needed([]), state: 'connected', connectedAt: '2026-11-01T10:00:00Z' })
+    expect(shown.text()).toContain('You are connected since')
+    expect(shown.text()).toContain('You allowed: read.')
+    await shown.get('[aria-label="Disconnect from notes"]').trigger('click')
+    await flushPromises()
+    expect(asked.at(-1)).toMatchObject({ method: 'DELETE', path: '/api/mcp/notes/connect' })
+    expect(shown.get('[role="status"]').text()).toBe('You are not connected any more.')
+    expect(shown.emitted('changed')).toHaveLength(1)
+  })
+
+  it('says what the server wants beside that, and has nothing to end where nobody is connected', () => {
+    shown = mine({ ...needed(['write']), connectedAt: '2026-11-01T10:00:00Z' })
+    expect(shown.text()).toContain('notes wants you to allow more: write.')
+    shown.unmount()
+    shown = mine({ name: 'notes', state: 'absent', scopes: [], wants: [] })
+    expect(shown.text()).toContain('Each person connects for themselves.')
+    expect(shown.find('[aria-label="Disconnect from notes"]').exists()).toBe(false)
+  })
+
+  it('says why it is not connected, and lets the person try again', async () => {
+    refusal = Response.json({ detail: 'the authorisation server refused: invalid_target', code: 'tool_failed' }, { status: 502 })
+    shown = mine({ name: 'notes', state: 'absent', scopes: [], wants: [] })
+    const connect = shown.get('[aria-label="Connect to notes"]')
+    await connect.trigger('click')
+    await flushPromises()
+    expect(shown.get('[role="alert"]').text()).toBe('Not connected. the authorisation server refused: invalid_target')
+    expect(connect.attributes('disabled')).toBeUndefined()
   })
 })
 
