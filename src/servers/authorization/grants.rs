@@ -323,9 +323,9 @@ pub(in crate::servers) fn seal(
 pub(in crate::servers) fn open<T: serde::de::DeserializeOwned>(
     sealer: &Sealer,
     context: &str,
-    sealed: &str,
+    kept: &str,
 ) -> Result<T, store::Error> {
-    let text = sealer.open(context, sealed)?;
+    let text = sealer.open(context, kept)?;
     // What is wrong with it is not told: the text holds secrets.
     serde_json::from_slice(&text).map_err(|_| store::Error::corrupt("sealed value", "not shown"))
 }
