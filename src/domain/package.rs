@@ -138,6 +138,8 @@ pub enum InstallProblem {
     NoProgram,
     /// The sandboxes lack Node or Python.
     NoTools,
+    /// All is installed, and the server does not start.
+    DoesNotStart,
     /// A person stopped it.
     Cancelled,
     /// Something else; the log says what.
@@ -174,13 +176,22 @@ impl InstallProblem {
                  the disk, then try again"
             }
             Self::TimedOut => "try again, or raise `sandbox.packages.timeout_s`",
-            Self::NeedsScript => "an admin may allow install scripts (`allowScripts`)",
+            Self::NeedsScript => {
+                "an admin may allow install scripts (`allowScripts`), if the log does not name \
+                 another reason"
+            }
             Self::NoProgram => {
                 "name the program: `npx -p PACKAGE PROGRAM`, or `uvx --from PACKAGE PROGRAM`"
             }
             Self::NoTools => {
-                "install nodejs and npm, or python3 and python3-pip, where sandboxes run (with \
-                 Docker: use the image that `./run image` builds, `sandbox.packages.image`)"
+                "install nodejs and npm, or python3 and python3-pip, where sandboxes run: with \
+                 bubblewrap below `/usr` of the machine, with Docker in the image \
+                 `sandbox.packages.image`, which `./run image` builds"
+            }
+            Self::DoesNotStart => {
+                "read the log: mostly a variable (`env`) or an argument is missing; where the newest \
+                 of the packages that it uses do not suit it, name older ones (`uvx --with 'mcp<2' \
+                 PACKAGE`)"
             }
             Self::Cancelled => "try again when you want it",
             Self::Other => "read the log; then try again",

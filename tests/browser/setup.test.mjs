@@ -105,20 +105,6 @@ story('a server is pasted, tried, added, switched and removed', {}, async ({ app
   await page.getByText('No server but the built-in one yet.').waitFor()
 })
 
-story('a command that would install a package is said to do so before anybody tries it', {}, async ({ app, page }) => {
-  await page.goto(`${app.url}/servers/new`)
-  assert.doesNotMatch(await page.locator('form').innerText(), /npx|uvx/, 'it is no example')
-  await page.getByLabel('Configuration, command line or address').fill('npx -y some-server')
-  await page.getByRole('alert').filter({ hasText: /^npx fetches its package when it starts/ }).waitFor()
-  await isAccessible(page, 'a server that would be installed')
-  const began = performance.now()
-  await page.getByRole('button', { name: 'Test' }).click()
-  await page.getByText('`npx` fetches the package when it starts').first().waitFor()
-  assert.ok(performance.now() - began < 2_000, `the answer took ${performance.now() - began} ms`)
-  await page.getByLabel('Configuration, command line or address').fill('npx --offline some-server')
-  await page.getByText('fetches its package when it starts').waitFor({ state: 'detached' })
-})
-
 story('what looks like a secret is sealed, a server is restarted, and its day is told in words', {}, async ({ app, page }) => {
   await page.goto(`${app.url}/servers/new`)
   const pasted = { mcpServers: { tracker: { command: 'no-such-program', env: { TRACKER_TOKEN: 'swordfish-7', LANG: 'C' } } } }

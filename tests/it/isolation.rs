@@ -91,7 +91,7 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
             tried += 1;
             let request = |key: Option<&str>| {
                 let request = http.request(method.clone(), app.url(&filled)).json(&json!({
-                    "title": "x", "text": "x", "callId": "call_1_0", "approved": true,
+                    "title": "x", "text": "x", "callId": "call_1_0", "approved": true, "content": "x",
                 }));
                 match key {
                     Some(key) => request.bearer_auth(key),

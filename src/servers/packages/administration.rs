@@ -105,13 +105,21 @@ impl<'a> PackageAdministration<'a> {
     /// How far the package of a server is that the caller sees.
     pub async fn report(&self, name: &str) -> Result<InstallationReport, Error> {
         let entry = self.entry(name).await?;
-        let row = self.row(&entry).await?;
-        let changes = match &row.installation.candidate {
-            Some(candidate) => Some(self.changes(&entry, &row.installation, candidate).await?),
+        let mut installation = self.row(&entry).await?.installation;
+        let changes = match &installation.candidate {
+            Some(candidate) => Some(self.changes(&entry, &installation, candidate).await?),
             None => None,
         };
+        let waits_for_start = matches!(
+            installation.problem,
+            Some(InstallProblem::DoesNotStart | InstallProblem::NeedsScript)
+        );
+        if waits_for_start && changes.is_none() && self.listed(&entry).await?.is_some() {
+            // It has started since, with another variable or argument.
+            installation.problem = None;
+        }
         Ok(InstallationReport {
-            installation: row.installation,
+            installation,
             has_log: may_administer(self.caller),
             changes,
         })

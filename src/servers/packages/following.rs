@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::domain::{InstallPhase, InstallProblem, InstallState, Installation, InstalledPackage};
+use crate::servers::connections::opening::Failure;
 use crate::servers::news::{Change, NewsKind};
 use crate::servers::registry::Servers;
 use crate::store;
@@ -84,11 +85,7 @@ impl Record {
 
     /// A line of the installer.
     pub(super) async fn line(&mut self, line: &str) -> Result<(), Halt> {
-        let log = &mut self.row.installation.log;
-        if log.len() >= MAX_LINES {
-            log.remove(0);
-        }
-        log.push(line.chars().take(MAX_LINE).collect());
+        push(&mut self.row.installation.log, line);
         if self.written.elapsed() >= PACE {
             return self.save().await;
         }
@@ -139,9 +136,23 @@ impl Record {
         self.ready(None).await
     }
 
-    /// It is over; `listing` says why its tools could not be listed.
-    pub(super) async fn ready(&mut self, listing: Option<String>) -> Result<(), Halt> {
-        self.end_phase(listing);
+    /// It is over; `listing` says why its tools could not be listed, if they could not.
+    pub(super) async fn ready(&mut self, listing: Option<Failure>) -> Result<(), Halt> {
+        let installation = &mut self.row.installation;
+        if let Some(failure) = &listing {
+            let tried = installation.candidate.as_ref();
+            let tried = tried.or(installation.installed.as_ref());
+            let lacks_scripts = tried.is_some_and(|package| !package.skipped_scripts.is_empty());
+            installation.problem = Some(if lacks_scripts {
+                InstallProblem::NeedsScript
+            } else {
+                InstallProblem::DoesNotStart
+            });
+            for line in &failure.stderr {
+                push(&mut installation.log, line);
+            }
+        }
+        self.end_phase(listing.map(|failure| failure.text));
         self.row.installation.state = InstallState::Ready;
         self.row.installation.is_update = false;
         self.save().await
@@ -186,6 +197,14 @@ impl Record {
         }
         Ok(())
     }
+}
+
+/// Adds a line to the last ones.
+fn push(log: &mut Vec<String>, line: &str) {
+    if log.len() >= MAX_LINES {
+        log.remove(0);
+    }
+    log.push(line.chars().take(MAX_LINE).collect());
 }
 
 /// Tells pages and other gateways how far it is.

@@ -132,9 +132,7 @@ impl Job {
         };
         let mut phases = Vec::new();
         let listed = try_out(&self.servers, (&entry, None), &mut phases).await;
-        record
-            .ready(listed.err().map(|failure| failure.told()))
-            .await?;
+        record.ready(listed.err()).await?;
         self.servers
             .changed(&self.entry.scope, &self.entry.name, None);
         Ok(())

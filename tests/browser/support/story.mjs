@@ -38,7 +38,7 @@ export async function setUp(app, context) {
  */
 export function story(name, { env = {}, context: options = {}, isNew = false } = {}, tell) {
   test(name, async (t) => {
-    const app = await Gateway.start(env)
+    const app = await Gateway.start(typeof env === 'function' ? env() : env)
     let context
     try {
       context = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', ...options })

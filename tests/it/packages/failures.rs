@@ -1,11 +1,12 @@
 //! What goes wrong has its reason, its remedy and the last lines of the installer.
 
+use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::registry::{Answer, Registry, node_server};
 use super::{add, app_at, command, installation, post, wait_for_end};
-use crate::servers::Api;
+use crate::servers::{Api, wait_for_health};
 use crate::support::{TestApp, TestSocket};
 
 /// Adds it, and gives what is told of its installation.
@@ -174,7 +175,7 @@ async fn what_takes_long_can_be_stopped_and_is_tried_again() {
         .await;
     // Whoever needs it meanwhile hears that.
     let path = "/api/mcp/it/installation";
-    let (status, stopped) = api.ask(reqwest::Method::DELETE, path, &Value::Null).await;
+    let (status, stopped) = api.ask(Method::DELETE, path, &Value::Null).await;
     assert_eq!(status, 200, "{stopped}");
     assert_eq!(stopped["state"], "failed", "{stopped:#}");
     assert_eq!(stopped["failure"]["reason"], "cancelled", "{stopped:#}");
@@ -190,4 +191,30 @@ async fn what_takes_long_can_be_stopped_and_is_tried_again() {
     assert_eq!(wait_for_end(&mut socket, "it").await, "ready");
     let told = installation(&api, "it").await;
     assert_eq!(told["installed"]["version"], "1.0.0", "{told:#}");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_says_what_it_said_last() {
+    let registry = Registry::start().await;
+    let server = node_server(&[("look", "Looks")], "return process.env.MODE");
+    let script = format!(
+        "if (!process.env.MODE) {{ console.error('MODE is missing'); process.exit(1) }}\n{server}"
+    );
+    registry.publish(("picky", "1.0.0"), &script, json!({}));
+    let app = app_at(&registry.address).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    let api = Api::new(&app, &owner);
+    let told = add(&api, &mut socket, ("it", command("npx -y picky"))).await;
+    assert_eq!(told["state"], "ready", "{told:#}");
+    assert_eq!(told["failure"]["reason"], "does_not_start", "{told:#}");
+    let log = told["log"].as_array().unwrap();
+    assert!(log.contains(&json!("MODE is missing")), "{told:#}");
+
+    let patch = json!({ "env": { "MODE": "plain" } });
+    let (status, changed) = api.ask(Method::PATCH, "/api/mcp/it", &patch).await;
+    assert_eq!(status, 200, "{changed}");
+    wait_for_health(&mut socket, "it", "healthy").await;
+    let told = installation(&api, "it").await;
+    assert!(told.get("failure").is_none(), "{told:#}");
 }

@@ -14,7 +14,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::servers::Api;
-use crate::support::{DEADLINE, TestApp, TestSocket};
+use crate::support::{DEADLINE, TestApp, TestSocket, docker};
 
 /// An app whose packages come from a registry of ours.
 async fn app_at(address: &str) -> TestApp {
@@ -25,6 +25,28 @@ async fn app_at(address: &str) -> TestApp {
         ("SPL_PACKAGES_TIMEOUT", "60"),
     ])
     .await
+}
+
+/// The same in containers of the private engine.
+async fn docker_at(address: &str) -> TestApp {
+    with_docker(&[
+        ("SPL_NPM_REGISTRY", address),
+        ("SPL_PYPI_INDEX", &format!("{address}/simple")),
+    ])
+    .await
+}
+
+/// Docker with the image in which packages are installed.
+async fn with_docker(more: &[(&str, &str)]) -> TestApp {
+    let (host, image) = (docker::address(), docker::image());
+    let packages = docker::packages_image();
+    let own = [
+        ("SPL_SANDBOX", "docker"),
+        ("SPL_SANDBOX_DOCKER_HOST", host.as_str()),
+        ("SPL_SANDBOX_IMAGE", image.as_str()),
+        ("SPL_PACKAGES_IMAGE", packages.as_str()),
+    ];
+    TestApp::start_with(&[&own, more].concat()).await
 }
 
 /// The state in which an installation ends, heard by a socket of its tenant.

@@ -1,133 +1,192 @@
-//! The packages that people really use, from the public registries.
+//! The reference servers as people use them: the line of their README, the public registries, one call.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{add, command, installation};
-use crate::servers::Api;
-use crate::support::{TestApp, TestSocket};
-use sepal::domain::Role;
+use super::{command, installation, with_docker};
+use crate::servers::{Api, operator};
+use crate::support::{Said, TestApp, TestSocket};
 
-/// Adds it, and calls one of its tools in a session; what the call said.
-async fn use_it(line: &str, (tool, args): (&str, Value), config: Value) -> String {
-    let app = TestApp::with_sandbox().await;
-    let owner = app.person_with("acme", Role::Owner).await;
-    let mut socket = TestSocket::open(app.address, &owner, None).await;
-    let api = Api::new(&app, &owner);
-    let mut entry = command(line);
-    if let (Value::Object(entry), Value::Object(more)) = (&mut entry, config) {
+/// How long a public registry and a slow machine may take together.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// A server, as its README says how to run it.
+struct Server<'s> {
+    line: &'s str,
+    /// What the model runs in the workspace before.
+    before: Option<&'s str>,
+    /// What its entry says beside the command.
+    more: Value,
+    /// One of its tools, with what it is given and a word of what it says.
+    call: (&'s str, Value, &'s str),
+}
+
+/// Adds it, waits until it is installed, and calls its tool in a session.
+async fn use_it(app: &TestApp, server: Server<'_>) {
+    // Of the installation, so that a registry at a private address may be reached too.
+    let owner = operator(app, "acme").await;
+    let api = Api::new(app, &owner);
+    let mut entry = command(server.line);
+    if let (Value::Object(entry), Value::Object(more)) = (&mut entry, server.more) {
         entry.extend(more);
     }
-    let told = add(&api, &mut socket, ("it", entry)).await;
+    api.add("it", entry).await;
+    let told = installed(&api).await;
     assert_eq!(told["state"], "ready", "{told:#}");
     assert!(told.get("failure").is_none(), "{told:#}");
-    let content = told["installed"]["content"].as_str().unwrap();
-    assert!(!content.is_empty());
-    app.model.will_call(tool, args).then_say("Done");
+    assert_eq!(told["installed"]["content"].as_str().unwrap().len(), 64);
+    let (tool, arguments, word) = server.call;
+    let listed = api.get("/api/mcp/it/tools").await;
+    let names = listed["items"].as_array().unwrap();
+    assert!(names.iter().any(|it| it["name"] == tool), "{listed:#}");
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    if let Some(line) = server.before {
+        let command = json!({ "command": line });
+        app.model
+            .will_call("execute_command", command)
+            .then_say("Done");
+        socket.say("first").await;
+        let card = socket.wait_for_approval().await;
+        socket.approve(&card).await;
+        assert_eq!(socket.wait_for_answer().await, "Done");
+    }
+    app.model.will_call(tool, arguments).then_say("Done");
     socket.say("go").await;
     let card = socket.wait_for_approval().await;
     socket.approve(&card).await;
-    let output = socket.wait_for("tool:output").await;
-    assert_eq!(output.rest()["status"], "done", "{output:?}");
-    let text = output.text().to_owned();
+    let from_it = |said: &Said| said.name == "tool:output" && said.rest()["server"] == "it";
+    let output = socket.wait_where(from_it).await;
+    assert_eq!(output.rest()["status"], "completed", "{output:?}");
+    assert!(output.text().contains(word), "{output:?}");
     assert_eq!(socket.wait_for_answer().await, "Done");
-    text
+}
+
+/// What is told of the installation when it is over.
+async fn installed(api: &Api<'_>) -> Value {
+    let looking = async {
+        let mut looks = tokio::time::interval(Duration::from_millis(200));
+        loop {
+            looks.tick().await;
+            let told = installation(api, "it").await;
+            if told["state"] == "ready" || told["state"] == "failed" {
+                return told;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap()
+}
+
+fn everything() -> Server<'static> {
+    Server {
+        line: "npx -y @modelcontextprotocol/server-everything",
+        before: None,
+        more: json!({}),
+        call: ("echo", json!({"message": "hello"}), "hello"),
+    }
+}
+
+fn time() -> Server<'static> {
+    Server {
+        line: "uvx mcp-server-time",
+        before: None,
+        more: json!({}),
+        call: (
+            "get_current_time",
+            json!({"timezone": "Europe/Berlin"}),
+            "Europe/Berlin",
+        ),
+    }
 }
 
 #[tokio::test]
 async fn everything_of_npm_is_installed_by_the_line_of_its_readme() {
-    let line = "npx -y @modelcontextprotocol/server-everything";
-    let said = use_it(line, ("echo", json!({"message": "hello"})), json!({})).await;
-    assert!(said.contains("hello"), "{said}");
+    use_it(&TestApp::with_sandbox().await, everything()).await;
+}
+
+#[tokio::test]
+async fn everything_of_npm_is_installed_in_docker() {
+    use_it(&with_docker(&[]).await, everything()).await;
 }
 
 #[tokio::test]
 async fn filesystem_of_npm_reads_the_workspace() {
-    let line = "npx -y @modelcontextprotocol/server-filesystem /workspace";
-    let call = ("list_allowed_directories", json!({}));
-    let said = use_it(line, call, json!({"workspace": "rw"})).await;
-    assert!(said.contains("/workspace"), "{said}");
+    let server = Server {
+        line: "npx -y @modelcontextprotocol/server-filesystem /workspace",
+        before: None,
+        more: json!({"workspace": "rw"}),
+        call: ("list_allowed_directories", json!({}), "/workspace"),
+    };
+    use_it(&TestApp::with_sandbox().await, server).await;
 }
 
 #[tokio::test]
 async fn memory_of_npm_remembers() {
-    let line = "npx -y @modelcontextprotocol/server-memory";
-    let said = use_it(
-        line,
-        ("read_graph", json!({})),
-        json!({"env": {"MEMORY_FILE_PATH": "/tmp/memory.json"}}),
-    )
-    .await;
-    assert!(said.contains("entities"), "{said}");
+    let server = Server {
+        line: "npx -y @modelcontextprotocol/server-memory",
+        before: None,
+        more: json!({"env": {"MEMORY_FILE_PATH": "/tmp/memory.json"}}),
+        call: ("read_graph", json!({}), "entities"),
+    };
+    use_it(&TestApp::with_sandbox().await, server).await;
 }
 
 #[tokio::test]
 async fn sequential_thinking_of_npm_thinks() {
-    let line = "npx -y @modelcontextprotocol/server-sequential-thinking";
     let thought = json!({
         "thought": "one", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1,
     });
-    let said = use_it(line, ("sequentialthinking", thought), json!({})).await;
-    assert!(said.contains("thoughtNumber"), "{said}");
+    let server = Server {
+        line: "npx -y @modelcontextprotocol/server-sequential-thinking",
+        before: None,
+        more: json!({}),
+        call: ("sequentialthinking", thought, "thoughtNumber"),
+    };
+    use_it(&TestApp::with_sandbox().await, server).await;
 }
 
 #[tokio::test]
 async fn time_of_python_tells_the_time() {
-    let call = ("get_current_time", json!({"timezone": "Europe/Berlin"}));
-    let said = use_it("uvx mcp-server-time", call, json!({})).await;
-    assert!(said.contains("Europe/Berlin"), "{said}");
+    use_it(&TestApp::with_sandbox().await, time()).await;
+}
+
+#[tokio::test]
+async fn time_of_python_is_installed_in_docker() {
+    use_it(&with_docker(&[]).await, time()).await;
 }
 
 #[tokio::test]
 async fn git_of_python_opens_a_repository() {
-    let app = TestApp::with_sandbox().await;
-    let owner = app.person_with("acme", Role::Owner).await;
-    let mut socket = TestSocket::open(app.address, &owner, None).await;
-    let api = Api::new(&app, &owner);
-    let mut entry = command("uvx mcp-server-git");
-    entry["workspace"] = json!("rw");
-    let told = add(&api, &mut socket, ("git", entry)).await;
-    assert_eq!(told["state"], "ready", "{told:#}");
-    app.model
-        .will_call(
-            "execute_command",
-            json!({"command": "git init -q /workspace/x"}),
-        )
-        .then_call("git_status", json!({"repo_path": "/workspace/x"}))
-        .then_say("Done");
-    socket.say("go").await;
-    for _ in 0..2 {
-        let card = socket.wait_for_approval().await;
-        socket.approve(&card).await;
-    }
-    let said = socket
-        .wait_where(|said| said.name == "tool:output" && said.rest()["server"] == "git")
-        .await;
-    assert_eq!(said.rest()["status"], "done", "{said:?}");
-    assert!(said.text().contains("commit"), "{said:?}");
+    let server = Server {
+        line: "uvx mcp-server-git",
+        before: Some("git init -q /workspace/x"),
+        more: json!({"workspace": "rw"}),
+        call: ("git_status", json!({"repo_path": "/workspace/x"}), "commit"),
+    };
+    use_it(&TestApp::with_sandbox().await, server).await;
 }
 
+/// By TLS, through the tunnel, with the authorities of the machine.
 #[tokio::test]
-async fn fetch_and_sqlite_of_python_list_their_tools() {
-    let app = TestApp::with_sandbox().await;
-    let owner = app.person_with("acme", Role::Owner).await;
-    let mut socket = TestSocket::open(app.address, &owner, None).await;
-    let api = Api::new(&app, &owner);
-    for (name, line) in [
-        ("fetch", "uvx mcp-server-fetch"),
-        ("sqlite", "uvx mcp-server-sqlite --db-path /tmp/x.db"),
-    ] {
-        let told = add(&api, &mut socket, (name, command(line))).await;
-        assert_eq!(told["state"], "ready", "{told:#}");
-        let server = api.server(name).await;
-        assert!(
-            server["toolCount"].as_u64().unwrap() > 0,
-            "{server:#}\n{told:#}"
-        );
-    }
-    let told = installation(&api, "fetch").await;
-    assert_eq!(told["package"]["registry"], "pypi");
-    assert!(
-        told["installed"]["packages"].as_u64().unwrap() > 5,
-        "{told:#}"
-    );
+async fn fetch_of_python_reads_a_page_of_a_host_that_it_may_reach() {
+    let page = json!({"url": "https://pypi.org/pypi/mcp-server-fetch/json", "raw": true});
+    let server = Server {
+        line: "uvx mcp-server-fetch --ignore-robots-txt",
+        before: None,
+        more: json!({"network": ["pypi.org"]}),
+        call: ("fetch", page, "mcp-server-fetch"),
+    };
+    use_it(&TestApp::with_sandbox().await, server).await;
+}
+
+/// It is not looked after any more, and does not know the second version of the SDK that it asks for.
+#[tokio::test]
+async fn sqlite_of_python_reads_a_database() {
+    let server = Server {
+        line: "uvx --with mcp<2 mcp-server-sqlite --db-path /tmp/x.db",
+        before: None,
+        more: json!({}),
+        call: ("read_query", json!({"query": "SELECT 40 + 2 AS n"}), "42"),
+    };
+    use_it(&TestApp::with_sandbox().await, server).await;
 }

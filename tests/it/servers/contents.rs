@@ -181,3 +181,61 @@ async fn a_structured_result_is_read_by_the_model_and_a_mismatch_is_told() {
         }
     }
 }
+
+/// What a command writes beyond what a record shows is there whole for its person, up to the limit of the
+/// setting, and for nobody else.
+#[tokio::test]
+async fn a_long_output_of_a_command_can_be_opened_whole() {
+    let limit = ("SPL_SANDBOX_OUTPUT_KB", "256");
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "bubblewrap"), limit]).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    for (command, bytes) in [
+        ("seq 20000; seq 9 >&2", Some(108_894)),
+        ("seq 100000", None),
+    ] {
+        app.model
+            .will_call("execute_command", json!({ "command": command }))
+            .then_say("I see");
+        socket.say("go").await;
+        let card = socket.wait_for_approval().await;
+        socket.approve(&card).await;
+        let output = socket.wait_for("tool:output").await.rest().clone();
+        assert_eq!(socket.wait_for_answer().await, "I see");
+        assert!(
+            output["output"]
+                .as_str()
+                .unwrap()
+                .contains("bytes left out"),
+            "{output}"
+        );
+        let asked = app.model.requests().pop().unwrap().body.to_string();
+        assert!(!asked.contains("stdout.txt"), "{asked}");
+        let files: Vec<Value> = output["blocks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        let files: Vec<&Value> = files.iter().filter(|it| it["type"] == "file").collect();
+        let Some(bytes) = bytes else {
+            assert!(files.is_empty(), "{output}");
+            continue;
+        };
+        let [file] = files.as_slice() else {
+            panic!("{output}")
+        };
+        assert_eq!(
+            (&file["audience"], &file["attachment"]["name"]),
+            (&json!("user"), &json!("stdout.txt"))
+        );
+        assert_eq!(file["attachment"]["bytes"], bytes);
+        let id = file["attachment"]["id"].as_str().unwrap();
+        let path = format!("/api/sessions/{}/attachments/{id}", socket.session());
+        let read = |key: String| TestApp::http().get(app.url(&path)).bearer_auth(key).send();
+        let text = read(owner.key.clone()).await.unwrap().text().await.unwrap();
+        assert!(text.starts_with("1\n2\n") && text.ends_with("19999\n20000\n"));
+        let stranger = app.person_with("other", Role::Owner).await;
+        assert_eq!(read(stranger.key).await.unwrap().status(), 404);
+    }
+}

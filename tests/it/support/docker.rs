@@ -14,6 +14,11 @@ pub(crate) fn image() -> String {
     variable("SEPAL_TEST_IMAGE")
 }
 
+/// Its image in which packages of servers are installed and run.
+pub(crate) fn packages_image() -> String {
+    variable("SEPAL_TEST_PACKAGES_IMAGE")
+}
+
 fn variable(name: &str) -> String {
     #[expect(
         clippy::disallowed_methods,

@@ -12,6 +12,9 @@ const SYSTEM: [&str; 8] = [
 ];
 /// What programs need of `/etc`, where it exists. The rest of `/etc` is ours.
 const ETC: [&str; 4] = ["alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"];
+/// The authorities that programs trust when they reach a host by TLS, where each system has them. Only
+/// certificates are there, which are public.
+const AUTHORITIES: [&str; 3] = ["ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted"];
 /// The files of `/etc` that we write: nothing of the real machine is told.
 pub(in crate::sandbox::bubblewrap) const OWN_ETC: [(&str, &str); 4] = [
     (
@@ -63,6 +66,9 @@ pub(super) fn system(plan: &Plan<'_>) -> Vec<OsString> {
         let path = format!("/etc/{name}");
         seen.extend(words(["--ro-bind-try", &path, &path]));
     }
+    if plan.launch.egress.is_some() {
+        seen.extend(authorities());
+    }
     for (name, _) in OWN_ETC {
         let inside = PathBuf::from("/etc").join(name);
         seen.extend(words([
@@ -82,6 +88,17 @@ pub(super) fn system(plan: &Plan<'_>) -> Vec<OsString> {
     seen.extend(words(["--proc", "/proc", "--dev", "/dev"]));
     seen.extend(hidden());
     seen
+}
+
+/// The authorities of this system, with the folders on the way to them.
+fn authorities() -> Vec<OsString> {
+    let folders = ["/etc/ssl", "/etc/pki", "/etc/pki/tls", "/etc/pki/ca-trust"];
+    let folders = folders.iter().flat_map(|folder| words(["--dir", folder]));
+    let seen = AUTHORITIES.iter().flat_map(|name| {
+        let path = format!("/etc/{name}");
+        words(["--ro-bind-try", &path, &path])
+    });
+    folders.chain(seen).collect()
 }
 
 /// What of `/proc` is hidden, as far as this kernel has it.
@@ -116,4 +133,20 @@ pub(super) fn workspace(plan: &Plan<'_>) -> Vec<OsString> {
         plan.workspace.as_ref(),
         "/workspace".as_ref(),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::authorities;
+
+    #[test]
+    fn authorities_are_seen_read_only_and_nothing_beside_them() {
+        let line = authorities().join(std::ffi::OsStr::new(" "));
+        let line = line.into_string().unwrap();
+        assert!(line.contains("--ro-bind-try /etc/ssl/certs /etc/ssl/certs"));
+        assert!(
+            !line.contains("private") && !line.contains("--bind"),
+            "{line}"
+        );
+    }
 }

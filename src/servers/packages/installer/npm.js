@@ -20,6 +20,8 @@ function npm(...args) {
     const child = spawn('npm', args, { cwd: HOME, stdio: ['ignore', 2, 2] })
     child.on('error', (error) => fail(error.code === 'ENOENT' ? 'no_tools' : 'other', `npm does not start: ${error.message}`))
     child.on('exit', (code, signal) => {
+      // So the kernel ends what takes more memory than the sandbox has; the sandbox itself goes on.
+      if (signal === 'SIGKILL') fail('too_large', `\`npm ${args[0]}\` needed more memory than an installation may use`)
       if (code !== 0) fail(null, `\`npm ${args[0]}\` ended with ${signal ?? `exit code ${code}`}`)
       resolve()
     })
@@ -68,7 +70,9 @@ async function install(order) {
     npm_config_progress: 'false',
     npm_config_loglevel: 'http',
     npm_config_color: 'false',
-    npm_config_fetch_retries: '1',
+    npm_config_fetch_retries: '2',
+    npm_config_fetch_retry_factor: '2',
+    npm_config_fetch_retry_mintimeout: '1000',
     npm_config_fetch_timeout: '60000',
     npm_config_omit_lockfile_registry_resolved: 'false',
   })

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -33,6 +34,9 @@ def fail(problem, text):
 def pip(*args):
     line = [sys.executable, "-m", "pip", *args]
     done = subprocess.run(line, cwd=HOME, stdin=subprocess.DEVNULL, stdout=2)
+    if done.returncode == -signal.SIGKILL:
+        # So the kernel ends what takes more memory than the sandbox has; the sandbox itself goes on.
+        fail("too_large", f"`pip {args[0]}` needed more memory than an installation may use")
     if done.returncode != 0:
         fail(None, f"`pip {args[0]}` ended with exit code {done.returncode}")
 
@@ -98,7 +102,7 @@ def install(order):
         PIP_INDEX_URL=order["registry"],
         PIP_NO_INPUT="1",
         PIP_PROGRESS_BAR="off",
-        PIP_RETRIES="1",
+        PIP_RETRIES="3",
         PIP_DEFAULT_TIMEOUT="60",
         PIP_ROOT_USER_ACTION="ignore",
     )
