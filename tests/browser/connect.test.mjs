@@ -35,8 +35,12 @@ async function connectOnce(app, page) {
 async function callOf(tool, { app, page, session }) {
   await page.goto(`${app.url}/s/new`)
   await session.isReady()
+  model.replies = []
   model.willCall([tool, {}])
-  await session.say(`call ${tool}`)
+  await session.composer.fill(`call ${tool}`)
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  // On a small screen the cards are in a sheet.
+  if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
   await session.press(/^Approve once/)
 }
 

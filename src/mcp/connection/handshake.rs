@@ -81,10 +81,10 @@ impl Connection {
         E: std::error::Error + Send + Sync + 'static,
     {
         let (handler, log) = Handler::new(roots);
-        let serving = handler.serve_with_lifecycle(transport, lifecycle);
-        let served = tokio::time::timeout(HANDSHAKE_LIMIT, serving).await;
-        let served = served.map_err(|_| no_answer(server))?;
-        let service = served.map_err(|error| remote::handshake_error(server, &error))?;
+        let beginning = handler.serve_with_lifecycle(transport, lifecycle);
+        let begun = tokio::time::timeout(HANDSHAKE_LIMIT, beginning).await;
+        let begun = begun.map_err(|_| no_answer(server))?;
+        let service = begun.map_err(|error| remote::handshake_error(server, &error))?;
         Ok(Self {
             server: server.to_owned(),
             service,

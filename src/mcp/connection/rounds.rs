@@ -7,7 +7,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use rmcp::RoleClient;
 use rmcp::model::{
-    InputRequest, InputRequiredResult, InputResponses, ProgressToken, RequestId, ServerRequest,
+    InputRequest, InputRequests, InputRequiredResult, InputResponses, ProgressToken, RequestId,
+    ServerRequest,
 };
 use rmcp::service::{RequestContext, RequestHandle, Service as _};
 use serde_json::Value;
@@ -77,7 +78,7 @@ impl<'a> Rounds<'a> {
             Step::Done(answer) => Ok(Some(answer)),
             Step::InputRequired(wanted) => {
                 self.count += 1;
-                let inputs = wanted.input_requests.as_ref().map_or(0, |it| it.len());
+                let inputs = wanted.input_requests.as_ref().map_or(0, InputRequests::len);
                 if self.count > MAX_ROUNDS || inputs > MAX_INPUTS {
                     return Err(Error::Refused(
                         "it asks for more and more before it answers".to_owned(),

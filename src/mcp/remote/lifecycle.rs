@@ -68,11 +68,14 @@ pub(in crate::mcp) async fn lifecycle(
         let answer = exchange
             .post_message(url, question(), None, None, headers)
             .await?;
-        Ok::<_, Error>(match answer {
-            StreamableHttpPostResponse::Json(message, _) => Some(message),
-            StreamableHttpPostResponse::Sse(events, _) => first_answer(events).await,
-            _ => None,
-        })
+        let said = if let StreamableHttpPostResponse::Json(message, _) = answer {
+            Some(message)
+        } else if let StreamableHttpPostResponse::Sse(events, _) = answer {
+            first_answer(events).await
+        } else {
+            None
+        };
+        Ok::<_, Error>(said)
     };
     match tokio::time::timeout(LIMIT, asked).await {
         Ok(Ok(Some(said))) => Ok(read(&said)),
@@ -125,10 +128,12 @@ fn is_final(error: &Error) -> bool {
 /// What a server speaks that says this.
 fn read(said: &ServerJsonRpcMessage) -> Lifecycle {
     match said {
-        JsonRpcMessage::Response(response) => match &response.result {
-            ServerResult::DiscoverResult(found) => of_versions(&found.supported_versions),
-            _ => Lifecycle::Initialize,
-        },
+        JsonRpcMessage::Response(response) => {
+            let ServerResult::DiscoverResult(found) = &response.result else {
+                return Lifecycle::Initialize;
+            };
+            of_versions(&found.supported_versions)
+        }
         JsonRpcMessage::Error(error) => match error.error.code {
             ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
                 let data = error.error.data.as_ref();

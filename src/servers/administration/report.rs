@@ -3,7 +3,7 @@
 use super::masking::masked;
 use super::unknown;
 use crate::domain::{
-    Caller, McpGrant, McpServerConfig, McpTransport, RefusedHost, RunsIn, Timestamp, Tool,
+    Caller, McpGrant, McpServerConfig, McpTransport, RefusedHost, Role, RunsIn, Timestamp, Tool,
 };
 use crate::llm::tokens;
 use crate::servers::catalogue::entry::{ServerEntry, Source};
@@ -255,7 +255,8 @@ impl Reports<'_> {
     async fn connection(&self, entry: &ServerEntry) -> Result<Option<ConnectionReport>, Error> {
         let oauth = entry.config.oauth.as_ref();
         let is_of_client = oauth.is_some_and(|it| it.grant == McpGrant::ClientCredentials);
-        if !entry.is_remote() || is_of_client {
+        let may_connect = self.caller.user.role >= Role::Member;
+        if !entry.is_remote() || is_of_client || !may_connect {
             return Ok(None);
         }
         let key = GrantKey {
@@ -264,11 +265,14 @@ impl Reports<'_> {
             tenant: self.caller.tenant.id.clone(),
             user: self.caller.user.id.clone(),
         };
-        let row = self.servers.0.records.mcp_grants().get(&key).await?;
+        let grants = self.servers.0.records.mcp_grants();
+        let row = grants.get(&key).await?;
         let health = self.servers.0.health.of(&self.caller.tenant.id, entry);
-        let wants = health.status == Status::Unauthorized || oauth.is_some();
-        let report = ConnectionReport::new(&entry.name, row.as_ref());
-        Ok((row.is_some() || wants).then_some(report))
+        let is_for_people = row.is_some()
+            || health.status == Status::Unauthorized
+            || oauth.is_some()
+            || grants.is_for_people(&entry.scope, &entry.name).await?;
+        Ok(is_for_people.then(|| ConnectionReport::new(&entry.name, row.as_ref())))
     }
 
     fn health_of(&self, entry: &ServerEntry) -> Health {

@@ -222,7 +222,9 @@ impl Grants {
         loop {
             match self.row(key).await {
                 Ok(Some(row)) if row.needed_since.is_some() => {}
-                Ok(Some(row)) => return row.sealed.is_some(),
+                // Only who connects ends what the server wanted; who puts it off leaves that noted, also
+                // where they allowed less before.
+                Ok(Some(row)) => return row.sealed.is_some() && row.challenge.is_none(),
                 Ok(None) => return false,
                 // It is looked at again.
                 Err(error) => tracing::debug!(?error, "A connection cannot be looked at"),
@@ -321,9 +323,9 @@ pub(in crate::servers) fn seal(
 pub(in crate::servers) fn open<T: serde::de::DeserializeOwned>(
     sealer: &Sealer,
     context: &str,
-    sealed: &str,
+    kept: &str,
 ) -> Result<T, store::Error> {
-    let text = sealer.open(context, sealed)?;
+    let text = sealer.open(context, kept)?;
     // What is wrong with it is not told: the text holds secrets.
     serde_json::from_slice(&text).map_err(|_| store::Error::corrupt("sealed value", "not shown"))
 }

@@ -84,6 +84,7 @@ impl Connections<'_> {
         };
         let rows = rows.iter().filter(|(scope, name, _)| is_there(scope, name));
         let reports = rows.map(|(_, name, row)| ConnectionReport::new(name, Some(row)));
+        let reports = reports.filter(|report| report.state != ConnectionState::Absent);
         Ok(reports.collect())
     }
 

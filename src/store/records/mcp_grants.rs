@@ -165,12 +165,29 @@ impl<'s> McpGrants<'s> {
         Ok(self.db.execute(sql, key.args()).await? > 0)
     }
 
-    /// Forgets a person at a server: their sealed tokens, if they were connected.
+    /// Forgets a person at a server: their sealed tokens, if they were connected. That people connect to it
+    /// stays known.
     pub async fn disconnect(&self, key: &GrantKey) -> Result<Option<String>, Error> {
         let sql = "DELETE FROM mcp_grants WHERE scope = $1 AND server = $2 AND tenant = $3 \
                    AND user_id = $4 RETURNING sealed";
         let rows: Vec<(Option<String>,)> = self.db.change_returning(sql, key.args()).await?;
-        Ok(rows.into_iter().next().and_then(|(sealed,)| sealed))
+        let Some((sealed,)) = rows.into_iter().next() else {
+            return Ok(None);
+        };
+        let sql = "INSERT INTO mcp_grants (scope, server, tenant, user_id, scopes, version) \
+                   VALUES ($1, $2, $3, $4, '', 0) ON CONFLICT DO NOTHING";
+        self.db.execute(sql, key.args()).await?;
+        Ok(sealed)
+    }
+
+    /// Whether anybody connected to the server, or was wanted by it.
+    pub async fn is_for_people(&self, scope: &Scope, server: &str) -> Result<bool, Error> {
+        let sql = "SELECT version FROM mcp_grants WHERE scope = $1 AND server = $2 LIMIT 1";
+        let found: Option<(i64,)> = self
+            .db
+            .fetch_optional(sql, args![scope.as_str(), server])
+            .await?;
+        Ok(found.is_some())
     }
 
     /// Forgets everybody at a server: its entry is gone or leads elsewhere.

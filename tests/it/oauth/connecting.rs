@@ -52,6 +52,9 @@ async fn a_person_connects_and_their_calls_go_with_their_token() {
     assert!(provider.count("revocations").await >= 1);
     assert_eq!(someone.connection("notes").await, Value::Null);
     assert_eq!(provider.count("strangers").await, 0);
+    // They may connect again before a call needs it.
+    let now = someone.wait_for_server("notes", |_| true).await;
+    assert_eq!(now["connection"]["state"], "absent", "{now}");
 }
 
 #[tokio::test]
@@ -124,6 +127,28 @@ async fn a_server_that_wants_more_asks_for_it_by_name_and_the_call_goes_on() {
     assert_eq!(output.text(), "publish for somebody", "{output:?}");
     let now = someone.connection("notes").await;
     assert_eq!(now["scopes"], json!(["read", "write"]), "{now}");
+}
+
+#[tokio::test]
+async fn whoever_does_not_want_to_allow_more_goes_on_with_what_they_allowed() {
+    let (app, provider, someone, mut socket) = connected(&json!({})).await;
+    app.model.will_call("publish", json!({})).then_say("Pity");
+    socket.say("publish").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    socket.wait_for("mcpConnection").await;
+    let path = "/api/mcp/notes/connect/dismiss";
+    let (status, _) = someone.ask(Method::POST, path, &Value::Null).await;
+    assert_eq!(status, 204);
+    let output = socket.wait_for("tool:output").await;
+    assert_eq!(output.rest()["status"], "failed", "{output:?}");
+    assert_eq!(socket.wait_for_answer().await, "Pity");
+    assert_eq!(provider.count("calls").await, 0);
+    let now = someone.connection("notes").await;
+    assert_eq!(
+        (&now["state"], &now["scopes"]),
+        (&json!("connected"), &json!(["read"]))
+    );
 }
 
 #[tokio::test]
