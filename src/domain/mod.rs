@@ -42,7 +42,7 @@ pub use file_facts::{FileFacts, written_path};
 pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use gesture::{Gesture, GestureCall, GestureMeans};
 pub use id::{
-    ApiKeyId, CallId, CommitId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
+    ApiKeyId, CallId, CommitId, ElicitationId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
     RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId, UserId,
     WebhookId,
 };

@@ -4,6 +4,7 @@
 
 pub mod config;
 mod connection;
+mod elicitation;
 mod error;
 #[cfg(test)]
 mod fuzz;
@@ -16,7 +17,8 @@ mod tools;
 mod wire;
 mod workspace_files;
 
-pub use connection::{Connection, ToolCall, ToolProgress};
+pub use connection::{CallNews, Connection, ToolCall, ToolProgress};
+pub use elicitation::{Form, FormAnswer, Question};
 pub use error::Error;
 pub use mask::{Cleaner, MASK};
 pub use remote::Remote;

@@ -43,6 +43,8 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
+        | Event::ElicitationAsked(_)
+        | Event::ElicitationResolved { .. }
         | Event::TitlingMoved { .. }
         | Event::ReviewAsked { .. }
         | Event::Reviewed { .. }

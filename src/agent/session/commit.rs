@@ -313,6 +313,8 @@ fn changes_queue(event: &Event) -> bool {
             | Event::Reviewed { .. }
             | Event::Started { .. }
             | Event::Ended { .. }
+            | Event::ElicitationAsked(_)
+            | Event::ElicitationResolved { .. }
             | Event::Thinking { .. }
             | Event::Cancelled { .. }
     )

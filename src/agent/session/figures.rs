@@ -48,6 +48,8 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
+            | Event::ElicitationAsked(_)
+            | Event::ElicitationResolved { .. }
             | Event::TitlingMoved { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. }

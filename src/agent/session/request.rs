@@ -6,6 +6,7 @@ use crate::agent::effects::Running;
 use crate::agent::effects::model_request::meter::seen;
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::mailbox::SessionRequest;
+use crate::mcp::Form;
 use crate::session::{Command, Edit, Refusal};
 
 /// Fills in what only the session knows, and refuses what only it can refuse.
@@ -41,6 +42,16 @@ pub(super) fn prepare(
                     .map(|past| Edit::of_past(past, args)),
             });
             Command::Decide(decision)
+        }
+        SessionRequest::Command(Command::AnswerElicitation(mut reply)) => {
+            let turn = replica.state.control.turn.as_ref();
+            let mut asked = turn.iter().flat_map(|turn| &turn.elicitations);
+            let asked = asked.find(|asked| asked.id == reply.id);
+            let content = reply.answer.content.as_ref();
+            reply.invalid = asked
+                .zip(content)
+                .and_then(|(asked, content)| Form::problem_with(&asked.schema, content));
+            Command::AnswerElicitation(reply)
         }
         SessionRequest::Command(Command::Stop { turn, .. }) => {
             let now = replica.state.control.turn.as_ref();

@@ -39,6 +39,8 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
+            | Event::ElicitationAsked(_)
+            | Event::ElicitationResolved { .. }
             | Event::TitlingMoved { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. }

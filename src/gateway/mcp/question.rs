@@ -18,7 +18,10 @@ use super::missing::Missing;
 use crate::agent::{Joined, Page, SessionRequest, Sessions, ShownEvent, What, damaged};
 use crate::config::ApprovalWay;
 use crate::domain::{CallId, Caller, Code, Iteration, SessionKey};
-use crate::session::{Call, Command, Decision, Event, Refusal, overdue};
+use crate::session::{
+    Call, Command, Decision, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationReply,
+    Event, Refusal, overdue,
+};
 
 /// How long a stopped turn has to come to rest.
 const REST: Duration = Duration::from_secs(10);
@@ -41,6 +44,8 @@ pub enum News<'a> {
     Running(&'a str, &'a Value),
     /// A call has its result: its tool and whether it went well.
     Ended(&'a str, bool),
+    /// That server asked a person, and nobody can be asked here: it was declined.
+    Declined(&'a str),
 }
 
 /// Whoever asked.
@@ -48,6 +53,12 @@ pub enum News<'a> {
 pub trait Door: Send + Sync {
     /// Asks the person there about a call, showing all of it.
     async fn decide(&self, call: &Call) -> Heard;
+
+    /// Asks the person there what a server wants to know; `None` = nobody can be asked, or nobody
+    /// answered.
+    async fn fill_in(&self, _asked: &Elicitation) -> Option<ElicitationAnswer> {
+        None
+    }
 
     /// Tells what goes on.
     async fn tell(&self, news: News<'_>);
@@ -79,7 +90,8 @@ pub struct Question<'a> {
     pub stop: CancellationToken,
 }
 
-type Questioning<'a> = Pin<Box<dyn Future<Output = Option<(Arc<Call>, Verdict)>> + Send + 'a>>;
+/// What the session is told then; none = somebody in the page decides.
+type Questioning<'a> = Pin<Box<dyn Future<Output = Option<SessionRequest>> + Send + 'a>>;
 
 impl Question<'_> {
     /// Asks in a new session, and names it with the ending.
@@ -221,6 +233,11 @@ impl Watch<'_> {
             let args = self.said.get(call).unwrap_or(&Value::Null);
             self.door.tell(News::Running(name, args)).await;
         }
+        if let Event::ElicitationAsked(asked) = &shown.event {
+            let (question, door, asked) = (self.question, self.door, Arc::clone(asked));
+            self.asking
+                .push(Box::pin(async move { question.answer(door, &asked).await }));
+        }
         match news(&shown.event) {
             Some(News::Waiting(call)) => {
                 self.door.tell(News::Waiting(call)).await;
@@ -229,7 +246,7 @@ impl Watch<'_> {
                     let call = Arc::new(call.clone());
                     self.asking.push(Box::pin(async move {
                         let verdict = question.verdict(door, &call).await?;
-                        Some((call, verdict))
+                        Some(decision(&call, verdict, question.caller))
                     }));
                 }
             }
@@ -239,34 +256,64 @@ impl Watch<'_> {
         None
     }
 
-    /// Passes a verdict on. That somebody in the page was faster is no trouble.
-    async fn decide(&mut self, decided: Option<(Arc<Call>, Verdict)>) {
-        let Some((call, verdict)) = decided else {
-            return;
-        };
+    /// Passes a verdict or an answer on. That somebody in the page was faster is no trouble.
+    async fn decide(&mut self, decided: Option<SessionRequest>) {
+        let Some(decided) = decided else { return };
         let (sessions, caller) = (self.question.sessions, self.question.caller);
-        let decision = Decision {
-            call: call.id.clone(),
-            approved: verdict.approved,
-            take_back: false,
-            reason: verdict.reason,
-            edit: None,
-            digest: call.facts.as_ref().map(|facts| facts.digest.clone()),
-            by: caller.actor(),
-            role: Some(caller.user.role),
-        };
-        let decide = SessionRequest::Decide {
-            decision,
-            args: None,
-        };
-        if let Err(refusal) = sessions.tell(self.key, caller, decide).await {
-            tracing::info!(session.id = %self.key.session, call.id = %call.id, %refusal,
-                "A decision came too late");
+        if let Err(refusal) = sessions.tell(self.key, caller, decided).await {
+            tracing::info!(session.id = %self.key.session, %refusal, "A decision came too late");
         }
     }
 }
 
+fn decision(call: &Call, verdict: Verdict, caller: &Caller) -> SessionRequest {
+    let decision = Decision {
+        call: call.id.clone(),
+        approved: verdict.approved,
+        take_back: false,
+        reason: verdict.reason,
+        edit: None,
+        digest: call.facts.as_ref().map(|facts| facts.digest.clone()),
+        by: caller.actor(),
+        role: Some(caller.user.role),
+    };
+    SessionRequest::Decide {
+        decision,
+        args: None,
+    }
+}
+
 impl Question<'_> {
+    /// What a server is told that asks a person; `None` = a person in the page answers.
+    async fn answer(&self, door: &dyn Door, asked: &Elicitation) -> Option<SessionRequest> {
+        let mut answer = None;
+        for way in self.ways {
+            match way {
+                ApprovalWay::Elicit => answer = door.fill_in(asked).await,
+                ApprovalWay::Web if self.has_page => return None,
+                ApprovalWay::Deny => break,
+                ApprovalWay::Web | ApprovalWay::Auto => {}
+            }
+            if answer.is_some() {
+                break;
+            }
+        }
+        if answer.is_none() {
+            door.tell(News::Declined(&asked.server)).await;
+        }
+        let reply = ElicitationReply {
+            id: asked.id.clone(),
+            answer: answer.unwrap_or(ElicitationAnswer {
+                action: ElicitationAction::Decline,
+                content: None,
+            }),
+            by: self.caller.actor(),
+            invalid: None,
+        };
+        let reply = Command::AnswerElicitation(reply);
+        Some(SessionRequest::Command(reply))
+    }
+
     /// Goes through the ways; `None` = a person in the page decides.
     async fn verdict(&self, door: &dyn Door, call: &Call) -> Option<Verdict> {
         if let Some(missing) = Missing::of(self.caller, call) {

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::handler::Handler;
 use crate::domain::Tool;
+use crate::mcp::elicitation::Question;
 use crate::mcp::error::Error;
 use crate::mcp::mask::Cleaner;
 use crate::mcp::remote::{self, Remote};
@@ -56,6 +57,14 @@ pub struct ToolProgress {
     pub total: Option<f64>,
     /// In words, or new output.
     pub message: Option<String>,
+}
+
+/// What a server says while it runs a call.
+#[derive(Debug)]
+pub enum CallNews {
+    Progress(ToolProgress),
+    /// It asks the person. Dropping the question cancels it.
+    Question(Box<Question>),
 }
 
 /// A live connection. Dropping it ends the stream.
@@ -168,15 +177,15 @@ impl Connection {
         self.service.is_closed() || self.service.is_transport_closed()
     }
 
-    /// Calls a tool. `on_progress` hears what the server says meanwhile; `cancel` stops the call, which
+    /// Calls a tool. `on_news` hears what the server says meanwhile; `cancel` stops the call, which
     /// then has two seconds to end. One that is done by then is done.
     pub async fn call(
         &self,
         call: ToolCall,
         cancel: &CancellationToken,
-        on_progress: impl FnMut(ToolProgress),
+        on_news: impl FnMut(CallNews),
     ) -> Result<ToolAnswer, Error> {
-        let answer = self.ask(call, cancel, on_progress).await;
+        let answer = self.ask(call, cancel, on_news).await;
         answer.map_err(|error| error.cleaned(&self.cleaner))
     }
 
@@ -208,7 +217,7 @@ impl Connection {
         &self,
         call: ToolCall,
         cancel: &CancellationToken,
-        mut on_progress: impl FnMut(ToolProgress),
+        mut on_news: impl FnMut(CallNews),
     ) -> Result<ToolAnswer, Error> {
         let mut handle = self.send(&call).await?;
         let mut news = self
@@ -219,24 +228,31 @@ impl Connection {
             .await;
         let mut standstill = call.standstill.clone();
         let (mut done_of, mut total) = (0.0, None);
-        let deadline = standstill::passed(call.limit, call.standstill);
+        let desk = &self.service.service().desk;
+        let (_heard, mut questions) = desk.hear();
+        let paused = call.standstill.map(|standstill| standstill.is_still);
+        let pauses = paused.into_iter().chain([desk.is_asking()]).collect();
+        let deadline = standstill::passed(call.limit, pauses);
         tokio::pin!(deadline);
         loop {
             tokio::select! {
                 answer = &mut handle.rx => return self.read(answer),
                 Some(said) = news.next() => {
                     (done_of, total) = (said.progress, said.total);
-                    on_progress(ToolProgress {
+                    on_news(CallNews::Progress(ToolProgress {
                         progress: said.progress,
                         total: said.total,
                         message: said.message.map(|text| self.cleaner.clean(&text)),
-                    });
+                    }));
                 }
-                words = standstill::begins(&mut standstill) => on_progress(ToolProgress {
+                Some(question) = questions.recv() => {
+                    on_news(CallNews::Question(Box::new(question.cleaned(&self.cleaner))));
+                }
+                words = standstill::begins(&mut standstill) => on_news(CallNews::Progress(ToolProgress {
                     progress: done_of,
                     total,
                     message: Some(words.to_owned()),
-                }),
+                })),
                 () = cancel.cancelled() => {
                     let last = self.stop(&mut handle, "stopped by the person").await;
                     let is_confirmed = last.is_some();

@@ -24,7 +24,7 @@ use self::written_files::Files;
 use crate::agent::attachments::Attachments;
 use crate::agent::journal::fence::Fence;
 use crate::domain::{BlobId, Code, Digest, EngineId, Memo, RunsInKind, ToolRef, TurnId, UserId};
-use crate::mcp::{self, Standstill, ToolCall, ToolProgress, ToolboxTool};
+use crate::mcp::{self, CallNews, Standstill, ToolCall, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
@@ -254,7 +254,7 @@ impl SessionTools {
         call: &Call,
         fence: Option<&Fence>,
         cancel: &CancellationToken,
-        mut on_progress: impl FnMut(ToolProgress),
+        mut on_news: impl FnMut(CallNews),
     ) -> Outcome {
         let mut is_second = false;
         loop {
@@ -277,7 +277,7 @@ impl SessionTools {
                 Err(outcome) => return *outcome,
             };
             let request = self.request(call, tool, &server);
-            let answer = opened.call(request, cancel, &mut on_progress);
+            let answer = opened.call(request, cancel, &mut on_news);
             match answer.await {
                 Ok(answer) => {
                     return kept(answer, self.assignment.key(), &self.attachments).await;

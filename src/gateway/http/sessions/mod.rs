@@ -43,6 +43,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(attachments::read_attachment))
         .routes(routes!(commands::send_message))
         .routes(routes!(commands::decide_call))
+        .routes(routes!(commands::answer_elicitation))
         .routes(routes!(commands::reset_context))
 }
 
