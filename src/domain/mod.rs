@@ -42,9 +42,9 @@ pub use file_facts::{FileFacts, written_path};
 pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use gesture::{Gesture, GestureCall, GestureMeans};
 pub use id::{
-    ApiKeyId, CallId, CommitId, ElicitationId, EngineId, GatewayId, Iteration, JournalId, ModelRequestId,
-    RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId, UserId,
-    WebhookId,
+    ApiKeyId, CallId, CommitId, ElicitationId, EngineId, GatewayId, Iteration, JournalId,
+    ModelRequestId, RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, TenantId, TurnId,
+    UserId, WebhookId,
 };
 pub use mcp_server::{McpNetwork, McpServerConfig, McpTransport, McpWorkspace, NetworkWord};
 pub use memo::Memo;

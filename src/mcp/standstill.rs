@@ -84,7 +84,10 @@ mod tests {
             words: "paused",
         });
         let began = Instant::now();
-        let passing = TaskTracker::new().spawn(passed(SECOND * 10, vec![standstill.clone().unwrap().is_still]));
+        let passing = TaskTracker::new().spawn(passed(
+            SECOND * 10,
+            vec![standstill.clone().unwrap().is_still],
+        ));
         sleep(SECOND * 4).await;
         told.send_replace(true);
         assert_eq!(begins(&mut standstill).await, "paused");

@@ -14,8 +14,8 @@ use super::review::Review;
 use super::state::PastDecision;
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, ElicitationId,
-    GatewayId,    Gesture, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, TokenUsage, TurnId,
-    WorkspaceCopy,
+    GatewayId, Gesture, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, TokenUsage,
+    TurnId, WorkspaceCopy,
 };
 
 /// What a session is created with, at its first command.

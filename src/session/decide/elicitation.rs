@@ -27,7 +27,9 @@ fn ask(draft: &mut Draft<'_>, asked: &Arc<Elicitation>) {
     let Some(turn) = &draft.control.turn else {
         return;
     };
-    let is_running = turn.call(&asked.call).is_some_and(|call| call.is_executing());
+    let is_running = turn
+        .call(&asked.call)
+        .is_some_and(|call| call.is_executing());
     if !is_running || turn.is_stopping || turn.elicitations.iter().any(|it| it.id == asked.id) {
         return;
     }
@@ -63,7 +65,11 @@ fn answer(draft: &mut Draft<'_>, reply: &ElicitationReply) -> Result<(), Refusal
     }
     if let Some(problem) = &reply.invalid {
         let problem = problem.clone();
-        return Err(Refusal::of_field(Code::InvalidArguments, "content", problem));
+        return Err(Refusal::of_field(
+            Code::InvalidArguments,
+            "content",
+            problem,
+        ));
     }
     draft.push(Event::ElicitationResolved {
         id: reply.id.clone(),

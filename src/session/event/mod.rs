@@ -12,7 +12,8 @@ pub use commit::{Commit, CommitError, SCHEMA};
 
 use self::compaction::{Compacted, CompactedByVendor, ContextSize};
 use super::call::{
-    Call, Decider, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome, SaidCall, Verdict, Wants,
+    Call, Decider, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome, SaidCall, Verdict,
+    Wants,
 };
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
@@ -20,9 +21,9 @@ use super::reasoning::Reasoning;
 use super::review::Review;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, ElicitationId, EngineId,
-    ForkOrigin, GatewayId, GestureMeans, Iteration, JournalId, MicroUsd, Native, Role, SandboxId,
-    TokenUsage, TurnId, WorkspaceCopy,
+    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, ElicitationId,
+    EngineId, ForkOrigin, GatewayId, GestureMeans, Iteration, JournalId, MicroUsd, Native, Role,
+    SandboxId, TokenUsage, TurnId, WorkspaceCopy,
 };
 
 /// The `finish` of an answer that might not have its calls run (S3.29).

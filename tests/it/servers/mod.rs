@@ -2,6 +2,7 @@
 //! rmcp's own server, and the registry that people change.
 
 mod answers;
+mod asking;
 pub(crate) mod deferred;
 mod drift;
 mod fair;

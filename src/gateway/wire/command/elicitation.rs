@@ -5,9 +5,7 @@ use serde_json::Value;
 
 use super::{Parsed, body, tell};
 use crate::domain::{Caller, Code, ElicitationId};
-use crate::session::{
-    Command, ElicitationAction, ElicitationAnswer, ElicitationReply, Refusal,
-};
+use crate::session::{Command, ElicitationAction, ElicitationAnswer, ElicitationReply, Refusal};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -96,7 +96,9 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "elicitation:answer",
         is_counted: false,
-        example: || vec![json!({ "elicitationId": format!("elc_{:032x}", 1), "action": "decline" })],
+        example: || {
+            vec![json!({ "elicitationId": format!("elc_{:032x}", 1), "action": "decline" })]
+        },
         parse: elicitation::answer,
     },
     CommandSpec {

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Opened;
-use crate::mcp::{Error, ToolAnswer, ToolCall, CallNews};
+use crate::mcp::{CallNews, Error, ToolAnswer, ToolCall};
 
 /// Whether it was ended here, and why.
 #[derive(Default)]
