@@ -1,11 +1,12 @@
 //! One question to the agent: a session of its own, watched until the turn ends.
 
+mod door;
+
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::stream::FuturesUnordered;
 use futures::{Future, StreamExt as _};
 use serde_json::Value;
@@ -13,6 +14,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use self::door::{Door, News};
 use super::approval::{Heard, Verdict};
 use super::missing::Missing;
 use crate::agent::{Joined, Page, SessionRequest, Sessions, ShownEvent, What, damaged};
@@ -27,42 +29,6 @@ use crate::session::{
 const REST: Duration = Duration::from_secs(10);
 /// Events that are read at once after falling behind.
 const CATCH_UP: usize = 500;
-
-/// Something that a client wants to know while it waits.
-#[derive(Debug, Clone, Copy)]
-pub enum News<'a> {
-    /// The model is asked for the `n`th time.
-    Thinking(Iteration),
-    /// A call waits for a decision.
-    Waiting(&'a Call),
-    /// A call is left to the page, because its characters (the first number) are more than can be shown
-    /// at the door.
-    LeftToPage(&'a Call, usize, usize),
-    /// A call is left to the page, because nobody at the door can say the yes that it needs.
-    ForPage(&'a Call, Missing),
-    /// A call runs: its tool and arguments.
-    Running(&'a str, &'a Value),
-    /// A call has its result: its tool and whether it went well.
-    Ended(&'a str, bool),
-    /// That server asked a person, and nobody can be asked here: it was declined.
-    Declined(&'a str),
-}
-
-/// Whoever asked.
-#[async_trait]
-pub trait Door: Send + Sync {
-    /// Asks the person there about a call, showing all of it.
-    async fn decide(&self, call: &Call) -> Heard;
-
-    /// Asks the person there what a server wants to know; `None` = nobody can be asked, or nobody
-    /// answered.
-    async fn fill_in(&self, _asked: &Elicitation) -> Option<ElicitationAnswer> {
-        None
-    }
-
-    /// Tells what goes on.
-    async fn tell(&self, news: News<'_>);
-}
 
 /// How a question ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
