@@ -245,9 +245,30 @@ export interface RunningTurn {
   since: string
 }
 
+/** A form that a server wants to have filled in while a call of it runs. */
+export interface ElicitationItem {
+  elicitationId: string
+  callId: string
+  server: string
+  message: string
+  /** JSON Schema of an object with flat fields. */
+  schema: JsonObject
+  /** The names of the fields in the server's order. */
+  order: string[]
+  askedAt: string
+}
+
+/** `tool:queue`. */
+export interface Queue {
+  calls: QueueCall[]
+  /** Those that wait; absent where none does. */
+  elicitations?: ElicitationItem[]
+  seq: Seq
+}
+
 export interface ReadyState {
   transcript: { events: StoredEvent[]; more: boolean }
-  queue: { calls: QueueCall[]; seq: Seq }
+  queue: Queue
   usage: SessionUsage
   running: RunningTurn | null
   waiting: WaitingMessage[]

@@ -7,7 +7,7 @@ import { applyDelta, withRunning, type Delta } from '@/session/conversation/stre
 import { useSessions } from '@/stores/sessions'
 import { noteVersion } from '@/stores/version'
 import { isObject } from '@/wire/json'
-import type { JsonObject, QueueCall, SandboxState, Seq, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
+import type { JsonObject, Queue, SandboxState, Seq, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
 import { noteSaved, type Connection, type SessionState } from './state'
 
 /** Whoever keeps what was typed is told when it may have arrived. */
@@ -43,7 +43,7 @@ export function useEventStream(state: SessionState, connection: Connection, deli
     }
     ready.value = message
     state.usage.value = usage
-    takeQueue(asked.calls)
+    takeQueue(asked)
     delivery.confirmArrived()
   }
 
@@ -59,7 +59,7 @@ export function useEventStream(state: SessionState, connection: Connection, deli
         state.copiedBytes.value = Number(data.copiedBytes)
         return
       case 'tool:queue':
-        return takeQueue((data.calls ?? []) as QueueCall[])
+        return takeQueue(data as unknown as Queue)
       case 'session:usage':
         state.usage.value = data as unknown as SessionUsage
         return
@@ -95,14 +95,15 @@ export function useEventStream(state: SessionState, connection: Connection, deli
     })
   }
 
-  function takeQueue(calls: QueueCall[]): void {
+  function takeQueue({ calls, elicitations = [] }: Pick<Queue, 'calls' | 'elicitations'>): void {
     queue.value = calls
+    state.asked.value = elicitations
     conversation.value = mergeQueue(conversation.value, calls)
     if (state.id.value !== null) sessions.patch(state.id.value, { waiting: waitingCalls() })
   }
 
   function waitingCalls(): number {
-    return queue.value.filter((call) => call.status === 'pending').length
+    return queue.value.filter((call) => call.status === 'pending').length + state.asked.value.length
   }
 
   function appendText(pieces: Delta[]): void {

@@ -2,7 +2,7 @@
 import { computed, ref, shallowRef } from 'vue'
 import { EMPTY } from '@/session/conversation/conversation'
 import type { LinkState, SessionLink } from '@/wire/link'
-import type { QueueCall, SessionUsage, SystemReady } from '@/wire/types'
+import type { ElicitationItem, QueueCall, SessionUsage, SystemReady } from '@/wire/types'
 import type { Failure } from './commandFailure'
 import type { Unsent } from './outbox'
 
@@ -33,6 +33,8 @@ export function createSessionState(typist: string) {
     ready: shallowRef<SystemReady | null>(null),
     conversation: shallowRef(EMPTY),
     queue: shallowRef<QueueCall[]>([]),
+    /** What servers ask while their calls run. */
+    asked: shallowRef<ElicitationItem[]>([]),
     usage: shallowRef<SessionUsage | null>(null),
     budgetWord: shallowRef<BudgetWord | null>(null),
     progress: shallowRef<Record<string, string>>({}),
@@ -66,6 +68,7 @@ export function clearSessionState(state: SessionState): void {
   state.ready.value = null
   state.conversation.value = EMPTY
   state.queue.value = []
+  state.asked.value = []
   state.usage.value = null
   state.budgetWord.value = null
   state.progress.value = {}
