@@ -4,6 +4,9 @@
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode};
 
+use super::HANDSHAKE_LIMIT;
+use crate::mcp::error::Error;
+
 /// A server of 2026-07-28 misses the header that names the revision in each request.
 const HEADER_MISMATCH: ErrorCode = ErrorCode(-32_020);
 /// It does not speak the revision that was asked for.
@@ -26,5 +29,13 @@ pub(super) fn wants_discovery(error: &ClientInitializeError) -> bool {
 pub(super) fn discover() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+    }
+}
+
+/// The handshake took too long.
+pub(super) fn no_answer(server: &str) -> Error {
+    Error::Handshake {
+        server: server.to_owned(),
+        reason: format!("no answer within {} s", HANDSHAKE_LIMIT.as_secs()),
     }
 }

@@ -10,22 +10,21 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use rmcp::RoleClient;
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, CustomNotification, CustomRequest,
-    CustomResult, ServerResult,
-};
+use rmcp::model::{ClientRequest, CustomNotification, CustomRequest, CustomResult, ServerResult};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
     RequestHandle, RunningService, ServiceError,
 };
 use rmcp::transport::IntoTransport;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use self::call::{ToolCall, ToolProgress};
+use self::call::done;
+pub use self::call::{CallNews, ToolCall, ToolProgress, visit_pages};
 use self::handler::Handler;
+use self::lifecycle::no_answer;
 use self::watched::WatchedResources;
 use crate::domain::Tool;
 use crate::mcp::error::Error;
@@ -196,15 +195,15 @@ impl Connection {
         self.service.is_closed() || self.service.is_transport_closed()
     }
 
-    /// Calls a tool. `on_progress` hears what the server says meanwhile; `cancel` stops the call, which
+    /// Calls a tool. `on_news` hears what the server says meanwhile; `cancel` stops the call, which
     /// then has two seconds to end. One that is done by then is done.
     pub async fn call(
         &self,
         call: ToolCall,
         cancel: &CancellationToken,
-        on_progress: impl FnMut(ToolProgress),
+        on_news: impl FnMut(CallNews),
     ) -> Result<ToolAnswer, Error> {
-        let answer = self.ask(call, cancel, on_progress).await;
+        let answer = self.ask(call, cancel, on_news).await;
         answer.map_err(|error| error.cleaned(&self.cleaner))
     }
 
@@ -255,7 +254,7 @@ impl Connection {
         &self,
         call: ToolCall,
         cancel: &CancellationToken,
-        mut on_progress: impl FnMut(ToolProgress),
+        mut on_news: impl FnMut(CallNews),
     ) -> Result<ToolAnswer, Error> {
         let mut handle = self.send(&call).await?;
         let mut news = self
@@ -266,24 +265,35 @@ impl Connection {
             .await;
         let mut standstill = call.standstill.clone();
         let (mut done_of, mut total) = (0.0, None);
-        let deadline = standstill::passed(call.limit, call.standstill);
+        let desk = &self.service.service().desk;
+        let (_heard, mut questions) = desk.hear();
+        let paused = call.standstill.map(|standstill| standstill.is_still);
+        let pauses = paused.into_iter().chain([desk.is_asking()]).collect();
+        let deadline = standstill::passed(call.limit, pauses);
         tokio::pin!(deadline);
         loop {
             tokio::select! {
                 answer = &mut handle.rx => return self.read(answer),
                 Some(said) = news.next() => {
                     (done_of, total) = (said.progress, said.total);
-                    on_progress(ToolProgress {
+                    on_news(CallNews::Progress(ToolProgress {
                         progress: said.progress,
                         total: said.total,
                         message: said.message.map(|text| self.cleaner.clean(&text)),
-                    });
+                    }));
                 }
-                words = standstill::begins(&mut standstill) => on_progress(ToolProgress {
+                Some(question) = questions.recv() => {
+                    // One with a secret in its address is cancelled.
+                    let question = question.cleaned(&self.cleaner);
+                    if let Some(question) = question {
+                        on_news(CallNews::Question(Box::new(question)));
+                    }
+                }
+                words = standstill::begins(&mut standstill) => on_news(CallNews::Progress(ToolProgress {
                     progress: done_of,
                     total,
                     message: Some(words.to_owned()),
-                }),
+                })),
                 () = cancel.cancelled() => {
                     let last = self.stop(&mut handle, "stopped by the person").await;
                     let is_confirmed = last.is_some();
@@ -299,18 +309,10 @@ impl Connection {
     }
 
     async fn send(&self, call: &ToolCall) -> Result<RequestHandle<RoleClient>, Error> {
-        let args = match &call.args {
-            Value::Object(args) => args.clone(),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => Map::new(),
-        };
-        let params = CallToolRequestParams::new(call.tool.clone()).with_arguments(args);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
-        let sent = self.peer().send_cancellable_request(request, options);
+        let sent = self
+            .peer()
+            .send_cancellable_request(call.request(), options);
         sent.await
             // The connection had ended before.
             .map_err(|_| self.unreachable("its connection has ended".to_owned()))
@@ -394,16 +396,4 @@ impl Connection {
             tracing::debug!(mcp.server = %self.server, %error, "The connection did not end in order");
         }
     }
-}
-
-fn no_answer(server: &str) -> Error {
-    Error::Handshake {
-        server: server.to_owned(),
-        reason: format!("no answer within {} s", HANDSHAKE_LIMIT.as_secs()),
-    }
-}
-
-/// What a call gave that was done before it heard that it was to stop.
-fn done(last: Option<Result<ToolAnswer, Error>>) -> Option<ToolAnswer> {
-    last?.ok().filter(|answer| !answer.is_error)
 }
