@@ -156,6 +156,10 @@ impl Door for Terminal {
             News::Running(tool, args) => {
                 complain(&format!(">> Execute tool {tool}({})", redact_args(args)));
             }
+            News::Declined(server) => complain(&format!(
+                "The server {server} asked a person something, and nobody can be asked here: it was \
+                 declined."
+            )),
             News::Thinking(_)
             | News::Waiting(_)
             | News::LeftToPage(..)

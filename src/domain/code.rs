@@ -77,6 +77,9 @@ codes! {
     NoSuchCall = "no_such_call", Validation,
         "No pending tool call has that id.",
         "Refresh the queue; somebody else may have decided, or the turn ended.";
+    NoSuchElicitation = "no_such_elicitation", Validation,
+        "No server waits for an answer to that question.",
+        "Nothing; the call that asked has ended, or the server asks no more.";
     AlreadyDecided = "already_decided", Validation,
         "The call was decided otherwise, or has started.",
         "Nothing; the queue shows the decision.";

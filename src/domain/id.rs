@@ -63,6 +63,10 @@ prefixed_id!(
     SandboxId, "sbx_"
 );
 prefixed_id!(
+    /// A form that a server wants to have filled in.
+    ElicitationId, "elc_"
+);
+prefixed_id!(
     /// One API key (not its secret).
     ApiKeyId, "key_"
 );

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use rmcp::model::ErrorData;
+use rmcp::model::{ErrorCode, ErrorData};
 
+use super::elicitation::Address;
 use super::mask::Cleaner;
 use super::wire::oversized::{self, MAX_MESSAGE_BYTES, Size};
 use crate::domain::Fault;
+
+/// The code of a server's error that asks for pages to be opened first (`URLElicitationRequired`).
+const PAGE_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 /// A situation with an MCP server.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +35,9 @@ pub enum Error {
         /// The scopes that it asks for, separated by spaces.
         scopes: Option<String>,
     },
+    /// It wants its person to open pages first; nothing that was sent to it ran.
+    #[error("the MCP server wants its person to open a page first: {}", .addresses.iter().map(|it| it.url.as_str()).collect::<Vec<_>>().join(" "))]
+    AddressRequired { addresses: Vec<Address> },
     /// It refused the request before it began anything.
     #[error("the MCP server `{server}` did not take the call: {reason}")]
     NotTaken { server: String, reason: String },
@@ -78,6 +85,10 @@ impl Error {
                 size,
                 most: MAX_MESSAGE_BYTES,
             },
+            None if data.code == PAGE_REQUIRED => match Address::required(data.data.as_ref()) {
+                Ok(addresses) => Self::AddressRequired { addresses },
+                Err(reason) => Self::Refused(format!("{} ({reason})", data.message)),
+            },
             None => Self::Refused(data.message.to_string()),
         }
     }
@@ -92,6 +103,16 @@ impl Error {
             | Self::Refused(reason) => *reason = cleaner.clean(reason),
             Self::Unauthorized { scopes, .. } => {
                 *scopes = scopes.take().map(|scopes| cleaner.clean(&scopes));
+            }
+            Self::AddressRequired { addresses } => {
+                let is_clean = |address: &Address| cleaner.clean(&address.url) == address.url;
+                if !addresses.iter().all(is_clean) {
+                    let reason = "it wants a page opened with a secret of its own in the address";
+                    return Self::Refused(reason.to_owned());
+                }
+                for address in addresses {
+                    address.message = cleaner.clean(&address.message);
+                }
             }
             Self::Gone { .. }
             | Self::TooLarge { .. }
@@ -112,7 +133,9 @@ impl Error {
             | Self::Gone { .. }
             | Self::Timeout { .. }
             | Self::Refused(_) => Fault::External,
-            Self::Unauthorized { .. } | Self::Cancelled { .. } => Fault::Validation,
+            Self::Unauthorized { .. } | Self::AddressRequired { .. } | Self::Cancelled { .. } => {
+                Fault::Validation
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 pub mod authorization;
 pub mod config;
 mod connection;
+mod elicitation;
 mod error;
 mod file_access;
 #[cfg(test)]
@@ -18,7 +19,8 @@ mod tools;
 mod wire;
 mod workspace_files;
 
-pub use connection::{Connection, ToolCall, ToolProgress};
+pub use connection::{CallNews, Connection, ToolCall, ToolProgress, visit_pages};
+pub use elicitation::{Address, Asked, Form, FormAnswer, Question};
 pub use error::Error;
 pub use file_access::{
     EntryKind, FILE_PART, FOLDER_PAGE, FileAccess, FileError, FilePart, FileRefusal, FolderEntry,

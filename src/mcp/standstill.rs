@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::time::Duration;
 
+use futures::future::select_all;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -15,27 +16,41 @@ pub struct Standstill {
     pub words: &'static str,
 }
 
-/// Resolves after that time, without the time in which the server stood still.
-pub(super) async fn passed(limit: Duration, standstill: Option<Standstill>) {
-    let Some(Standstill { mut is_still, .. }) = standstill else {
-        return sleep(limit).await;
-    };
+/// Resolves after that time, without the time in which any of these said that it stands still.
+pub(super) async fn passed(limit: Duration, mut pauses: Vec<watch::Receiver<bool>>) {
     let mut left = limit;
     loop {
-        if is_still.wait_for(|is_still| !is_still).await.is_err() {
-            // Nobody pauses it any more.
-            return sleep(left).await;
+        let mut kept = Vec::with_capacity(pauses.len());
+        for mut pause in pauses {
+            // Whoever is gone pauses nothing any more.
+            if pause.wait_for(|is_still| !is_still).await.is_ok() {
+                kept.push(pause);
+            }
         }
+        pauses = kept;
         let since = Instant::now();
-        let is_over = tokio::select! {
+        tokio::select! {
             () = sleep(left) => return,
-            begun = is_still.wait_for(|is_still| *is_still) => begun.is_err(),
-        };
-        left = left.saturating_sub(since.elapsed());
-        if is_over {
-            return sleep(left).await;
+            () = any_begins(&mut pauses) => {}
         }
+        left = left.saturating_sub(since.elapsed());
     }
+}
+
+/// Resolves when one of these stands still.
+async fn any_begins(pauses: &mut [watch::Receiver<bool>]) {
+    let begins = pauses.iter_mut().map(|pause| {
+        Box::pin(async {
+            if pause.wait_for(|is_still| *is_still).await.is_err() {
+                pending::<()>().await;
+            }
+        })
+    });
+    let begins: Vec<_> = begins.collect();
+    if begins.is_empty() {
+        pending::<()>().await;
+    }
+    select_all(begins).await;
 }
 
 /// Resolves each time that the server comes to a standstill, with what is said then.
@@ -69,7 +84,10 @@ mod tests {
             words: "paused",
         });
         let began = Instant::now();
-        let passing = TaskTracker::new().spawn(passed(SECOND * 10, standstill.clone()));
+        let passing = TaskTracker::new().spawn(passed(
+            SECOND * 10,
+            vec![standstill.clone().unwrap().is_still],
+        ));
         sleep(SECOND * 4).await;
         told.send_replace(true);
         assert_eq!(begins(&mut standstill).await, "paused");
@@ -83,11 +101,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_one_time_passes_as_ever() {
         let began = Instant::now();
-        passed(SECOND * 10, None).await;
+        passed(SECOND * 10, Vec::new()).await;
         let (told, is_still) = watch::channel(true);
-        let words = "paused";
         drop(told);
-        passed(SECOND * 10, Some(Standstill { is_still, words })).await;
+        passed(SECOND * 10, vec![is_still]).await;
         assert_eq!(began.elapsed().as_secs(), 20);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::call::{Outcome, Proposal};
+use super::call::{Elicitation, ElicitationReply, Outcome, Proposal};
 use super::event::compaction::{Compacted, CompactedByVendor, ContextSize, CutKind};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 use super::policy::Rule;
@@ -13,9 +13,9 @@ use super::reasoning::Reasoning;
 use super::review::Review;
 use super::state::PastDecision;
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, GatewayId,
-    Gesture, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, TokenUsage, TurnId,
-    WorkspaceCopy,
+    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, ElicitationId,
+    GatewayId, Gesture, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, TokenUsage,
+    TurnId, WorkspaceCopy,
 };
 
 /// What a session is created with, at its first command.
@@ -174,6 +174,16 @@ pub enum Command {
         /// How long it ran.
         duration_ms: u64,
     },
+    /// A server asks the person something while a call of it runs.
+    Elicit(Arc<Elicitation>),
+    /// A person answers it.
+    AnswerElicitation(ElicitationReply),
+    /// A person goes to the page that a server wants opened.
+    OpenElicitation { id: ElicitationId, by: Actor },
+    /// The server says that all is done at its page.
+    CompleteElicitation { id: ElicitationId },
+    /// The server does not want to know any more.
+    WithdrawElicitation { id: ElicitationId },
     /// Hold a rule for this session alone; it decides what waits, too. One of the same id changes nothing.
     GiveRule {
         /// Checked by the shell.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, waiting_since};
+use super::call::{Call, Elicitation, elicitations_wait_since, waiting_since};
 use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
 use super::policy::SessionRules;
@@ -45,6 +45,9 @@ pub struct Turn {
     pub restarts: u32,
     /// The calls of the last answer (S2.28).
     pub queue: Vec<Arc<Call>>,
+    /// What servers asked while calls of it run; the answers stay until their calls end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elicitations: Vec<Arc<Elicitation>>,
     /// What the model said with them.
     pub said: String,
     /// Calls (by equality) that were rejected in this turn; repeated, they are refused unasked.
@@ -98,8 +101,15 @@ impl Turn {
 
     /// Since when it goes on without a person; `None` while it waits for one, or stops.
     pub fn alone_since(&self) -> Option<Timestamp> {
-        let waits = self.is_stopping || self.queue.iter().any(|call| call.is_pending());
+        let waits = self.is_stopping || self.waiting() > 0;
         (!waits).then(|| self.attended.unwrap_or(self.started))
+    }
+
+    /// How many calls and forms of servers wait for a person.
+    fn waiting(&self) -> usize {
+        let calls = self.queue.iter().filter(|call| call.is_pending());
+        let asked = self.elicitations.iter().filter(|asked| asked.is_open());
+        calls.count() + asked.count()
     }
 
     /// The call with that id.
@@ -338,7 +348,7 @@ impl Control {
         match &self.turn {
             None if self.last_ending == Some(Ending::Failed) => Activity::Failed,
             None => Activity::Idle,
-            Some(turn) => match turn.queue.iter().filter(|call| call.is_pending()).count() {
+            Some(turn) => match turn.waiting() {
                 0 => Activity::Running,
                 waiting => Activity::Waiting(waiting),
             },
@@ -347,8 +357,9 @@ impl Control {
 
     /// When the oldest of the calls that wait for a person was asked for.
     pub fn waiting_since(&self) -> Option<Timestamp> {
-        let turn = self.turn.as_ref();
-        turn.and_then(|turn| waiting_since(&turn.queue))
+        let turn = self.turn.as_ref()?;
+        let asked = elicitations_wait_since(&turn.elicitations);
+        waiting_since(&turn.queue).into_iter().chain(asked).min()
     }
 
     /// When the first of the calls that wait for a person expires; `None` = none does.

@@ -9,6 +9,7 @@ use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use tempfile::TempDir;
 
 use crate::model_stub::{ModelStub, Reply};
+use crate::servers::asking;
 use crate::support::postgres::new_database;
 use crate::support::{DEADLINE, Server, TestSocket, docker, person, sepal};
 
@@ -55,6 +56,52 @@ async fn a_card_survives_a_kill(database: Option<&str>) {
         "completed"
     );
     assert_eq!(again.wait_for_answer().await, "Done");
+}
+
+#[tokio::test]
+async fn a_question_of_a_server_ends_with_its_call_when_the_gateway_is_killed() {
+    a_question_ends_with_a_kill(None).await;
+}
+
+#[tokio::test]
+async fn a_question_of_a_server_ends_with_a_kill_in_postgres_too() {
+    let database = new_database().await;
+    a_question_ends_with_a_kill(Some(&database)).await;
+}
+
+async fn a_question_ends_with_a_kill(database: Option<&str>) {
+    let (url, _asking) = asking::start().await;
+    let mut env = vec![
+        ("SPL_MCPS_0_ID", "post"),
+        ("SPL_MCPS_0_URL", url.as_str()),
+        ("SPL_SANDBOX", "none"),
+    ];
+    env.extend(database.map(|url| ("DATABASE_URL", url)));
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    model.will_call("ask", json!({})).then_say("I see");
+    let server = Server::start_with(&data, &model, &env);
+    let ana = person(&data, &env);
+    let mut socket = TestSocket::open(server.address, &ana, None).await;
+    socket.say("ask").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    socket.wait_for("elicitation:required").await;
+    let session = socket.session();
+    server.kill();
+
+    let server = Server::start_with(&data, &model, &env);
+    let mut again = TestSocket::open(server.address, &ana, Some(&session)).await;
+    if !again.ready.to_string().contains("agent:response") {
+        again.wait_for_answer().await;
+        again = TestSocket::open(server.address, &ana, Some(&session)).await;
+    }
+    let state = &again.ready["state"];
+    assert!(state["queue"].get("elicitations").is_none(), "{state}");
+    let replayed = state["transcript"].to_string();
+    assert!(replayed.contains("\"status\":\"unknown\""), "{replayed}");
+    assert!(replayed.contains("\"reason\":\"call_ended\""), "{replayed}");
 }
 
 #[tokio::test]

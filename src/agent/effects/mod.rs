@@ -2,6 +2,7 @@
 
 mod aside;
 pub(super) mod context_sources;
+mod elicitations;
 pub(super) mod model_request;
 pub(super) mod session_agent;
 pub(super) mod skills;
@@ -21,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use self::aside::Asker;
 use self::aside::review::ReviewRequest;
 use self::aside::title::TitleRequest;
+use self::elicitations::Elicitations;
 use self::model_request::ModelRequest;
 use self::model_request::compacting::ByVendor;
 use self::model_request::meter::Meter;
@@ -32,6 +34,7 @@ use super::mailbox::Message;
 use crate::context::Arranged;
 use crate::domain::{CallId, Iteration, ModelRequestId, SessionKey, TurnId, Weighed};
 use crate::history::Limits;
+use crate::mcp::CallNews;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
 
 /// Attempts that are kept for one gateway at one request.
@@ -105,6 +108,8 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Running {
     model: Option<(ModelRequestId, Request)>,
     calls: BTreeMap<CallId, Stopper>,
+    /// What their servers ask the person.
+    asked: Elicitations,
     title: Option<Beside>,
     review: Option<(CallId, Beside)>,
     workspace: Option<Beside>,
@@ -121,6 +126,7 @@ impl Running {
         Self {
             model: None,
             calls: BTreeMap::new(),
+            asked: Elicitations::default(),
             title: None,
             review: None,
             workspace: None,
@@ -176,6 +182,7 @@ impl Running {
     pub(super) fn stop_all(&mut self) {
         self.model = None;
         self.calls.clear();
+        self.asked.retain(|_| false);
         self.title = None;
         self.review = None;
         self.workspace = None;
@@ -213,6 +220,8 @@ impl Running {
         } else if self.workspace.is_none() {
             self.workspace = self.copy_workspace(wanted);
         }
+        // Before calls are stopped: a server that is told both hears the answer first.
+        self.asked.pass_on(wanted.control);
         let mut calls = BTreeMap::new();
         for effect in effects {
             let Effect::RunCall { call, is_stopping } = effect else {
@@ -230,6 +239,7 @@ impl Running {
             }
         }
         self.calls = calls;
+        self.asked.retain(|call| self.calls.contains_key(call));
     }
 
     fn outcomes(&self) -> Outcomes {
@@ -359,9 +369,14 @@ impl Running {
         let version = wanted.control.version;
         let fence = wanted.is_shared.then(|| wanted.journal.fence(version));
         let id = id.clone();
+        let asked = self.asked.clone();
+        let asker = elicitations::Asker::new(&call, &outcomes, &self.tracker);
         self.tracker.spawn(async move {
             let started = tokio::time::Instant::now();
-            let news = |progress| feed.announce(What::Progress(id.clone(), progress));
+            let news = |news| match news {
+                CallNews::Progress(progress) => feed.announce(What::Progress(id.clone(), progress)),
+                CallNews::Question(question) => asked.ask(&asker, *question),
+            };
             let outcome = tools.run(&call, fence.as_ref(), &stop, news).await;
             let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             let ended = Command::CallEnded {

@@ -44,6 +44,9 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
+        | Event::ElicitationAsked(_)
+        | Event::ElicitationOpened { .. }
+        | Event::ElicitationResolved { .. }
         | Event::TitlingMoved { .. }
         | Event::ReviewAsked { .. }
         | Event::Reviewed { .. }

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use crate::domain::{Actor, Entry, Memo, Role, Timestamp, UserId};
-use crate::session::{Call, Control, SessionState, waiting_since};
+use crate::session::{
+    Call, Control, Elicitation, SessionState, elicitations_wait_since, waiting_since,
+};
 
 /// The calls of the running turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QueueState {
     /// All calls of the last answer.
     pub calls: Vec<Arc<Call>>,
+    /// What servers ask while calls run, as far as nobody has answered.
+    pub elicitations: Vec<Arc<Elicitation>>,
     /// What the model said with them.
     pub said: String,
     /// The `seq` that this reflects.
@@ -71,6 +75,8 @@ impl QueueView {
         Self {
             queue: QueueState {
                 calls: alone.collect(),
+                // What its server asks is its owner's to answer.
+                elicitations: Vec::new(),
                 ..queue
             },
             others: Some(OthersSession {
@@ -88,15 +94,18 @@ impl QueueState {
             Some(turn) => (turn.queue.clone(), turn.said.clone()),
             None => (Vec::new(), String::new()),
         };
+        let asked = control.turn.iter().flat_map(|turn| &turn.elicitations);
         Self {
             calls,
+            elicitations: asked.filter(|asked| asked.is_open()).cloned().collect(),
             said,
             seq: control.seq,
         }
     }
 
-    /// When the oldest of the calls that wait for a decision was asked for; none = none waits.
+    /// Since when the oldest of the calls and forms waits that wait for a person; none = none does.
     pub fn waiting_since(&self) -> Option<Timestamp> {
-        waiting_since(&self.calls)
+        let asked = elicitations_wait_since(&self.elicitations);
+        waiting_since(&self.calls).into_iter().chain(asked).min()
     }
 }

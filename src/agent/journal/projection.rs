@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::feed::list_update::ListUpdate;
 use crate::domain::{SessionKey, UserId};
-use crate::session::{Activity, Control};
+use crate::session::{Activity, Call, Control};
 use crate::store::records::{
     AskedRoles, Marks, ProjectedRow, Records, SessionRow, SessionState, UsageRows, WaitingBatch,
 };
@@ -322,7 +322,12 @@ fn asked_roles(control: &Control) -> AskedRoles {
 fn waiting_batch(control: &Control) -> Option<WaitingBatch> {
     let turn = control.turn.as_ref()?;
     let mut tools: Vec<String> = Vec::new();
-    for call in turn.queue.iter().filter(|call| call.is_pending()) {
+    let asks = |call: &Call| {
+        let mut asked = turn.elicitations.iter().filter(|asked| asked.is_open());
+        asked.any(|asked| asked.call == call.id)
+    };
+    let waits = |call: &&Arc<Call>| call.is_pending() || asks(call);
+    for call in turn.queue.iter().filter(waits) {
         if tools.len() < MAX_TOOLS && !tools.contains(&call.name) {
             tools.push(call.name.clone());
         }

@@ -58,6 +58,9 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
+        | Event::ElicitationAsked(_)
+        | Event::ElicitationOpened { .. }
+        | Event::ElicitationResolved { .. }
         | Event::TitlingMoved { .. }
         | Event::ReviewAsked { .. }
         | Event::Reviewed { .. }

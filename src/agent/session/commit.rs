@@ -313,6 +313,9 @@ fn changes_queue(event: &Event) -> bool {
             | Event::Reviewed { .. }
             | Event::Started { .. }
             | Event::Ended { .. }
+            | Event::ElicitationAsked(_)
+            | Event::ElicitationOpened { .. }
+            | Event::ElicitationResolved { .. }
             | Event::Thinking { .. }
             | Event::Cancelled { .. }
     )

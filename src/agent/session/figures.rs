@@ -48,6 +48,9 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
+            | Event::ElicitationAsked(_)
+            | Event::ElicitationOpened { .. }
+            | Event::ElicitationResolved { .. }
             | Event::TitlingMoved { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. }

@@ -6,7 +6,8 @@ use crate::agent::effects::Running;
 use crate::agent::effects::model_request::meter::seen;
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::mailbox::SessionRequest;
-use crate::session::{Command, Edit, Refusal};
+use crate::mcp::Form;
+use crate::session::{Command, Edit, ElicitationAction, Refusal};
 
 /// Fills in what only the session knows, and refuses what only it can refuse.
 pub(super) fn prepare(
@@ -41,6 +42,24 @@ pub(super) fn prepare(
                     .map(|past| Edit::of_past(past, args)),
             });
             Command::Decide(decision)
+        }
+        SessionRequest::Command(Command::AnswerElicitation(mut reply)) => {
+            let turn = replica.state.control.turn.as_ref();
+            let mut asked = turn.iter().flat_map(|turn| &turn.elicitations);
+            let asked = asked.find(|asked| asked.id == reply.id);
+            let content = reply.answer.content.as_ref();
+            let is_accepted = reply.answer.action == ElicitationAction::Accept;
+            reply.invalid = match (asked, content) {
+                (Some(asked), None) if is_accepted && asked.url.is_none() => {
+                    Some("`accept` needs `content`".to_owned())
+                }
+                (Some(asked), Some(_)) if asked.url.is_some() => {
+                    Some("a page takes no `content`".to_owned())
+                }
+                (Some(asked), Some(content)) => Form::problem_with(&asked.schema, content),
+                (Some(_) | None, _) => None,
+            };
+            Command::AnswerElicitation(reply)
         }
         SessionRequest::Command(Command::Stop { turn, .. }) => {
             let now = replica.state.control.turn.as_ref();

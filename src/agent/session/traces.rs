@@ -39,6 +39,9 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
+            | Event::ElicitationAsked(_)
+            | Event::ElicitationOpened { .. }
+            | Event::ElicitationResolved { .. }
             | Event::TitlingMoved { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. }

@@ -239,7 +239,9 @@ fn status_of(code: Code) -> StatusCode {
     match code {
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
         Code::NotAllowed | Code::HostRefused | Code::GestureRequired => StatusCode::FORBIDDEN,
-        Code::NotFound | Code::SessionNotFound | Code::NoSuchCall => StatusCode::NOT_FOUND,
+        Code::NotFound | Code::SessionNotFound | Code::NoSuchCall | Code::NoSuchElicitation => {
+            StatusCode::NOT_FOUND
+        }
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::ReadOnly
         | Code::AlreadyDecided

@@ -114,6 +114,7 @@ fn every_situation_has_its_status() {
     for (code, status) in [
         (Code::SessionNotFound, 404),
         (Code::NoSuchCall, 404),
+        (Code::NoSuchElicitation, 404),
         (Code::AlreadyDecided, 409),
         (Code::CallExpired, 409),
         (Code::ChangedSinceShown, 409),

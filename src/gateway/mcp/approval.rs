@@ -1,13 +1,15 @@
-//! Asks the person at an MCP client about a call, by elicitation.
+//! Asks the person at an MCP client by elicitation: about a call, and what a server wants to know.
 
 use std::time::Duration;
 
-use rmcp::model::{ElicitRequestParams, ElicitationAction, ElicitationSchema};
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use rmcp::service::{ElicitationMode, Peer, RoleServer};
 use serde_json::{Value, json};
 
 use super::shown::shown;
-use crate::session::Call;
+use crate::domain::CallId;
+use crate::mcp::Form;
+use crate::session::{self, Call, Elicitation, ElicitationAnswer};
 
 /// How long a person has; after that the next way counts.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -62,19 +64,62 @@ pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> Heard {
     }
 }
 
+/// Passes the form of a server on. An answer that does not fit declines: the person there has closed
+/// the form.
+pub(super) async fn pass_on(
+    peer: &Peer<RoleServer>,
+    asked: &Elicitation,
+) -> Option<ElicitationAnswer> {
+    // A page is opened where Sepal shows the whole address of it.
+    if asked.url.is_some()
+        || !peer
+            .supported_elicitation_modes()
+            .contains(&ElicitationMode::Form)
+    {
+        return None;
+    }
+    let schema = serde_json::from_value::<ElicitationSchema>(asked.schema.clone());
+    let mut schema = schema
+        .inspect_err(|error| tracing::error!(%error, "A form of a server cannot be passed on"))
+        .ok()?;
+    schema.property_order = Some(asked.order.clone());
+    let request = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: format!(
+            "The MCP server {} asks, in its own words:\n\n{}",
+            asked.server, asked.message
+        ),
+        requested_schema: schema,
+    };
+    let answer = heard(peer, &asked.call, request).await?;
+    let decline = ElicitationAnswer {
+        action: session::ElicitationAction::Decline,
+        content: None,
+    };
+    match (answer.action, answer.content) {
+        (ElicitationAction::Accept, Some(content)) => {
+            let problem = Form::problem_with(&asked.schema, &content);
+            if let Some(problem) = problem {
+                tracing::info!(call.id = %asked.call, %problem, "The client's answer does not fit");
+                return Some(decline);
+            }
+            Some(ElicitationAnswer {
+                action: session::ElicitationAction::Accept,
+                content: Some(content),
+            })
+        }
+        (ElicitationAction::Accept | ElicitationAction::Decline, _) => Some(decline),
+        // A word of a later revision is no answer either.
+        (ElicitationAction::Cancel | _, _) => None,
+    }
+}
+
 async fn ask(
     peer: &Peer<RoleServer>,
     call: &Call,
     request: ElicitRequestParams,
 ) -> Option<Verdict> {
-    let asked = peer.create_elicitation_with_timeout(request, Some(PATIENCE));
-    let answer = match asked.await {
-        Ok(answer) => answer,
-        Err(error) => {
-            tracing::info!(call.id = %call.id, %error, "The client was asked and did not answer");
-            return None;
-        }
-    };
+    let answer = heard(peer, &call.id, request).await?;
     match answer.action {
         ElicitationAction::Accept => Some(accepted(answer.content.as_ref())),
         ElicitationAction::Decline => Some(Verdict {
@@ -84,6 +129,20 @@ async fn ask(
         // A word of a later revision is no answer either.
         ElicitationAction::Cancel | _ => None,
     }
+}
+
+async fn heard(
+    peer: &Peer<RoleServer>,
+    call: &CallId,
+    request: ElicitRequestParams,
+) -> Option<ElicitResult> {
+    let asked = peer.create_elicitation_with_timeout(request, Some(PATIENCE));
+    let answer = asked.await;
+    answer
+        .inspect_err(|error| {
+            tracing::info!(call.id = %call, %error, "The client was asked and did not answer");
+        })
+        .ok()
 }
 
 fn accepted(content: Option<&Value>) -> Verdict {

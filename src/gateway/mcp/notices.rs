@@ -96,6 +96,15 @@ impl Notices {
                 let data = json!({ "tool": call.name, "call": call.id });
                 self.log(Severity::Warning, &text, data).await;
             }
+            News::Declined(server) => {
+                let text = format!(
+                    "the server `{server}` asked a person something, and nobody can be asked here: \
+                     it was declined"
+                );
+                self.progress(&text).await;
+                let data = json!({ "server": server });
+                self.log(Severity::Warning, &text, data).await;
+            }
             News::ForPage(call, missing) => {
                 let text = format!(
                     "{} to `{}`: it is decided in the page, at `/approvals`",

@@ -16,13 +16,13 @@ use rmcp::service::{Peer, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
-use super::approval::{Heard, elicit};
+use super::approval::{Heard, elicit, pass_on};
 use super::notices::{Notices, Threshold};
 use super::question::{Door, Ending, News, Question};
 use super::{Exposure, Life};
 use crate::agent::{Sessions, limit_reached};
 use crate::domain::{Caller, Resource, SessionKey, Shares};
-use crate::session::{Call, Refusal};
+use crate::session::{Call, Elicitation, ElicitationAnswer, Refusal};
 
 /// One client's view of the agent.
 #[derive(Clone)]
@@ -56,6 +56,10 @@ struct ClientDoor {
 impl Door for ClientDoor {
     async fn decide(&self, call: &Call) -> Heard {
         elicit(&self.peer, call).await
+    }
+
+    async fn fill_in(&self, asked: &Elicitation) -> Option<ElicitationAnswer> {
+        pass_on(&self.peer, asked).await
     }
 
     async fn tell(&self, news: News<'_>) {

@@ -24,6 +24,9 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::Decided { .. }
         | Event::Started { .. }
         | Event::Ended { .. } => call::frames(shown),
+        Event::ElicitationAsked(_)
+        | Event::ElicitationOpened { .. }
+        | Event::ElicitationResolved { .. } => call::elicitation::elicitation_frames(shown),
         Event::UserMessage { .. } => message(shown),
         Event::Settled {
             call, happened, by, ..

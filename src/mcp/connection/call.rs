@@ -2,10 +2,17 @@
 
 use std::time::Duration;
 
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
+use super::Connection;
+use super::rounds::Inputs;
+use crate::mcp::elicitation::{Address, FormAnswer, Question};
+use crate::mcp::error::Error;
 use crate::mcp::standstill::Standstill;
+use crate::mcp::tools::result::ToolAnswer;
 
 /// One call of a tool.
 #[derive(Debug, Clone)]
@@ -20,6 +27,31 @@ pub struct ToolCall {
     pub standstill: Option<Standstill>,
 }
 
+impl ToolCall {
+    /// What is sent, with what the server wanted to know first.
+    pub(super) fn request(&self, inputs: Option<Inputs>) -> ClientRequest {
+        let args = match &self.args {
+            Value::Object(args) => args.clone(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Map::new(),
+        };
+        let mut params = CallToolRequestParams::new(self.tool.clone()).with_arguments(args);
+        if let Some(Inputs { responses, state }) = inputs {
+            params.input_responses = (!responses.is_empty()).then_some(responses);
+            params.request_state = state;
+        }
+        ClientRequest::CallToolRequest(CallToolRequest::new(params))
+    }
+}
+
+/// What a call gave that was done before it heard that it was to stop.
+pub(super) fn done(last: Option<Result<ToolAnswer, Error>>) -> Option<ToolAnswer> {
+    last?.ok().filter(|answer| !answer.is_error)
+}
+
 /// News of a running call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolProgress {
@@ -28,4 +60,41 @@ pub struct ToolProgress {
     pub total: Option<f64>,
     /// In words, or new output.
     pub message: Option<String>,
+}
+
+/// What a server says while it runs a call.
+#[derive(Debug)]
+pub enum CallNews {
+    Progress(ToolProgress),
+    /// It asks the person. Dropping the question cancels it.
+    Question(Box<Question>),
+}
+
+/// Asks the person to open pages that a call needs first ([`Error::AddressRequired`]), and waits until
+/// the server or the person says of each that all is done there; whether that was so.
+pub async fn visit_pages(
+    connection: &Connection,
+    pages: Vec<Address>,
+    cancel: &CancellationToken,
+    mut on_news: impl FnMut(CallNews),
+) -> bool {
+    let desk = &connection.service.service().desk;
+    let asked = pages.into_iter().map(|page| desk.visit(page));
+    let (questions, answers): (Vec<_>, Vec<_>) = asked.unzip();
+    for question in questions {
+        let Some(question) = question.cleaned(&connection.cleaner) else {
+            return false;
+        };
+        on_news(CallNews::Question(Box::new(question)));
+    }
+    for answer in answers {
+        let answer = tokio::select! {
+            answer = answer => answer.unwrap_or(FormAnswer::Cancel),
+            () = cancel.cancelled() => return false,
+        };
+        if !matches!(answer, FormAnswer::Accept(_)) {
+            return false;
+        }
+    }
+    true
 }

@@ -9,20 +9,23 @@ use std::sync::Arc;
 
 use rmcp::handler::client::progress::ProgressDispatcher;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ListRootsResult, LoggingLevel,
-    LoggingMessageNotificationParam, ProgressNotificationParam, ResourceUpdatedNotificationParam,
-    Root,
+    ClientCapabilities, ClientConfig, CustomNotification, CustomRequest, CustomResult,
+    ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorCode, FormElicitationCapability,
+    Implementation, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
+    ProgressNotificationParam, ResourceUpdatedNotificationParam, Root, UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use super::watched::WatchedResources;
+use crate::mcp::elicitation::Desk;
 
 /// Lines of a server's log that may wait. Whoever floods us loses lines, and nothing else waits.
 const WAITING_LINES: usize = 256;
 
-/// Elicitation is declined and sampling refused by the library's own answers.
+/// Sampling is refused by the library's own answer.
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) progress: ProgressDispatcher,
@@ -31,6 +34,8 @@ pub(super) struct Handler {
     /// The same of its resources and prompts.
     pub(super) offer_changes: Arc<watch::Sender<u64>>,
     pub(super) resources: Arc<WatchedResources>,
+    /// Where questions to the person arrive.
+    pub(super) desk: Arc<Desk>,
     log: mpsc::Sender<String>,
     roots: Arc<[String]>,
 }
@@ -44,6 +49,7 @@ impl Handler {
             changes: Arc::new(watch::channel(0).0),
             offer_changes: Arc::new(watch::channel(0).0),
             resources: Arc::default(),
+            desk: Arc::default(),
             log,
             roots: roots.into(),
         };
@@ -55,10 +61,58 @@ impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut info = ClientConfig::default();
         info.client_info = Implementation::new("sepal", env!("CARGO_PKG_VERSION"));
-        if !self.roots.is_empty() {
-            info.capabilities = ClientCapabilities::builder().enable_roots().build();
-        }
+        info.capabilities = if self.roots.is_empty() {
+            ClientCapabilities::default()
+        } else {
+            ClientCapabilities::builder().enable_roots().build()
+        };
+        let form = FormElicitationCapability::new().with_schema_validation(true);
+        info.capabilities.elicitation = Some(
+            ElicitationCapability::new()
+                .with_form(form)
+                .with_url(UrlElicitationCapability::new()),
+        );
         info
+    }
+
+    async fn create_elicitation(
+        &self,
+        asked: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        self.desk.ask(asked, context.ct).await
+    }
+
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        if notification.method == "notifications/elicitation/complete" {
+            let params = notification.params.as_ref();
+            let id = params.and_then(|params| params.get("elicitationId"));
+            if let Some(id) = id.and_then(Value::as_str) {
+                self.desk.complete(id);
+            }
+        }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == "elicitation/create" {
+            let text = "the parameters cannot be read: a form has flat fields of type string, number, \
+                        integer, boolean, or a choice; `mode: \"url\"` has `message`, `url` and \
+                        `elicitationId`";
+            return Err(ErrorData::invalid_params(text, None));
+        }
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            request.method,
+            None,
+        ))
     }
 
     async fn list_roots(

@@ -13,15 +13,15 @@ use futures::StreamExt as _;
 use rmcp::RoleClient;
 use rmcp::handler::client::progress::ProgressSubscriber;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, CustomNotification, CustomRequest,
-    CustomResult, ProgressToken, ServerResult,
+    ClientRequest, CustomNotification, CustomRequest, CustomResult, ProgressToken, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use self::call::{ToolCall, ToolProgress};
+use self::call::done;
+pub use self::call::{CallNews, ToolCall, ToolProgress, visit_pages};
 use self::handler::Handler;
 use self::handshake::HANDSHAKE_LIMIT;
 use self::rounds::{Inputs, Rounds, Step};
@@ -112,15 +112,15 @@ impl Connection {
         self.service.is_closed() || self.service.is_transport_closed()
     }
 
-    /// Calls a tool. `on_progress` hears what the server says meanwhile; `cancel` stops the call, which
+    /// Calls a tool. `on_news` hears what the server says meanwhile; `cancel` stops the call, which
     /// then has two seconds to end. One that is done by then is done.
     pub async fn call(
         &self,
         call: ToolCall,
         cancel: &CancellationToken,
-        on_progress: impl FnMut(ToolProgress),
+        on_news: impl FnMut(CallNews),
     ) -> Result<ToolAnswer, Error> {
-        let answer = self.ask(call, cancel, on_progress).await;
+        let answer = self.ask(call, cancel, on_news).await;
         answer.map_err(|error| error.cleaned(&self.cleaner))
     }
 
@@ -171,14 +171,21 @@ impl Connection {
         &self,
         call: ToolCall,
         cancel: &CancellationToken,
-        mut on_progress: impl FnMut(ToolProgress),
+        mut on_news: impl FnMut(CallNews),
     ) -> Result<ToolAnswer, Error> {
         let mut rounds = Rounds::begin(self, &call).await?;
         let mut token = rounds.progress_token();
         let mut news = self.progress(&token).await;
         let mut standstill = call.standstill.clone();
         let (mut done_of, mut total) = (0.0, None);
-        let deadline = standstill::passed(call.limit, call.standstill.clone());
+        let desk = &self.service.service().desk;
+        let (_heard, mut questions) = desk.hear();
+        let paused = call
+            .standstill
+            .clone()
+            .map(|standstill| standstill.is_still);
+        let pauses = paused.into_iter().chain([desk.is_asking()]).collect();
+        let deadline = standstill::passed(call.limit, pauses);
         tokio::pin!(deadline);
         loop {
             tokio::select! {
@@ -193,17 +200,24 @@ impl Connection {
                 }
                 Some(said) = news.next() => {
                     (done_of, total) = (said.progress, said.total);
-                    on_progress(ToolProgress {
+                    on_news(CallNews::Progress(ToolProgress {
                         progress: said.progress,
                         total: said.total,
                         message: said.message.map(|text| self.cleaner.clean(&text)),
-                    });
+                    }));
                 }
-                words = standstill::begins(&mut standstill) => on_progress(ToolProgress {
+                Some(question) = questions.recv() => {
+                    // One with a secret in its address is cancelled.
+                    let question = question.cleaned(&self.cleaner);
+                    if let Some(question) = question {
+                        on_news(CallNews::Question(Box::new(question)));
+                    }
+                }
+                words = standstill::begins(&mut standstill) => on_news(CallNews::Progress(ToolProgress {
                     progress: done_of,
                     total,
                     message: Some(words.to_owned()),
-                }),
+                })),
                 () = cancel.cancelled() => {
                     let last = rounds.stop("stopped by the person").await;
                     let is_confirmed = last.is_some();
@@ -228,22 +242,10 @@ impl Connection {
         call: &ToolCall,
         inputs: Option<Inputs>,
     ) -> Result<RequestHandle<RoleClient>, Error> {
-        let args = match &call.args {
-            Value::Object(args) => args.clone(),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => Map::new(),
-        };
-        let mut params = CallToolRequestParams::new(call.tool.clone()).with_arguments(args);
-        if let Some(Inputs { responses, state }) = inputs {
-            params.input_responses = (!responses.is_empty()).then_some(responses);
-            params.request_state = state;
-        }
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
-        let sent = self.peer().send_cancellable_request(request, options);
+        let sent = self
+            .peer()
+            .send_cancellable_request(call.request(inputs), options);
         sent.await
             // The connection had ended before.
             .map_err(|_| self.unreachable("its connection has ended".to_owned()))
@@ -331,9 +333,4 @@ impl Connection {
             tracing::debug!(mcp.server = %self.server, %error, "The connection did not end in order");
         }
     }
-}
-
-/// What a call gave that was done before it heard that it was to stop.
-fn done(last: Option<Result<ToolAnswer, Error>>) -> Option<ToolAnswer> {
-    last?.ok().filter(|answer| !answer.is_error)
 }

@@ -1,5 +1,6 @@
 //! One tool call in the approval queue.
 
+mod elicitation;
 mod outcome;
 mod wants;
 
@@ -13,6 +14,10 @@ use crate::domain::{
     Timestamp, ToolAnnotations, ToolRef, USE_TOOL,
 };
 
+pub use elicitation::{
+    Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
+    elicitations_wait_since,
+};
 pub use outcome::{Outcome, Output};
 pub use wants::{Consent, Wants};
 

@@ -1,6 +1,7 @@
 //! Commands to events: the rules of the approval queue, of turns, and of recovery.
 
 mod consent;
+mod elicitation;
 mod fork;
 mod import;
 mod queue;
@@ -159,6 +160,11 @@ impl<'a> Draft<'a> {
             | Command::Titled { .. }
             | Command::Reviewed { .. }
             | Command::CallEnded { .. } => self.effect_told(command),
+            Command::Elicit(_)
+            | Command::AnswerElicitation(_)
+            | Command::OpenElicitation { .. }
+            | Command::CompleteElicitation { .. }
+            | Command::WithdrawElicitation { .. } => elicitation::follow(self, command)?,
             Command::WorkspaceCopied { outcome } => fork::workspace_copied(self, *outcome),
             Command::ReviewCalls => rules::review_calls(self),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),

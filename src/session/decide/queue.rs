@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::consent::{check_may_decide, consent, withdraw_consent};
+use super::elicitation;
 use super::refusal::{
     already_decided, check_not_expired, check_repeat, check_same_tool, check_shown, no_such_call,
 };
 use super::rules::{ask_for_review, check_not_denied, expire_calls, withdraw_approvals};
 use super::{Draft, nothing_to_do};
 use crate::domain::{Actor, CallId, Code, GestureMeans, Role};
-use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
+use crate::session::call::{Call, CallStatus, Decider, ElicitationEnd, Outcome, Verdict};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event};
 
@@ -326,6 +327,7 @@ impl Draft<'_> {
     pub(super) fn end_call(&mut self, id: &CallId, outcome: Outcome, duration_ms: u64) {
         let Ok(call) = self.find(id) else { return };
         let (name, server) = (call.name.clone(), call.server().to_owned());
+        let asked = elicitation::of_call(self, id);
         self.push(Event::Ended {
             call: id.clone(),
             name,
@@ -333,6 +335,7 @@ impl Draft<'_> {
             outcome,
             duration_ms,
         });
+        elicitation::close(self, asked, ElicitationEnd::CallEnded);
     }
 
     pub(super) fn call_ended(&mut self, id: &CallId, outcome: &Outcome, duration_ms: u64) {
@@ -349,6 +352,7 @@ impl Draft<'_> {
                 is_stopping: false, ..
             } => {
                 self.push(Event::CallStopRequested { call: id.clone() });
+                elicitation::stop(self, Some(id));
                 Ok(())
             }
             CallStatus::Executing {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::elicitation;
 use super::rules::apply_policy;
 use super::title::{ask_for_title, title_by_words};
 use super::{Draft, nothing_to_do};
@@ -403,6 +404,7 @@ impl Draft<'_> {
     /// Ends what a turn waits for; with the end of what runs, the turn ends.
     fn stop_calls(&mut self, turn: TurnId, limit_ms: Option<u64>) {
         self.push(Event::StopRequested { turn, limit_ms });
+        elicitation::stop(self, None);
         let undecided = self
             .queue()
             .iter()

@@ -11,16 +11,19 @@ use serde_json::Value;
 pub use commit::{Commit, CommitError, SCHEMA};
 
 use self::compaction::{Compacted, CompactedByVendor, ContextSize};
-use super::call::{Call, Decider, Outcome, SaidCall, Verdict, Wants};
+use super::call::{
+    Call, Decider, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome, SaidCall, Verdict,
+    Wants,
+};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
 use super::reasoning::Reasoning;
 use super::review::Review;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, EngineId,
-    ForkOrigin, GatewayId, GestureMeans, Iteration, JournalId, MicroUsd, Native, Role, SandboxId,
-    TokenUsage, TurnId, WorkspaceCopy,
+    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, ElicitationId,
+    EngineId, ForkOrigin, GatewayId, GestureMeans, Iteration, JournalId, MicroUsd, Native, Role,
+    SandboxId, TokenUsage, TurnId, WorkspaceCopy,
 };
 
 /// The `finish` of an answer that might not have its calls run (S3.29).
@@ -317,6 +320,26 @@ pub enum Event {
     RuleGiven { rule: Box<Rule>, by: Actor },
     /// It holds no more.
     RuleTakenBack { id: String, by: Actor },
+    /// A server asks the person something while a call of it runs.
+    ElicitationAsked(Arc<Elicitation>),
+    /// The person went to the page that a server wanted opened; it goes on until all is done there.
+    ElicitationOpened {
+        id: ElicitationId,
+        call: CallId,
+        by: Actor,
+    },
+    /// It was answered, or closed.
+    ElicitationResolved {
+        id: ElicitationId,
+        call: CallId,
+        answer: ElicitationAnswer,
+        /// Who answered; none = nobody did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+        /// Why it was closed, where nobody answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<ElicitationEnd>,
+    },
     /// Results of the running turn were shown in a short form from this request on, because the turn
     /// would not have fitted otherwise; the transcript stays. Told once for a turn.
     ResultsShortened {

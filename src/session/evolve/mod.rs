@@ -1,6 +1,7 @@
 //! Events to state: the fold that live sessions, replays and restarts share.
 
 mod context;
+mod elicitation;
 mod queue;
 mod turn;
 
@@ -87,6 +88,11 @@ impl Control {
             | Event::CompactedByVendor(_)
             | Event::ResultsShortened { .. }
             | Event::StopRequested { .. } => turn::evolve_turn(self, event, at),
+            Event::ElicitationAsked(_)
+            | Event::ElicitationOpened { .. }
+            | Event::ElicitationResolved { .. } => {
+                elicitation::evolve_elicitation(self, event, at);
+            }
             Event::Queued { .. }
             | Event::WantsChanged { .. }
             | Event::Consented { .. }

@@ -66,7 +66,10 @@ impl Control {
                     *is_stopping = true;
                 }
             }),
-            Event::Ended { call, outcome, .. } => self.ended(call, outcome),
+            Event::Ended { call, outcome, .. } => {
+                self.ended(call, outcome);
+                super::elicitation::evolve_elicitation(self, event, at);
+            }
             Event::ReviewAsked { call } => self.review_asked(call),
             Event::Reviewed { call, review } => self.reviewed(call, review),
             _ => {}

@@ -125,6 +125,7 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
         is_stopping: false,
         restarts: 0,
         queue: Vec::new(),
+        elicitations: Vec::new(),
         said: String::new(),
         rejected,
         asked: control.model.clone(),

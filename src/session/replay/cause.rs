@@ -5,13 +5,14 @@
 )]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::answer::{request, requested, reviewed, titled};
 use crate::domain::{
     Actor, CallId, Digest, Gesture, GestureCall, GestureMeans, Role, SessionId, TurnId,
 };
-use crate::session::call::{Call, Decider, Verdict};
+use crate::session::call::{Call, Decider, ElicitationEnd, ElicitationReply, Verdict};
 use crate::session::command::{Command, Decision, Edit};
 use crate::session::event::{EditedArgs, Event};
 use crate::session::state::Control;
@@ -48,6 +49,25 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         Event::Started { .. } | Event::ApprovalAsked { .. } | Event::ReviewAsked { .. } => {
             vec![Command::ReviewCalls]
         }
+        Event::ElicitationAsked(asked) => vec![Command::Elicit(Arc::clone(asked))],
+        Event::ElicitationOpened { id, by, .. } => vec![Command::OpenElicitation {
+            id: id.clone(),
+            by: by.clone(),
+        }],
+        Event::ElicitationResolved {
+            id,
+            end: Some(ElicitationEnd::Completed),
+            ..
+        } => vec![Command::CompleteElicitation { id: id.clone() }],
+        Event::ElicitationResolved { id, answer, by, .. } => vec![match by {
+            Some(by) => Command::AnswerElicitation(ElicitationReply {
+                id: id.clone(),
+                answer: answer.clone(),
+                by: by.clone(),
+                invalid: None,
+            }),
+            None => Command::WithdrawElicitation { id: id.clone() },
+        }],
         Event::StopRequested { turn, limit_ms } => vec![stopped(*turn, *limit_ms)],
         Event::CallStopRequested { call } => vec![Command::StopCall { call: call.clone() }],
         Event::AttachmentPlaced { id, name, path } => request(control)

@@ -3,6 +3,7 @@
 mod approvals;
 mod attachments;
 mod compaction;
+mod elicitation;
 mod fork;
 mod import;
 mod limits;

@@ -7,7 +7,7 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::Pair;
-use crate::servers::{Api, wait_for_health};
+use crate::servers::{Api, asking, wait_for_health};
 use crate::support::TestSocket;
 
 #[tokio::test]
@@ -112,4 +112,36 @@ async fn what_leaves_the_contexts_of_a_tenant_is_the_same_at_the_other_gateway_a
     let told = async { while at_b.get(path).await["tenant"] != chosen["strategies"] {} };
     let told = tokio::time::timeout(Duration::from_secs(10), told).await;
     assert!(told.is_ok(), "nobody told the other gateway");
+}
+
+#[tokio::test]
+async fn what_a_server_asks_at_one_gateway_is_answered_at_the_other() {
+    let (url, _asking) = asking::start().await;
+    let pair = Pair::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_MCPS_0_ID", "post"),
+        ("SPL_MCPS_0_URL", &url),
+    ])
+    .await;
+    let (_, mut a, mut b) = pair.sockets("asking").await;
+    pair.a.model.will_call("ask", json!({})).then_say("Done");
+    a.say("go").await;
+    let card = a.wait_for_approval().await;
+    a.approve(&card).await;
+    let asked = b.wait_for("elicitation:required").await.args[0].clone();
+    assert_eq!(asked["server"], "post", "{asked}");
+    let answer = |zip: &str| {
+        let content = json!({ "zip": zip });
+        json!({ "elicitationId": asked["elicitationId"], "action": "accept", "content": content })
+    };
+    let wrong = b.ask("elicitation:answer", &[answer("123456")]).await;
+    assert_eq!(wrong["ok"], false, "{wrong}");
+    let told = b.ask("elicitation:answer", &[answer("12345")]).await;
+    assert_eq!(told["ok"], true, "{told}");
+    for socket in [&mut a, &mut b] {
+        let resolved = socket.wait_for("elicitation:resolved").await;
+        assert_eq!(resolved.args[0]["action"], "accept");
+        let output = socket.wait_for("tool:output").await;
+        assert_eq!(output.text(), "Accept 1");
+    }
 }

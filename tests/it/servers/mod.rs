@@ -2,6 +2,7 @@
 //! rmcp's own server, and the registry that people change.
 
 mod answers;
+pub(crate) mod asking;
 mod contents;
 pub(crate) mod deferred;
 mod discovered;
@@ -16,6 +17,7 @@ mod odd;
 mod offered;
 mod offers;
 mod old_sse;
+mod pages;
 mod published;
 mod registry;
 mod remote;

@@ -97,7 +97,7 @@ export function useInbox() {
     try {
       const { items } = await rest.eventsAfter(id, group.seq, MOST_EVENTS)
       const calls = withEvents(group.calls, items).map((call) => (call.status === 'pending' ? { ...call, status: 'cancelled' as const } : call))
-      if (groupWith(id) === group) replace({ ...group, calls })
+      if (groupWith(id) === group) replaceOrRemove({ ...group, calls, asked: [] })
     } catch (error) {
       if (error instanceof RequestError && error.status === 404) sayGone(id)
     }
@@ -117,6 +117,12 @@ export function useInbox() {
   function show(group: WaitingGroup): void {
     // What became of a call of an earlier turn is asked in its session.
     groups.value = withGroup(groups.value, { ...group, calls: group.calls.filter(({ status }) => status !== 'unknown') })
+  }
+
+  /** A session in which only a server asked has no calls that could say what became of them. */
+  function replaceOrRemove(group: WaitingGroup): void {
+    if (group.calls.length === 0) remove(group.sessionId)
+    else replace(group)
   }
 
   function replace(group: WaitingGroup): void {
@@ -155,7 +161,7 @@ export function useInbox() {
     }
   }
 
-  const pending = computed(() => groups.value.flatMap(({ calls, isGone }) => (isGone ? [] : calls.filter(({ status }) => status === 'pending'))).length)
+  const pending = computed(() => groups.value.flatMap(({ asked, calls, isGone }) => (isGone ? [] : [...calls.filter(({ status }) => status === 'pending'), ...asked])).length)
 
   return { groups, nextCursor, isRead, isFailed, refusals, pending, load, loadMore, decide, remove }
 }

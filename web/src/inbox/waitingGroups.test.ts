@@ -3,7 +3,7 @@ import { queueCall } from '@/approval/testing'
 import type { StoredEvent } from '@/wire/types'
 import { withEvents, withGroup, type WaitingGroup } from './waitingGroups'
 
-const group = (sessionId: string, since: string, seq = 1): WaitingGroup => ({ sessionId, title: null, since, calls: [], seq, isGone: false })
+const group = (sessionId: string, since: string, seq = 1): WaitingGroup => ({ sessionId, title: null, since, calls: [], asked: [], seq, isGone: false })
 const ids = (groups: WaitingGroup[]) => groups.map(({ sessionId }) => sessionId).join('')
 
 it('keeps sessions where they stand, and puts new ones where the server lists them', () => {

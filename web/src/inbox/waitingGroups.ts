@@ -1,6 +1,6 @@
 /** The sessions of the inbox and what becomes of them; pure. */
 import type { WaitingItem } from '@/wire/restTypes'
-import type { CallStatus, JsonObject, Person, QueueCall, Seq, StoredEvent } from '@/wire/types'
+import type { CallStatus, ElicitationItem, JsonObject, Person, QueueCall, Seq, StoredEvent } from '@/wire/types'
 
 /** A session in which calls wait, or waited until a moment ago. */
 export interface WaitingGroup {
@@ -12,6 +12,8 @@ export interface WaitingGroup {
   prompt?: string
   since: string
   calls: QueueCall[]
+  /** What servers ask in it. */
+  asked: ElicitationItem[]
   /** What the calls reflect. */
   seq: Seq
   /** It was deleted, or is no longer the person's. */
@@ -19,7 +21,7 @@ export interface WaitingGroup {
 }
 
 export function groupOf({ sessionId, title, owner, prompt, waitingSince, queue }: WaitingItem): WaitingGroup {
-  return { sessionId, title: title ?? null, ...(owner && { owner, prompt: prompt ?? '' }), since: waitingSince, calls: queue.calls, seq: queue.seq, isGone: false }
+  return { sessionId, title: title ?? null, ...(owner && { owner, prompt: prompt ?? '' }), since: waitingSince, calls: queue.calls, asked: queue.elicitations ?? [], seq: queue.seq, isGone: false }
 }
 
 /** With that session in its place: where it stood, or where it belongs by how long it has waited. */

@@ -3,7 +3,7 @@
  * the description leaves open, and that has to fit into it.
  */
 import type { components, paths } from './rest.generated'
-import type { QueueCall, Seq, ToolAnnotations } from './types'
+import type { Queue, ToolAnnotations } from './types'
 
 type Schemas = components['schemas']
 
@@ -24,7 +24,7 @@ export type SearchHit = Schemas['HitItem']
 export type SnippetPiece = Schemas['PieceItem']
 
 /** A session in which calls wait; its queue is that of `tool:queue`. */
-export type WaitingItem = Exactly<Schemas['WaitingItem'], { queue: { calls: QueueCall[]; seq: Seq } }>
+export type WaitingItem = Exactly<Schemas['WaitingItem'], { queue: Queue }>
 export type WaitingPage = Exactly<Schemas['ApprovalsPage'], { items: WaitingItem[] }>
 export type WaitingCount = Schemas['WaitingCount']
 

@@ -240,9 +240,55 @@ export interface RunningTurn {
   since: string
 }
 
+interface Asked {
+  elicitationId: string
+  callId: string
+  server: string
+  message: string
+  askedAt: string
+}
+
+/** A form that a server wants to have filled in while a call of it runs. */
+export interface FormItem extends Asked {
+  mode: 'form'
+  /** JSON Schema of an object with flat fields. */
+  schema: JsonObject
+  /** The names of the fields in the server's order. */
+  order: string[]
+}
+
+/** A page that a server wants opened. */
+export interface PageItem extends Asked {
+  mode: 'url'
+  /** `https`, or `http` on loopback. */
+  url: string
+  /** Whether the person went there; it goes on until all is done. */
+  opened: boolean
+}
+
+export type ElicitationItem = FormItem | PageItem
+
+/** News of a running call. */
+export interface CallProgress {
+  /** In words; empty where it says nothing. */
+  text: string
+  /** How far it is, in the units of `total`. */
+  value: number
+  /** When it is over; none = nobody knows. */
+  total: number | null
+}
+
+/** `tool:queue`. */
+export interface Queue {
+  calls: QueueCall[]
+  /** Those that wait; absent where none does. */
+  elicitations?: ElicitationItem[]
+  seq: Seq
+}
+
 export interface ReadyState {
   transcript: { events: StoredEvent[]; more: boolean }
-  queue: { calls: QueueCall[]; seq: Seq }
+  queue: Queue
   usage: SessionUsage
   running: RunningTurn | null
   waiting: WaitingMessage[]

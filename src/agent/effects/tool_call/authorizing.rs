@@ -4,11 +4,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::SessionTools;
 use crate::domain::Code;
-use crate::mcp::ToolProgress;
+use crate::mcp::{CallNews, ToolProgress};
 use crate::session::{Call, Outcome};
 
 /// How often one call waits: a person may have to allow more than they did at first.
-const MOST_WAITS: usize = 3;
+pub(super) const MOST_WAITS: usize = 3;
 
 /// Whether the call is to be tried again: its server wanted its person, and they have connected. The
 /// person is the one whose session it is; nobody else connects for them.
@@ -16,7 +16,7 @@ pub(super) async fn connects(
     tools: &SessionTools,
     (call, outcome): (&Call, &Outcome),
     waits: &mut usize,
-    (cancel, on_progress): (&CancellationToken, &mut impl FnMut(ToolProgress)),
+    (cancel, on_news): (&CancellationToken, &mut impl FnMut(CallNews)),
 ) -> bool {
     let is_wanted = matches!(
         outcome,
@@ -32,11 +32,11 @@ pub(super) async fn connects(
         return false;
     };
     *waits += 1;
-    on_progress(ToolProgress {
+    on_news(CallNews::Progress(ToolProgress {
         progress: 0.0,
         total: None,
         message: Some(format!("waits until you connect to `{}`", server.name)),
-    });
+    }));
     let person = tools.assignment.holder();
     tokio::select! {
         connects = tools.servers.person_connects(server, &person) => connects,

@@ -67,6 +67,10 @@ impl SessionTools {
             mcp::Error::Unauthorized { .. } => {
                 failed(Code::AuthorizationRequired, format!("not run: {error}"))
             }
+            mcp::Error::AddressRequired { .. } => failed(
+                Code::ToolFailed,
+                format!("not run: {error}, and the person has not been there"),
+            ),
             mcp::Error::Refused(_) | mcp::Error::Handshake { .. } => {
                 failed(Code::ToolFailed, error.to_string())
             }

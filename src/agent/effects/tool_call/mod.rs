@@ -5,6 +5,7 @@ mod authorizing;
 mod broken;
 pub(in crate::agent) mod connections;
 pub(in crate::agent) mod outcome;
+mod pages;
 pub(super) mod proposal;
 pub(in crate::agent) mod shown;
 pub(in crate::agent) mod workspace;
@@ -24,7 +25,7 @@ use self::written_files::Files;
 use crate::agent::attachments::Attachments;
 use crate::agent::journal::fence::Fence;
 use crate::domain::{BlobId, Code, Digest, EngineId, Memo, ToolRef, TurnId, UserId};
-use crate::mcp::{self, Standstill, ToolAnswer, ToolCall, ToolProgress, ToolboxTool};
+use crate::mcp::{self, CallNews, Standstill, ToolAnswer, ToolCall, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
@@ -253,7 +254,7 @@ impl SessionTools {
         call: &Call,
         fence: Option<&Fence>,
         cancel: &CancellationToken,
-        mut on_progress: impl FnMut(ToolProgress),
+        mut on_news: impl FnMut(CallNews),
     ) -> Outcome {
         let mut is_second = false;
         let mut waits = 0;
@@ -279,7 +280,7 @@ impl SessionTools {
                         self,
                         (call, &outcome),
                         &mut waits,
-                        (cancel, &mut on_progress),
+                        (cancel, &mut on_news),
                     );
                     if goes_on.await {
                         continue;
@@ -288,7 +289,7 @@ impl SessionTools {
                 }
             };
             let request = self.request(call, tool, &server);
-            let answer = opened.call(request, cancel, &mut on_progress);
+            let answer = opened.call(request, cancel, &mut on_news);
             match answer.await {
                 Ok(answer) => return self.keep(answer, call, &server.name).await,
                 // Nothing of it has run: the server has ended the session, for example.
@@ -297,12 +298,16 @@ impl SessionTools {
                     self.forget(&server.name, &opened).await;
                 }
                 Err(error) => {
+                    let with = (cancel, &mut on_news);
+                    let Err(error) = pages::visited(&opened, error, &mut waits, with).await else {
+                        continue;
+                    };
                     let outcome = self.broken(error, (call, &server), &opened).await;
                     let goes_on = authorizing::connects(
                         self,
                         (call, &outcome),
                         &mut waits,
-                        (cancel, &mut on_progress),
+                        (cancel, &mut on_news),
                     );
                     if goes_on.await {
                         continue;

@@ -139,6 +139,39 @@ pub(in crate::gateway::http) async fn decide_call(
     tell(&state, &caller, session, (name, body)).await
 }
 
+/// An answer to what a server asks.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct AnswerElicitationRequest {
+    /// The question, as `elicitation:required` names it.
+    #[schema(pattern = "^elc_[0-9a-f]{32}$")]
+    elicitation_id: String,
+    /// Of a form: `accept` with the values, `decline` to say nothing, `cancel` to close the form. Of a page:
+    /// `open` when you go there, which goes on until the server says that all is done or you say it with
+    /// `accept`; `decline` or `cancel` to leave it.
+    #[schema(pattern = "^(open|accept|decline|cancel)$")]
+    action: String,
+    /// A value for each field, with `accept` of a form; 64 KiB at most. They go to the server, and not to the model.
+    #[schema(value_type = Option<Object>)]
+    content: Option<Value>,
+}
+
+/// Answer what a server asks while a call of it runs. The first answer counts.
+#[utoipa::path(post, path = "/api/sessions/{id}/elicitations", tag = "sessions",
+    params(("id" = String, Path)), request_body = AnswerElicitationRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn answer_elicitation(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    tell(&state, &caller, session, ("elicitation:answer", body)).await
+}
+
 /// Begin a new context: the model reads nothing from before, the transcript stays.
 #[utoipa::path(post, path = "/api/sessions/{id}/reset", tag = "sessions",
     params(("id" = String, Path)),

@@ -47,6 +47,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .merge(files::routes())
         .routes(routes!(commands::send_message))
         .routes(routes!(commands::decide_call))
+        .routes(routes!(commands::answer_elicitation))
         .routes(routes!(commands::reset_context))
 }
 

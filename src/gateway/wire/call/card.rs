@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::elicitation::elicitation_value;
 use super::review::ReviewShown;
 use crate::agent::{QueueState, ShownEvent};
 use crate::domain::{
@@ -51,7 +52,13 @@ fn write_queue(queue: &QueueState, to: &mut Vec<u8>) {
         }
         to.extend_from_slice(card);
     }
-    write_fields(to, &[("],\"seq\":", &queue.seq)]);
+    to.push(b']');
+    if !queue.elicitations.is_empty() {
+        let asked = queue.elicitations.iter();
+        let asked: Vec<Value> = asked.map(|asked| elicitation_value(asked)).collect();
+        write_fields(to, &[(",\"elicitations\":", &asked)]);
+    }
+    write_fields(to, &[(",\"seq\":", &queue.seq)]);
     to.push(b'}');
 }
 

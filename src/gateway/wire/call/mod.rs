@@ -2,6 +2,7 @@
 //! written without a `Value` between.
 
 pub(super) mod card;
+pub(super) mod elicitation;
 mod review;
 
 use crate::gateway::wire::frame::Frames;

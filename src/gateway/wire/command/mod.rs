@@ -1,5 +1,6 @@
 //! Client commands: one table of names and forms, and the one parser for socket and REST.
 
+mod elicitation;
 mod fork;
 mod message;
 
@@ -91,6 +92,14 @@ pub const COMMANDS: &[CommandSpec] = &[
                 by: caller.actor(),
             }))
         },
+    },
+    CommandSpec {
+        name: "elicitation:answer",
+        is_counted: false,
+        example: || {
+            vec![json!({ "elicitationId": format!("elc_{:032x}", 1), "action": "decline" })]
+        },
+        parse: elicitation::answer,
     },
     CommandSpec {
         name: "agent:cancel",

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Opened;
-use crate::mcp::{Error, ToolAnswer, ToolCall, ToolProgress};
+use crate::mcp::{Address, CallNews, Error, ToolAnswer, ToolCall, visit_pages};
 
 /// Whether it was ended here, and why.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl Opened {
         &self,
         call: ToolCall,
         cancel: &CancellationToken,
-        on_progress: impl FnMut(ToolProgress),
+        on_news: impl FnMut(CallNews),
     ) -> Result<ToolAnswer, Error> {
         let removal = &self.ending.removal;
         // Before the look at the removal, which waits for those that it sees.
@@ -36,7 +36,7 @@ impl Opened {
             return Err(Error::NotTaken { server, reason });
         }
         let stop = cancel.child_token();
-        let answer = self.connection.call(call, &stop, on_progress);
+        let answer = self.connection.call(call, &stop, on_news);
         tokio::pin!(answer);
         tokio::select! {
             answer = &mut answer => answer,
@@ -44,6 +44,20 @@ impl Opened {
                 stop.cancel();
                 answer.await
             }
+        }
+    }
+
+    /// Asks the person to open pages that a call needs first; whether all is done there. It ends when the
+    /// server is removed.
+    pub(crate) async fn visit(
+        &self,
+        addresses: Vec<Address>,
+        cancel: &CancellationToken,
+        on_news: impl FnMut(CallNews),
+    ) -> bool {
+        tokio::select! {
+            is_done = visit_pages(&self.connection, addresses, cancel, on_news) => is_done,
+            () = self.ending.removal.cancelled() => false,
         }
     }
 

@@ -1,10 +1,10 @@
 import { mount } from '@vue/test-utils'
 import { describe, expect, it, vi } from 'vitest'
 import { callView } from '@/approval/testing'
-import type { CallView } from '@/wire/types'
+import type { CallProgress, CallView } from '@/wire/types'
 import CallRow from './CallRow.vue'
 
-function row(change: Partial<CallView>, progress?: string) {
+function row(change: Partial<CallView>, progress?: CallProgress) {
   return mount(CallRow, { props: { call: callView(change), me: 'ana', progress } })
 }
 
@@ -45,8 +45,8 @@ describe('CallRow', () => {
   })
 
   it('stops its own call', async () => {
-    const wrapper = row({ status: 'executing' }, '3 of 7')
-    expect(wrapper.text()).toContain('3 of 7')
+    const wrapper = row({ status: 'executing' }, { text: 'third of seven', value: 3, total: 7 })
+    expect(wrapper.text()).toContain('third of seven')
     await wrapper.get('.row-stop').trigger('click')
     expect(wrapper.get('.row-stop').attributes('aria-label')).toBe('Stop: Run a command')
     expect(wrapper.emitted('stop')).toEqual([['call_1_0']])

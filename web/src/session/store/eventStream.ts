@@ -7,7 +7,7 @@ import { applyDelta, withRunning, type Delta } from '@/session/conversation/stre
 import { useSessions } from '@/stores/sessions'
 import { noteVersion } from '@/stores/version'
 import { isObject } from '@/wire/json'
-import type { JsonObject, QueueCall, ResourceSource, SandboxState, Seq, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
+import type { JsonObject, Queue, ResourceSource, SandboxState, Seq, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
 import { noteSaved, resourceKey, type Connection, type SessionState } from './state'
 
 /** Whoever keeps what was typed is told when it may have arrived. */
@@ -43,7 +43,7 @@ export function useEventStream(state: SessionState, connection: Connection, deli
     }
     ready.value = message
     state.usage.value = usage
-    takeQueue(asked.calls)
+    takeQueue(asked)
     delivery.confirmArrived()
   }
 
@@ -62,7 +62,7 @@ export function useEventStream(state: SessionState, connection: Connection, deli
         state.changedResources.value = new Set([...state.changedResources.value, resourceKey(data as unknown as ResourceSource)])
         return
       case 'tool:queue':
-        return takeQueue((data.calls ?? []) as QueueCall[])
+        return takeQueue(data as unknown as Queue)
       case 'session:usage':
         state.usage.value = data as unknown as SessionUsage
         return
@@ -101,14 +101,15 @@ export function useEventStream(state: SessionState, connection: Connection, deli
     })
   }
 
-  function takeQueue(calls: QueueCall[]): void {
+  function takeQueue({ calls, elicitations = [] }: Pick<Queue, 'calls' | 'elicitations'>): void {
     queue.value = calls
+    state.asked.value = elicitations
     conversation.value = mergeQueue(conversation.value, calls)
     if (state.id.value !== null) sessions.patch(state.id.value, { waiting: waitingCalls() })
   }
 
   function waitingCalls(): number {
-    return queue.value.filter((call) => call.status === 'pending').length
+    return queue.value.filter((call) => call.status === 'pending').length + state.asked.value.length
   }
 
   function appendText(pieces: Delta[]): void {
@@ -123,9 +124,10 @@ export function useEventStream(state: SessionState, connection: Connection, deli
 
   function showProgress(data: JsonObject): void {
     const callId = String(data.callId ?? '')
-    const share = typeof data.progress === 'number' && typeof data.total === 'number' ? `${data.progress}/${data.total}` : ''
-    const text = [data.message, share].filter(Boolean).join(' ')
-    state.progress.value = { ...state.progress.value, [callId]: text }
+    const value = typeof data.progress === 'number' ? data.progress : 0
+    const total = typeof data.total === 'number' && data.total > 0 ? data.total : null
+    const text = typeof data.message === 'string' ? data.message : ''
+    state.progress.value = { ...state.progress.value, [callId]: { text, value, total } }
   }
 
   function showRetry(data: JsonObject): void {

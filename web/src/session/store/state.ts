@@ -2,7 +2,7 @@
 import { computed, ref, shallowRef } from 'vue'
 import { EMPTY } from '@/session/conversation/conversation'
 import type { LinkState, SessionLink } from '@/wire/link'
-import type { QueueCall, ResourceSource, SessionUsage, SystemReady } from '@/wire/types'
+import type { CallProgress, ElicitationItem, QueueCall, ResourceSource, SessionUsage, SystemReady } from '@/wire/types'
 import type { Failure } from './commandFailure'
 import type { Unsent } from './outbox'
 
@@ -33,9 +33,11 @@ export function createSessionState(typist: string) {
     ready: shallowRef<SystemReady | null>(null),
     conversation: shallowRef(EMPTY),
     queue: shallowRef<QueueCall[]>([]),
+    /** What servers ask while their calls run. */
+    asked: shallowRef<ElicitationItem[]>([]),
     usage: shallowRef<SessionUsage | null>(null),
     budgetWord: shallowRef<BudgetWord | null>(null),
-    progress: shallowRef<Record<string, string>>({}),
+    progress: shallowRef<Record<string, CallProgress>>({}),
     /** How far the copy of a fork's workspace is; null while nobody tells. */
     copiedBytes: ref<number | null>(null),
     /** Resources that were read and are others now, says their server; by `resourceKey`. */
@@ -72,6 +74,7 @@ export function clearSessionState(state: SessionState): void {
   state.ready.value = null
   state.conversation.value = EMPTY
   state.queue.value = []
+  state.asked.value = []
   state.usage.value = null
   state.budgetWord.value = null
   state.changedResources.value = new Set()

@@ -1,11 +1,13 @@
 //! One question to the agent: a session of its own, watched until the turn ends.
 
+mod answering;
+mod door;
+
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::stream::FuturesUnordered;
 use futures::{Future, StreamExt as _};
 use serde_json::Value;
@@ -13,45 +15,18 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use self::door::{Door, News};
 use super::approval::{Heard, Verdict};
 use super::missing::Missing;
 use crate::agent::{Joined, Page, SessionRequest, Sessions, ShownEvent, What, damaged};
 use crate::config::ApprovalWay;
-use crate::domain::{CallId, Caller, Code, Iteration, SessionKey};
+use crate::domain::{CallId, Caller, Code, SessionKey};
 use crate::session::{Call, Command, Decision, Event, Refusal, overdue};
 
 /// How long a stopped turn has to come to rest.
 const REST: Duration = Duration::from_secs(10);
 /// Events that are read at once after falling behind.
 const CATCH_UP: usize = 500;
-
-/// Something that a client wants to know while it waits.
-#[derive(Debug, Clone, Copy)]
-pub enum News<'a> {
-    /// The model is asked for the `n`th time.
-    Thinking(Iteration),
-    /// A call waits for a decision.
-    Waiting(&'a Call),
-    /// A call is left to the page, because its characters (the first number) are more than can be shown
-    /// at the door.
-    LeftToPage(&'a Call, usize, usize),
-    /// A call is left to the page, because nobody at the door can say the yes that it needs.
-    ForPage(&'a Call, Missing),
-    /// A call runs: its tool and arguments.
-    Running(&'a str, &'a Value),
-    /// A call has its result: its tool and whether it went well.
-    Ended(&'a str, bool),
-}
-
-/// Whoever asked.
-#[async_trait]
-pub trait Door: Send + Sync {
-    /// Asks the person there about a call, showing all of it.
-    async fn decide(&self, call: &Call) -> Heard;
-
-    /// Tells what goes on.
-    async fn tell(&self, news: News<'_>);
-}
 
 /// How a question ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +54,8 @@ pub struct Question<'a> {
     pub stop: CancellationToken,
 }
 
-type Questioning<'a> = Pin<Box<dyn Future<Output = Option<(Arc<Call>, Verdict)>> + Send + 'a>>;
+/// What the session is told then; none = somebody in the page decides.
+type Questioning<'a> = Pin<Box<dyn Future<Output = Option<SessionRequest>> + Send + 'a>>;
 
 impl Question<'_> {
     /// Asks in a new session, and names it with the ending.
@@ -222,6 +198,11 @@ impl Watch<'_> {
             let args = self.said.get(call).unwrap_or(&Value::Null);
             self.door.tell(News::Running(name, args)).await;
         }
+        if let Event::ElicitationAsked(asked) = &shown.event {
+            let (question, door, asked) = (self.question, self.door, Arc::clone(asked));
+            self.asking
+                .push(Box::pin(async move { question.answer(door, &asked).await }));
+        }
         match news(&shown.event) {
             Some(News::Waiting(call)) => {
                 self.door.tell(News::Waiting(call)).await;
@@ -230,7 +211,7 @@ impl Watch<'_> {
                     let call = Arc::new(call.clone());
                     self.asking.push(Box::pin(async move {
                         let verdict = question.verdict(door, &call).await?;
-                        Some((call, verdict))
+                        Some(decision(&call, verdict, question.caller))
                     }));
                 }
             }
@@ -240,30 +221,30 @@ impl Watch<'_> {
         None
     }
 
-    /// Passes a verdict on. That somebody in the page was faster is no trouble.
-    async fn decide(&mut self, decided: Option<(Arc<Call>, Verdict)>) {
-        let Some((call, verdict)) = decided else {
-            return;
-        };
+    /// Passes a verdict or an answer on. That somebody in the page was faster is no trouble.
+    async fn decide(&mut self, decided: Option<SessionRequest>) {
+        let Some(decided) = decided else { return };
         let (sessions, caller) = (self.question.sessions, self.question.caller);
-        let decision = Decision {
-            call: call.id.clone(),
-            approved: verdict.approved,
-            take_back: false,
-            reason: verdict.reason,
-            edit: None,
-            digest: call.facts.as_ref().map(|facts| facts.digest.clone()),
-            by: caller.actor(),
-            role: Some(caller.user.role),
-        };
-        let decide = SessionRequest::Decide {
-            decision,
-            args: None,
-        };
-        if let Err(refusal) = sessions.tell(self.key, caller, decide).await {
-            tracing::info!(session.id = %self.key.session, call.id = %call.id, %refusal,
-                "A decision came too late");
+        if let Err(refusal) = sessions.tell(self.key, caller, decided).await {
+            tracing::info!(session.id = %self.key.session, %refusal, "A decision came too late");
         }
+    }
+}
+
+fn decision(call: &Call, verdict: Verdict, caller: &Caller) -> SessionRequest {
+    let decision = Decision {
+        call: call.id.clone(),
+        approved: verdict.approved,
+        take_back: false,
+        reason: verdict.reason,
+        edit: None,
+        digest: call.facts.as_ref().map(|facts| facts.digest.clone()),
+        by: caller.actor(),
+        role: Some(caller.user.role),
+    };
+    SessionRequest::Decide {
+        decision,
+        args: None,
     }
 }
 

@@ -1,0 +1,137 @@
+//! What servers ask the person while their calls run: told to the session, and answered once the
+//! journal has the answer.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio_util::task::TaskTracker;
+
+use super::Outcomes;
+use crate::domain::{CallId, ElicitationId, Timestamp};
+use crate::mcp::{Asked, FormAnswer, Question};
+use crate::session::{Call, Command, Control, Elicitation, ElicitationAction, ElicitationAnswer};
+
+/// Forms of one session that may wait at the same time.
+const MAX_WAITING: usize = 8;
+
+/// The questions of servers that wait for an answer.
+#[derive(Clone, Default)]
+pub(super) struct Elicitations {
+    /// Never held across an await.
+    waiting: Arc<Mutex<BTreeMap<ElicitationId, Waiting>>>,
+}
+
+struct Waiting {
+    call: CallId,
+    question: Question,
+}
+
+/// Who asks, and where the session hears of it.
+#[derive(Clone)]
+pub(super) struct Asker {
+    pub(super) call: CallId,
+    pub(super) server: String,
+    pub(super) outcomes: Outcomes,
+    pub(super) tracker: TaskTracker,
+}
+
+impl Asker {
+    pub(super) fn new(call: &Call, outcomes: &Outcomes, tracker: &TaskTracker) -> Self {
+        Self {
+            call: call.id.clone(),
+            server: call.server().to_owned(),
+            outcomes: outcomes.clone(),
+            tracker: tracker.clone(),
+        }
+    }
+}
+
+impl Elicitations {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<ElicitationId, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the session what a server asks, and that it does not any more should the server say so. A
+    /// server that asks too much at once is declined, and nobody is bothered.
+    pub(super) fn ask(&self, asker: &Asker, question: Question) {
+        let id = ElicitationId::from_bits(rand::random());
+        let asked = elicitation(&id, asker, &question.asked);
+        let (withdrawn, completed) = (question.withdrawn(), question.completed());
+        let call = asker.call.clone();
+        let mut waiting = self.waiting();
+        if waiting.len() >= MAX_WAITING {
+            drop(waiting);
+            tracing::warn!(mcp.server = %asker.server, call.id = %call, "A server asks too much at once and is declined");
+            return question.answer(FormAnswer::Decline);
+        }
+        waiting.insert(id.clone(), Waiting { call, question });
+        drop(waiting);
+        let (own, outcomes) = (self.clone(), asker.outcomes.clone());
+        asker.tracker.spawn(async move {
+            outcomes.tell(Command::Elicit(Arc::new(asked))).await;
+            tokio::select! {
+                () = withdrawn.cancelled() => {
+                    let is_unanswered = own.waiting().remove(&id).is_some();
+                    if is_unanswered {
+                        outcomes.tell(Command::WithdrawElicitation { id }).await;
+                    }
+                }
+                // The question ends once the journal has it.
+                () = completed => outcomes.tell(Command::CompleteElicitation { id }).await,
+            }
+        });
+    }
+
+    /// Passes answers on that the journal has.
+    pub(super) fn pass_on(&self, control: &Control) {
+        let turn = control.turn.as_ref();
+        for asked in turn.iter().flat_map(|turn| &turn.elicitations) {
+            let mut all = self.waiting();
+            let Some(answer) = &asked.answer else {
+                let waiting = all.get_mut(&asked.id);
+                if let Some(waiting) = waiting.filter(|_| asked.is_opened) {
+                    waiting.question.open();
+                }
+                continue;
+            };
+            let waiting = all.remove(&asked.id);
+            drop(all);
+            if let Some(waiting) = waiting {
+                waiting.question.answer(of(answer));
+            }
+        }
+    }
+
+    /// Cancels what was asked for calls that do not run any more.
+    pub(super) fn retain(&self, runs: impl Fn(&CallId) -> bool) {
+        self.waiting().retain(|_, waiting| runs(&waiting.call));
+    }
+}
+
+fn elicitation(id: &ElicitationId, asker: &Asker, asked: &Asked) -> Elicitation {
+    let (message, schema, order, url) = match asked {
+        Asked::Form(form) => (&form.message, form.schema.clone(), form.order.clone(), None),
+        Asked::Address(page) => (&page.message, Value::Null, vec![], Some(page.url.clone())),
+    };
+    Elicitation {
+        id: id.clone(),
+        call: asker.call.clone(),
+        server: asker.server.clone(),
+        message: message.clone(),
+        schema,
+        order,
+        url,
+        is_opened: false,
+        asked_at: Timestamp::default(),
+        answer: None,
+    }
+}
+
+fn of(answer: &ElicitationAnswer) -> FormAnswer {
+    match (answer.action, &answer.content) {
+        (ElicitationAction::Accept, content) => FormAnswer::Accept(content.clone()),
+        (ElicitationAction::Decline, _) => FormAnswer::Decline,
+        (ElicitationAction::Cancel, _) => FormAnswer::Cancel,
+    }
+}

@@ -1,0 +1,30 @@
+//! A call whose server wants its person to open pages first waits for that: nothing of it has run.
+
+use tokio_util::sync::CancellationToken;
+
+use super::authorizing::MOST_WAITS;
+use crate::mcp::{CallNews, Error};
+use crate::servers::Opened;
+
+/// Goes on once the person has been at the pages that this error asks for: the call is to be tried again.
+/// Otherwise the error stays.
+pub(super) async fn visited(
+    opened: &Opened,
+    error: Error,
+    waits: &mut usize,
+    (cancel, on_news): (&CancellationToken, &mut impl FnMut(CallNews)),
+) -> Result<(), Error> {
+    match error {
+        Error::AddressRequired { addresses } if *waits < MOST_WAITS => {
+            *waits += 1;
+            if opened.visit(addresses.clone(), cancel, on_news).await {
+                Ok(())
+            } else if cancel.is_cancelled() {
+                Err(Error::Cancelled { is_confirmed: true })
+            } else {
+                Err(Error::AddressRequired { addresses })
+            }
+        }
+        error => Err(error),
+    }
+}

@@ -1,0 +1,44 @@
+//! What a server hears that asks a person, while the agent answers a question.
+
+use super::{Door, News, Question};
+use crate::agent::SessionRequest;
+use crate::config::ApprovalWay;
+use crate::session::{
+    Command, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationReply,
+};
+
+impl Question<'_> {
+    /// What a server is told that asks a person; `None` = a person in the page answers.
+    pub(super) async fn answer(
+        &self,
+        door: &dyn Door,
+        asked: &Elicitation,
+    ) -> Option<SessionRequest> {
+        let mut answer = None;
+        for way in self.ways {
+            match way {
+                ApprovalWay::Elicit => answer = door.fill_in(asked).await,
+                ApprovalWay::Web if self.has_page => return None,
+                ApprovalWay::Deny => break,
+                ApprovalWay::Web | ApprovalWay::Auto => {}
+            }
+            if answer.is_some() {
+                break;
+            }
+        }
+        if answer.is_none() {
+            door.tell(News::Declined(&asked.server)).await;
+        }
+        let reply = ElicitationReply {
+            id: asked.id.clone(),
+            answer: answer.unwrap_or(ElicitationAnswer {
+                action: ElicitationAction::Decline,
+                content: None,
+            }),
+            by: self.caller.actor(),
+            invalid: None,
+        };
+        let reply = Command::AnswerElicitation(reply);
+        Some(SessionRequest::Command(reply))
+    }
+}

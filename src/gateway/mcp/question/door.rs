@@ -1,0 +1,45 @@
+//! Whoever asked the agent, and what they are told and asked meanwhile.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::domain::Iteration;
+use crate::gateway::mcp::approval::Heard;
+use crate::gateway::mcp::missing::Missing;
+use crate::session::{Call, Elicitation, ElicitationAnswer};
+
+/// Something that a client wants to know while it waits.
+#[derive(Debug, Clone, Copy)]
+pub enum News<'a> {
+    /// The model is asked for the `n`th time.
+    Thinking(Iteration),
+    /// A call waits for a decision.
+    Waiting(&'a Call),
+    /// A call is left to the page, because its characters (the first number) are more than can be shown
+    /// at the door.
+    LeftToPage(&'a Call, usize, usize),
+    /// A call is left to the page, because nobody at the door can say the yes that it needs.
+    ForPage(&'a Call, Missing),
+    /// A call runs: its tool and arguments.
+    Running(&'a str, &'a Value),
+    /// A call has its result: its tool and whether it went well.
+    Ended(&'a str, bool),
+    /// That server asked a person, and nobody can be asked here: it was declined.
+    Declined(&'a str),
+}
+
+/// Whoever asked.
+#[async_trait]
+pub trait Door: Send + Sync {
+    /// Asks the person there about a call, showing all of it.
+    async fn decide(&self, call: &Call) -> Heard;
+
+    /// Asks the person there what a server wants to know; `None` = nobody can be asked, or nobody
+    /// answered.
+    async fn fill_in(&self, _asked: &Elicitation) -> Option<ElicitationAnswer> {
+        None
+    }
+
+    /// Tells what goes on.
+    async fn tell(&self, news: News<'_>);
+}

@@ -1,0 +1,50 @@
+//! A person's answer to what a server asks.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Parsed, body, tell};
+use crate::domain::{Caller, Code, ElicitationId};
+use crate::session::{Command, ElicitationAction, ElicitationAnswer, ElicitationReply, Refusal};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    elicitation_id: String,
+    action: Action,
+    content: Option<Value>,
+}
+
+/// What a person may say: the words of MCP, and that they go to a page.
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Open,
+    Accept,
+    Decline,
+    Cancel,
+}
+
+/// The values are checked by the session, which has the form.
+pub(super) fn answer(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+    let body: Answer = body(args)?;
+    let wrong = |field, text: &str| Refusal::of_field(Code::InvalidArguments, field, text);
+    let Some(id) = ElicitationId::parse(&body.elicitation_id) else {
+        return Err(wrong("elicitationId", "`elicitationId` is not one of ours"));
+    };
+    let (action, content) = match body.action {
+        Action::Open => {
+            let by = caller.actor();
+            return Ok(tell(Command::OpenElicitation { id, by }));
+        }
+        Action::Accept => (ElicitationAction::Accept, body.content),
+        Action::Decline => (ElicitationAction::Decline, None),
+        Action::Cancel => (ElicitationAction::Cancel, None),
+    };
+    Ok(tell(Command::AnswerElicitation(ElicitationReply {
+        id,
+        answer: ElicitationAnswer { action, content },
+        by: caller.actor(),
+        invalid: None,
+    })))
+}

@@ -1,0 +1,327 @@
+//! Where the questions of a connection arrive, and who answers them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::ErrorData;
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::address::Address;
+use super::form::Form;
+use super::question::{Asked, FormAnswer, Question};
+use super::refused;
+
+/// Questions of one call that wait to be looked at.
+const MAX_UNSEEN: usize = 4;
+/// Questions that one call may ask in all.
+const MAX_FOR_A_CALL: usize = 32;
+
+/// Where the questions of one connection arrive, and which calls run on it.
+#[derive(Debug)]
+pub(in crate::mcp) struct Desk {
+    /// Never held across an await.
+    calls: Mutex<Calls>,
+    /// Whether somebody is asked now.
+    is_asking: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    /// Those that run, the newest last, each with how often it asked.
+    running: Vec<(u64, mpsc::Sender<Question>, usize)>,
+    next: u64,
+    /// Questions that wait.
+    waiting: usize,
+    /// Pages that are not done yet, by the server's own ids.
+    pages: BTreeMap<String, CancellationToken>,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        Self {
+            calls: Mutex::default(),
+            is_asking: watch::channel(false).0,
+        }
+    }
+}
+
+impl Desk {
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a person is asked: that time is nobody's.
+    pub(in crate::mcp) fn is_asking(&self) -> watch::Receiver<bool> {
+        self.is_asking.subscribe()
+    }
+
+    /// Hears what the server asks while a call runs, until the guard goes.
+    pub(in crate::mcp) fn hear(&self) -> (HeardCall<'_>, mpsc::Receiver<Question>) {
+        let (sender, questions) = mpsc::channel(MAX_UNSEEN);
+        let mut calls = self.calls();
+        let id = calls.next;
+        calls.next += 1;
+        calls.running.push((id, sender, 0));
+        drop(calls);
+        (HeardCall { desk: self, id }, questions)
+    }
+
+    /// Asks on behalf of the call that began last: the protocol does not say which one asks.
+    pub(in crate::mcp) async fn ask(
+        self: &Arc<Self>,
+        asked: ElicitRequestParams,
+        cancelled: CancellationToken,
+    ) -> Result<ElicitResult, ErrorData> {
+        let Some(sender) = self.asking_call()? else {
+            // Nobody is there who could know what it is about.
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        };
+        let (question, answer) = Question::new(self, read(asked)?, true);
+        // Should the server not wait any more, whichever way it says so.
+        let withdraws = question.withdrawn().drop_guard();
+        if sender.try_send(question).is_err() {
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        }
+        drop(sender);
+        let answer = tokio::select! {
+            answer = answer => answer.unwrap_or(FormAnswer::Cancel),
+            () = cancelled.cancelled() => return Ok(ElicitResult::new(ElicitationAction::Cancel)),
+        };
+        // A page that was opened goes on.
+        withdraws.disarm();
+        Ok(match answer {
+            FormAnswer::Accept(content) => {
+                let accepted = ElicitResult::new(ElicitationAction::Accept);
+                match content {
+                    Some(content) => accepted.with_content(content),
+                    None => accepted,
+                }
+            }
+            FormAnswer::Decline => ElicitResult::new(ElicitationAction::Decline),
+            FormAnswer::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+        })
+    }
+
+    /// A page that has to be opened before a call runs; the answer says how all of it ended.
+    pub(in crate::mcp) fn visit(
+        self: &Arc<Self>,
+        address: Address,
+    ) -> (Question, oneshot::Receiver<FormAnswer>) {
+        Question::new(self, Asked::Address(address), false)
+    }
+
+    /// The server says that all is done at its page.
+    pub(in crate::mcp) fn complete(&self, id: &str) {
+        if let Some(page) = self.calls().pages.get(id) {
+            page.cancel();
+        }
+    }
+
+    fn asking_call(&self) -> Result<Option<mpsc::Sender<Question>>, ErrorData> {
+        let mut calls = self.calls();
+        let Some((_, sender, asked)) = calls.running.last_mut() else {
+            return Ok(None);
+        };
+        *asked += 1;
+        if *asked > MAX_FOR_A_CALL {
+            return Err(refused(&format!(
+                "a call may ask {MAX_FOR_A_CALL} times, and this one has"
+            )));
+        }
+        Ok(Some(sender.clone()))
+    }
+
+    fn count(&self, change: impl FnOnce(usize) -> usize) {
+        let mut calls = self.calls();
+        calls.waiting = change(calls.waiting);
+        self.is_asking.send_replace(calls.waiting > 0);
+    }
+}
+
+/// A call whose questions are heard.
+pub(in crate::mcp) struct HeardCall<'d> {
+    desk: &'d Desk,
+    id: u64,
+}
+
+impl Drop for HeardCall<'_> {
+    fn drop(&mut self) {
+        self.desk
+            .calls()
+            .running
+            .retain(|(id, _, _)| *id != self.id);
+    }
+}
+
+/// A question that waits.
+#[derive(Debug)]
+pub(super) struct Waits {
+    desk: Arc<Desk>,
+    /// Its page, by the server's own id.
+    page: Option<(String, CancellationToken)>,
+}
+
+impl Waits {
+    pub(super) fn begin(desk: &Arc<Desk>, page: Option<String>) -> Self {
+        desk.count(|waiting| waiting + 1);
+        let page = page.map(|id| {
+            // The same page twice is done at once.
+            let done = desk.calls().pages.entry(id.clone()).or_default().clone();
+            (id, done)
+        });
+        Self {
+            desk: Arc::clone(desk),
+            page,
+        }
+    }
+
+    /// Ends when the server says that all is done at the page.
+    pub(super) fn completed(&self) -> Option<CancellationToken> {
+        self.page.as_ref().map(|(_, done)| done.clone())
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.desk.count(|waiting| waiting.saturating_sub(1));
+        if let Some((id, _)) = &self.page {
+            self.desk.calls().pages.remove(id);
+        }
+    }
+}
+
+fn read(asked: ElicitRequestParams) -> Result<Asked, ErrorData> {
+    match asked {
+        ElicitRequestParams::FormElicitationParams {
+            message,
+            requested_schema,
+            ..
+        } => Form::read(message, &requested_schema).map(Asked::Form),
+        ElicitRequestParams::UrlElicitationParams {
+            message,
+            url,
+            elicitation_id,
+            ..
+        } => {
+            let read = Address::read(message, &url, elicitation_id);
+            read.map(Asked::Address).map_err(|reason| refused(&reason))
+        }
+        // A mode of a later revision.
+        _ => Err(refused(
+            "only `mode: \"form\"` and `mode: \"url\"` can be asked",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn form() -> ElicitRequestParams {
+        let schema = json!({ "type": "object", "properties": { "zip": { "type": "string" } } });
+        let params = json!({ "message": "Who are you?", "requestedSchema": schema });
+        serde_json::from_value(params).unwrap()
+    }
+
+    #[tokio::test]
+    async fn without_a_call_nobody_is_asked() {
+        let desk = Arc::new(Desk::default());
+        let answer = desk.ask(form(), CancellationToken::new()).await;
+        assert_eq!(answer.unwrap().action, ElicitationAction::Decline);
+        assert!(!*desk.is_asking().borrow());
+    }
+
+    #[tokio::test]
+    async fn the_newest_call_asks_and_time_stands_still_meanwhile() {
+        let desk = Arc::new(Desk::default());
+        let (_first, _unheard) = desk.hear();
+        let (call, mut questions) = desk.hear();
+        let asking = desk.ask(form(), CancellationToken::new());
+        let answering = async {
+            let question = questions.recv().await.unwrap();
+            assert!(*desk.is_asking().borrow());
+            assert!(!question.withdrawn().is_cancelled());
+            question.answer(FormAnswer::Accept(Some(json!({"zip": "123"}))));
+        };
+        let (answer, ()) = tokio::join!(asking, answering);
+        let answer = answer.unwrap();
+        assert_eq!(answer.action, ElicitationAction::Accept);
+        assert_eq!(answer.content, Some(json!({"zip": "123"})));
+        assert!(!*desk.is_asking().borrow());
+        drop(call);
+    }
+
+    fn page(id: &str) -> ElicitRequestParams {
+        let params = json!({
+            "mode": "url", "message": "Pay", "url": "https://a.example/pay", "elicitationId": id,
+        });
+        serde_json::from_value(params).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_page_is_accepted_when_it_is_opened_and_over_when_the_server_says_so() {
+        let desk = Arc::new(Desk::default());
+        let (_call, mut questions) = desk.hear();
+        let asking = desk.ask(page("7"), CancellationToken::new());
+        let opening = async {
+            let mut question = questions.recv().await.unwrap();
+            question.open();
+            question
+        };
+        let (answer, question) = tokio::join!(asking, opening);
+        assert_eq!(answer.unwrap().action, ElicitationAction::Accept);
+        assert!(!question.withdrawn().is_cancelled(), "it goes on");
+        assert!(*desk.is_asking().borrow());
+        desk.complete("another");
+        desk.complete("7");
+        question.completed().await;
+        let withdrawn = question.withdrawn();
+        question.answer(FormAnswer::Accept(None));
+        assert!(withdrawn.is_cancelled());
+        assert!(!*desk.is_asking().borrow());
+        assert!(desk.calls().pages.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_page_that_comes_first_says_how_it_ended_and_not_that_it_was_opened() {
+        let desk = Arc::new(Desk::default());
+        let address = Address::read("Pay".into(), "https://a.example", "7".into()).unwrap();
+        let (mut question, mut answer) = desk.visit(address);
+        question.open();
+        assert!(answer.try_recv().is_err());
+        question.answer(FormAnswer::Decline);
+        assert_eq!(answer.await, Ok(FormAnswer::Decline));
+    }
+
+    #[tokio::test]
+    async fn a_question_that_the_server_withdraws_is_over() {
+        let desk = Arc::new(Desk::default());
+        let (_call, mut questions) = desk.hear();
+        let cancelled = CancellationToken::new();
+        let asking = desk.ask(form(), cancelled.clone());
+        let withdrawing = async {
+            let question = questions.recv().await.unwrap();
+            cancelled.cancel();
+            question.withdrawn().cancelled().await;
+        };
+        let (answer, ()) = tokio::join!(asking, withdrawing);
+        assert_eq!(answer.unwrap().action, ElicitationAction::Cancel);
+    }
+
+    #[tokio::test]
+    async fn a_call_asks_so_often_and_no_more() {
+        let desk = Arc::new(Desk::default());
+        let (_call, questions) = desk.hear();
+        drop(questions);
+        for _ in 0..MAX_FOR_A_CALL {
+            let answer = desk.ask(form(), CancellationToken::new()).await;
+            assert_eq!(answer.unwrap().action, ElicitationAction::Decline);
+        }
+        let refusal = desk.ask(form(), CancellationToken::new()).await;
+        assert!(refusal.unwrap_err().message.contains("may ask"));
+    }
+}

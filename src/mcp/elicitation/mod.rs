@@ -1,0 +1,17 @@
+//! What a server asks the person while a call of it runs (`elicitation/create`).
+
+mod address;
+mod desk;
+mod form;
+mod question;
+
+pub use address::Address;
+pub(super) use desk::Desk;
+pub use form::Form;
+pub use question::{Asked, FormAnswer, Question};
+
+use rmcp::ErrorData;
+
+fn refused(reason: &str) -> ErrorData {
+    ErrorData::invalid_params(reason.to_owned(), None)
+}

@@ -1,0 +1,94 @@
+//! What a server asks the person while a call of it runs.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::{Actor, CallId, ElicitationId, Timestamp};
+
+/// A form that a server wants to have filled in, or a page that it wants opened. It ends with its call at
+/// the latest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Elicitation {
+    pub id: ElicitationId,
+    /// The call that runs meanwhile.
+    pub call: CallId,
+    pub server: String,
+    /// The server's words, for the person.
+    pub message: String,
+    /// JSON Schema of an object with flat fields; null of a page.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub schema: Value,
+    /// The names of the fields in the server's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<String>,
+    /// The page to open; none of a form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Whether the person went to the page.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_opened: bool,
+    pub asked_at: Timestamp,
+    /// What was answered; none = it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<ElicitationAnswer>,
+}
+
+impl Elicitation {
+    /// Whether it waits for the person.
+    pub fn is_open(&self) -> bool {
+        self.answer.is_none()
+    }
+}
+
+/// What becomes of a form, in the words of MCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ElicitationAction {
+    /// The person filled it in.
+    Accept,
+    /// The person does not want to say it.
+    Decline,
+    /// Nobody chose: it was closed.
+    Cancel,
+}
+
+/// An answer as the server gets it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ElicitationAnswer {
+    pub action: ElicitationAction,
+    /// The values of the fields, with [`ElicitationAction::Accept`] alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Value>,
+}
+
+/// Why a form was closed that nobody answered, or a page that nobody said to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ElicitationEnd {
+    /// Its call has ended.
+    CallEnded,
+    /// Its call, or the turn, is to stop.
+    Stopped,
+    /// The server does not want to know any more.
+    Withdrawn,
+    /// The server says that all is done at its page.
+    Completed,
+}
+
+/// A person's answer to a form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ElicitationReply {
+    pub id: ElicitationId,
+    pub answer: ElicitationAnswer,
+    pub by: Actor,
+    /// What is wrong with the values, as the shell found it.
+    pub invalid: Option<String>,
+}
+
+/// When the oldest of the forms that wait was asked; none = none waits.
+pub fn elicitations_wait_since(asked: &[Arc<Elicitation>]) -> Option<Timestamp> {
+    let open = asked.iter().filter(|asked| asked.is_open());
+    open.map(|asked| asked.asked_at).min()
+}

@@ -1,0 +1,157 @@
+//! Forms that servers ask for while their calls run: each is answered once, and ends with its call.
+
+use std::sync::Arc;
+
+use super::Draft;
+use crate::domain::{Actor, CallId, Code, ElicitationId};
+use crate::session::call::{
+    Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
+};
+use crate::session::command::{Command, Refusal};
+use crate::session::event::Event;
+
+/// A server asks, a person answers, or the server does not ask any more.
+pub(super) fn follow(draft: &mut Draft<'_>, command: &Command) -> Result<(), Refusal> {
+    if let Command::Elicit(asked) = command {
+        ask(draft, asked);
+    } else if let Command::AnswerElicitation(reply) = command {
+        answer(draft, reply)?;
+    } else if let Command::OpenElicitation { id, by } = command {
+        go_to_page(draft, id, by)?;
+    } else if let Command::CompleteElicitation { id } = command {
+        let completed = open(draft, |asked| asked.id == *id);
+        close(draft, completed, ElicitationEnd::Completed);
+    } else if let Command::WithdrawElicitation { id } = command {
+        let withdrawn = open(draft, |asked| asked.id == *id);
+        close(draft, withdrawn, ElicitationEnd::Withdrawn);
+    }
+    Ok(())
+}
+
+fn ask(draft: &mut Draft<'_>, asked: &Arc<Elicitation>) {
+    let Some(turn) = &draft.control.turn else {
+        return;
+    };
+    let is_running = turn
+        .call(&asked.call)
+        .is_some_and(|call| call.is_executing());
+    if !is_running || turn.is_stopping || turn.elicitations.iter().any(|it| it.id == asked.id) {
+        return;
+    }
+    let asked = Elicitation {
+        asked_at: draft.inputs.now,
+        ..Elicitation::clone(asked)
+    };
+    draft.push(Event::ElicitationAsked(Arc::new(asked)));
+}
+
+/// The first answer counts.
+fn answer(draft: &mut Draft<'_>, reply: &ElicitationReply) -> Result<(), Refusal> {
+    let asked = find(draft, &reply.id)?;
+    match &asked.answer {
+        // A repeat.
+        Some(answer) if *answer == reply.answer => return Ok(()),
+        Some(_) => return Err(answered(&reply.id)),
+        None => {}
+    }
+    if let Some(problem) = &reply.invalid {
+        let problem = problem.clone();
+        return Err(Refusal::of_field(
+            Code::InvalidArguments,
+            "content",
+            problem,
+        ));
+    }
+    draft.push(Event::ElicitationResolved {
+        id: reply.id.clone(),
+        call: asked.call.clone(),
+        answer: reply.answer.clone(),
+        by: Some(reply.by.clone()),
+        end: None,
+    });
+    Ok(())
+}
+
+/// The page stays asked for until all is done there.
+fn go_to_page(draft: &mut Draft<'_>, id: &ElicitationId, by: &Actor) -> Result<(), Refusal> {
+    let asked = find(draft, id)?;
+    if asked.url.is_none() {
+        let text = "`open` is for a page; a form is answered with `accept`, `decline` or `cancel`";
+        return Err(Refusal::of_field(Code::InvalidArguments, "action", text));
+    }
+    if asked.answer.is_some() {
+        return Err(answered(id));
+    }
+    // Somebody may go there again.
+    if !asked.is_opened {
+        draft.push(Event::ElicitationOpened {
+            id: id.clone(),
+            call: asked.call.clone(),
+            by: by.clone(),
+        });
+    }
+    Ok(())
+}
+
+fn find(draft: &Draft<'_>, id: &ElicitationId) -> Result<Arc<Elicitation>, Refusal> {
+    let turn = draft.control.turn.as_ref();
+    let mut asked = turn.iter().flat_map(|turn| &turn.elicitations);
+    let asked = asked.find(|asked| asked.id == *id).cloned();
+    asked.ok_or_else(|| {
+        Refusal::of_field(
+            Code::NoSuchElicitation,
+            "elicitationId",
+            format!("no server waits for an answer to `{id}`"),
+        )
+    })
+}
+
+fn answered(id: &ElicitationId) -> Refusal {
+    Refusal::of_field(
+        Code::AlreadyDecided,
+        "elicitationId",
+        format!("`{id}` was answered already"),
+    )
+}
+
+/// The forms that wait, of a call that is to stop, or of all calls.
+pub(super) fn stop(draft: &mut Draft<'_>, call: Option<&CallId>) {
+    let stopped = open(draft, |asked| call.is_none_or(|call| asked.call == *call));
+    close(draft, stopped, ElicitationEnd::Stopped);
+}
+
+/// The forms of a call that wait.
+pub(super) fn of_call(draft: &Draft<'_>, call: &CallId) -> Vec<Arc<Elicitation>> {
+    open(draft, |asked| asked.call == *call)
+}
+
+fn open(draft: &Draft<'_>, is_meant: impl Fn(&Elicitation) -> bool) -> Vec<Arc<Elicitation>> {
+    let turn = draft.control.turn.as_ref();
+    let asked = turn.iter().flat_map(|turn| &turn.elicitations);
+    asked
+        .filter(|asked| asked.is_open() && is_meant(asked))
+        .cloned()
+        .collect()
+}
+
+/// Closes forms that nobody answered, and pages of which the server says that all is done.
+pub(super) fn close(draft: &mut Draft<'_>, asked: Vec<Arc<Elicitation>>, end: ElicitationEnd) {
+    let action = match end {
+        ElicitationEnd::Completed => ElicitationAction::Accept,
+        ElicitationEnd::CallEnded | ElicitationEnd::Stopped | ElicitationEnd::Withdrawn => {
+            ElicitationAction::Cancel
+        }
+    };
+    for asked in asked {
+        draft.push(Event::ElicitationResolved {
+            id: asked.id.clone(),
+            call: asked.call.clone(),
+            answer: ElicitationAnswer {
+                action,
+                content: None,
+            },
+            by: None,
+            end: Some(end),
+        });
+    }
+}
