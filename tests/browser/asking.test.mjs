@@ -124,6 +124,7 @@ story('a server asks: what is wrong is said at its field, the form survives a re
   await bar.waitFor()
   assert.equal(await bar.getAttribute('value'), '25')
   await check(page, 'the form')
+  assert.match(await form.locator('label').first().innerText(), /^Zip code/, 'fields stand in the order of the server')
 
   await form.getByRole('button', { name: 'Send to post' }).click()
   const zip = form.getByRole('textbox', { name: /Zip code/ })

@@ -58,6 +58,7 @@ async fn a_card_survives_a_kill(database: Option<&str>) {
     assert_eq!(again.wait_for_answer().await, "Done");
 }
 
+/// Asserts S0.52.
 #[tokio::test]
 async fn a_question_of_a_server_ends_with_its_call_when_the_gateway_is_killed() {
     a_question_ends_with_a_kill(None).await;

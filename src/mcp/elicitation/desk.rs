@@ -1,6 +1,5 @@
 //! Where the questions of a connection arrive, and who answers them.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::ErrorData;
@@ -10,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::address::Address;
 use super::form::Form;
+use super::open_questions::OpenQuestions;
 use super::question::{Asked, FormAnswer, Question};
 use super::refused;
 
@@ -19,12 +19,11 @@ const MAX_UNSEEN: usize = 4;
 const MAX_FOR_A_CALL: usize = 32;
 
 /// Where the questions of one connection arrive, and which calls run on it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::mcp) struct Desk {
     /// Never held across an await.
     calls: Mutex<Calls>,
-    /// Whether somebody is asked now.
-    is_asking: watch::Sender<bool>,
+    open: Arc<OpenQuestions>,
 }
 
 #[derive(Debug, Default)]
@@ -32,19 +31,6 @@ struct Calls {
     /// Those that run, the newest last, each with how often it asked.
     running: Vec<(u64, mpsc::Sender<Question>, usize)>,
     next: u64,
-    /// Questions that wait.
-    waiting: usize,
-    /// Pages that are not done yet, by the server's own ids.
-    pages: BTreeMap<String, CancellationToken>,
-}
-
-impl Default for Desk {
-    fn default() -> Self {
-        Self {
-            calls: Mutex::default(),
-            is_asking: watch::channel(false).0,
-        }
-    }
 }
 
 impl Desk {
@@ -54,7 +40,7 @@ impl Desk {
 
     /// Whether a person is asked: that time is nobody's.
     pub(in crate::mcp) fn is_asking(&self) -> watch::Receiver<bool> {
-        self.is_asking.subscribe()
+        self.open.is_asking()
     }
 
     /// Hears what the server asks while a call runs, until the guard goes.
@@ -70,7 +56,7 @@ impl Desk {
 
     /// Asks on behalf of the call that began last: the protocol does not say which one asks.
     pub(in crate::mcp) async fn ask(
-        self: &Arc<Self>,
+        &self,
         asked: ElicitRequestParams,
         cancelled: CancellationToken,
     ) -> Result<ElicitResult, ErrorData> {
@@ -78,7 +64,7 @@ impl Desk {
             // Nobody is there who could know what it is about.
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
-        let (question, answer) = Question::new(self, read(asked)?, true);
+        let (question, answer) = Question::new(&self.open, read(asked)?, true);
         // Should the server not wait any more, whichever way it says so.
         let withdraws = question.withdrawn().drop_guard();
         if sender.try_send(question).is_err() {
@@ -106,17 +92,15 @@ impl Desk {
 
     /// A page that has to be opened before a call runs; the answer says how all of it ended.
     pub(in crate::mcp) fn visit(
-        self: &Arc<Self>,
+        &self,
         address: Address,
     ) -> (Question, oneshot::Receiver<FormAnswer>) {
-        Question::new(self, Asked::Address(address), false)
+        Question::new(&self.open, Asked::Address(address), false)
     }
 
     /// The server says that all is done at its page.
     pub(in crate::mcp) fn complete(&self, id: &str) {
-        if let Some(page) = self.calls().pages.get(id) {
-            page.cancel();
-        }
+        self.open.complete(id);
     }
 
     fn asking_call(&self) -> Result<Option<mpsc::Sender<Question>>, ErrorData> {
@@ -132,12 +116,6 @@ impl Desk {
         }
         Ok(Some(sender.clone()))
     }
-
-    fn count(&self, change: impl FnOnce(usize) -> usize) {
-        let mut calls = self.calls();
-        calls.waiting = change(calls.waiting);
-        self.is_asking.send_replace(calls.waiting > 0);
-    }
 }
 
 /// A call whose questions are heard.
@@ -152,43 +130,6 @@ impl Drop for HeardCall<'_> {
             .calls()
             .running
             .retain(|(id, _, _)| *id != self.id);
-    }
-}
-
-/// A question that waits.
-#[derive(Debug)]
-pub(super) struct Waits {
-    desk: Arc<Desk>,
-    /// Its page, by the server's own id.
-    page: Option<(String, CancellationToken)>,
-}
-
-impl Waits {
-    pub(super) fn begin(desk: &Arc<Desk>, page: Option<String>) -> Self {
-        desk.count(|waiting| waiting + 1);
-        let page = page.map(|id| {
-            // The same page twice is done at once.
-            let done = desk.calls().pages.entry(id.clone()).or_default().clone();
-            (id, done)
-        });
-        Self {
-            desk: Arc::clone(desk),
-            page,
-        }
-    }
-
-    /// Ends when the server says that all is done at the page.
-    pub(super) fn completed(&self) -> Option<CancellationToken> {
-        self.page.as_ref().map(|(_, done)| done.clone())
-    }
-}
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        self.desk.count(|waiting| waiting.saturating_sub(1));
-        if let Some((id, _)) = &self.page {
-            self.desk.calls().pages.remove(id);
-        }
     }
 }
 
@@ -229,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_call_nobody_is_asked() {
-        let desk = Arc::new(Desk::default());
+        let desk = Desk::default();
         let answer = desk.ask(form(), CancellationToken::new()).await;
         assert_eq!(answer.unwrap().action, ElicitationAction::Decline);
         assert!(!*desk.is_asking().borrow());
@@ -237,7 +178,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_newest_call_asks_and_time_stands_still_meanwhile() {
-        let desk = Arc::new(Desk::default());
+        let desk = Desk::default();
         let (_first, _unheard) = desk.hear();
         let (call, mut questions) = desk.hear();
         let asking = desk.ask(form(), CancellationToken::new());
@@ -264,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_page_is_accepted_when_it_is_opened_and_over_when_the_server_says_so() {
-        let desk = Arc::new(Desk::default());
+        let desk = Desk::default();
         let (_call, mut questions) = desk.hear();
         let asking = desk.ask(page("7"), CancellationToken::new());
         let opening = async {
@@ -283,12 +224,12 @@ mod tests {
         question.answer(FormAnswer::Accept(None));
         assert!(withdrawn.is_cancelled());
         assert!(!*desk.is_asking().borrow());
-        assert!(desk.calls().pages.is_empty());
+        assert_eq!(desk.open.pages(), 0);
     }
 
     #[tokio::test]
     async fn a_page_that_comes_first_says_how_it_ended_and_not_that_it_was_opened() {
-        let desk = Arc::new(Desk::default());
+        let desk = Desk::default();
         let address = Address::read("Pay".into(), "https://a.example", "7".into()).unwrap();
         let (mut question, mut answer) = desk.visit(address);
         question.open();
@@ -299,7 +240,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_that_the_server_withdraws_is_over() {
-        let desk = Arc::new(Desk::default());
+        let desk = Desk::default();
         let (_call, mut questions) = desk.hear();
         let cancelled = CancellationToken::new();
         let asking = desk.ask(form(), cancelled.clone());
@@ -314,7 +255,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_asks_so_often_and_no_more() {
-        let desk = Arc::new(Desk::default());
+        let desk = Desk::default();
         let (_call, questions) = desk.hear();
         drop(questions);
         for _ in 0..MAX_FOR_A_CALL {

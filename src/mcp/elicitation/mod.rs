@@ -3,6 +3,7 @@
 mod address;
 mod desk;
 mod form;
+mod open_questions;
 mod question;
 
 pub use address::Address;

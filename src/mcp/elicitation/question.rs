@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::address::Address;
-use super::desk::{Desk, Waits};
 use super::form::Form;
+use super::open_questions::{OpenQuestions, Waits};
 use crate::mcp::mask::Cleaner;
 
 /// What is asked.
@@ -53,7 +53,7 @@ impl Question {
     /// A question, and where its answer arrives. `hears_of_opening` tells the server that its page was
     /// opened, though the question goes on.
     pub(super) fn new(
-        desk: &Arc<Desk>,
+        open: &Arc<OpenQuestions>,
         asked: Asked,
         hears_of_opening: bool,
     ) -> (Self, oneshot::Receiver<FormAnswer>) {
@@ -63,7 +63,7 @@ impl Question {
             Asked::Address(address) if !address.id.is_empty() => Some(address.id.clone()),
             Asked::Address(_) | Asked::Form(_) => None,
         };
-        let waits = Waits::begin(desk, id);
+        let waits = Waits::begin(open, id);
         let question = Self {
             asked,
             reply: Some(reply),

@@ -114,6 +114,7 @@ async fn what_leaves_the_contexts_of_a_tenant_is_the_same_at_the_other_gateway_a
     assert!(told.is_ok(), "nobody told the other gateway");
 }
 
+/// Asserts S0.52.
 #[tokio::test]
 async fn what_a_server_asks_at_one_gateway_is_answered_at_the_other() {
     let (url, _asking) = asking::start().await;

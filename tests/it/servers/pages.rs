@@ -99,6 +99,7 @@ async fn tell(socket: &mut TestSocket, id: &Value, action: &str) -> Value {
     socket.ask("elicitation:answer", &[body]).await
 }
 
+/// Asserts S0.52.
 #[tokio::test]
 async fn a_page_is_accepted_when_its_owner_opens_it_and_done_when_the_server_says_so() {
     let app = TestApp::start().await;
@@ -140,6 +141,7 @@ async fn a_page_is_accepted_when_its_owner_opens_it_and_done_when_the_server_say
     assert_eq!(output.text(), "Accept");
 }
 
+/// Asserts S0.52.
 #[tokio::test]
 async fn a_call_that_needs_a_page_first_runs_after_the_person_was_there() {
     let app = TestApp::start().await;

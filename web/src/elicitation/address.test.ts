@@ -8,7 +8,7 @@ test('the host stands out, and what only looks like one does not', () => {
     expect(parts.before + parts.host + parts.after).toBe(address)
   }
   check('https://a.example/bank.example?x=1#y', 'a.example')
-  check('http://127.0.0.1:80/', '')
+  check('http://127.0.0.1:80/', '127.0.0.1')
   check('http://127.0.0.1:81/', '127.0.0.1:81')
   check('https://bank.example.evil.example/', 'bank.example.evil.example')
   check('no address', '')

@@ -4,6 +4,9 @@
  */
 import type { Attachment, ResultBlock } from './content/attachment'
 import type { components } from './rest.generated'
+import type { ElicitationItem } from './elicitation'
+
+export type { CallProgress, ElicitationItem, FormItem, PageItem } from './elicitation'
 
 export type { Attachment, ResourceSource, ResultBlock } from './content/attachment'
 
@@ -238,44 +241,6 @@ export interface RunningTurn {
   text: string
   reasoning: string
   since: string
-}
-
-interface Asked {
-  elicitationId: string
-  callId: string
-  server: string
-  message: string
-  askedAt: string
-}
-
-/** A form that a server wants to have filled in while a call of it runs. */
-export interface FormItem extends Asked {
-  mode: 'form'
-  /** JSON Schema of an object with flat fields. */
-  schema: JsonObject
-  /** The names of the fields in the server's order. */
-  order: string[]
-}
-
-/** A page that a server wants opened. */
-export interface PageItem extends Asked {
-  mode: 'url'
-  /** `https`, or `http` on loopback. */
-  url: string
-  /** Whether the person went there; it goes on until all is done. */
-  opened: boolean
-}
-
-export type ElicitationItem = FormItem | PageItem
-
-/** News of a running call. */
-export interface CallProgress {
-  /** In words; empty where it says nothing. */
-  text: string
-  /** How far it is, in the units of `total`. */
-  value: number
-  /** When it is over; none = nobody knows. */
-  total: number | null
 }
 
 /** `tool:queue`. */
