@@ -57,7 +57,7 @@ async fn a_package_reaches_its_registry_alone(start: impl AsyncFn(&str) -> TestA
         format!(
             "node -e 'const proxy = new URL(process.env.HTTP_PROXY); require(\"http\").get({{ \
              host: proxy.hostname, port: proxy.port, path: \"{url}\" }}, (answer) => \
-             process.stdout.write(String(answer.statusCode)))' > /workspace/{mark}.status; "
+             {{ require(\"fs\").writeSync(1, String(answer.statusCode)); process.exit() }})' > /workspace/{mark}.status; "
         )
     };
     let install = [
