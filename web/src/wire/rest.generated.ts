@@ -2800,7 +2800,7 @@ export interface components {
          * @description Why a package is not installed.
          * @enum {string}
          */
-        InstallProblemName: "no_such_package" | "no_such_version" | "yanked" | "no_wheel" | "needs_newer" | "wrong_hash" | "unreachable" | "too_large" | "timed_out" | "needs_script" | "no_program" | "no_tools" | "cancelled" | "other";
+        InstallProblemName: "no_such_package" | "no_such_version" | "yanked" | "no_wheel" | "needs_newer" | "wrong_hash" | "unreachable" | "too_large" | "timed_out" | "needs_script" | "no_program" | "no_tools" | "does_not_start" | "cancelled" | "other";
         /**
          * @description How far the installation of a package is.
          * @enum {string}
