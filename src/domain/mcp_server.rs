@@ -101,6 +101,10 @@ pub enum McpGrant {
 }
 
 impl McpGrant {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "what decides whether a field is written gets a reference"
+    )]
     fn is_person(&self) -> bool {
         *self == Self::Person
     }

@@ -153,13 +153,10 @@ impl From<ConnectError> for ApiError {
             ConnectError::NotForPeople(..) => Self::new(Code::InvalidArguments, text),
             ConnectError::Invalid(field, _) => Self::of_field(Code::InvalidArguments, field, text),
             ConnectError::Stale => Self::of_field(Code::InvalidArguments, "state", text),
-            ConnectError::Entry(_) => {
-                Self::new(Code::ToolFailed, text).with_status(StatusCode::BAD_GATEWAY)
-            }
             ConnectError::Authorization(AuthorizationError::Unreachable { .. }) => {
                 Self::new(Code::ToolFailed, text).with_status(StatusCode::SERVICE_UNAVAILABLE)
             }
-            ConnectError::Authorization(_) => {
+            ConnectError::Entry(_) | ConnectError::Authorization(_) => {
                 Self::new(Code::ToolFailed, text).with_status(StatusCode::BAD_GATEWAY)
             }
             ConnectError::Store(error) => error.into(),

@@ -234,7 +234,10 @@ fn metadata(redirect: &Url, method: Method) -> Value {
 /// The document at our own address that stands for a registration.
 pub fn client_metadata(url: &Url, redirect: &Url) -> Value {
     let mut document = metadata(redirect, Method::Public);
-    document["client_id"] = url.as_str().into();
-    document["client_uri"] = url.origin().ascii_serialization().into();
+    if let Some(document) = document.as_object_mut() {
+        document.insert("client_id".to_owned(), url.as_str().into());
+        let home = url.origin().ascii_serialization();
+        document.insert("client_uri".to_owned(), home.into());
+    }
     document
 }

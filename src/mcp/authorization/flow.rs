@@ -13,7 +13,7 @@ use super::error::AuthorizationError;
 use super::grant::{Grant, Request, TokenPlace};
 use super::http::{endpoint, words};
 
-/// The scope by which a server of OpenID Connect gives refresh tokens.
+/// The scope by which a server of `OpenID` Connect gives refresh tokens.
 pub(super) const OFFLINE: &str = "offline_access";
 /// Scopes that are asked for at once.
 const MAX_SCOPES: usize = 100;

@@ -54,7 +54,7 @@ impl Sending {
         let again = request.try_clone();
         let response = with(request, token.as_ref()).send().await;
         let response = response.map_err(Failure::Client)?;
-        let Some(challenge) = refusal(&response) else {
+        let Some(Refusal { challenge }) = refusal(&response) else {
             return Ok(response);
         };
         let refused = RefusedRequest {
@@ -76,7 +76,7 @@ impl Sending {
     ) -> Result<Response, Error> {
         let response = with(request, Some(&token)).send().await;
         let response = response.map_err(Failure::Client)?;
-        let (Some(challenge), Some(authorizer)) = (refusal(&response), &self.0) else {
+        let (Some(Refusal { challenge }), Some(authorizer)) = (refusal(&response), &self.0) else {
             return Ok(response);
         };
         let refused = RefusedRequest {
@@ -98,15 +98,19 @@ fn with(request: RequestBuilder, token: Option<&SecretString>) -> RequestBuilder
     }
 }
 
-/// Whether the answer wants a token, or one that may do more, with what it says of it.
-fn refusal(response: &Response) -> Option<Option<Challenge>> {
+/// An answer that wants a token, or one that may do more, with what it says of it.
+struct Refusal {
+    challenge: Option<Challenge>,
+}
+
+fn refusal(response: &Response) -> Option<Refusal> {
     let challenge = Challenge::read(response.headers());
     let status = response.status();
     if status == StatusCode::UNAUTHORIZED {
-        return Some(challenge);
+        return Some(Refusal { challenge });
     }
     let wants_more = challenge
         .as_ref()
         .is_some_and(Challenge::is_insufficient_scope);
-    (status == StatusCode::FORBIDDEN && wants_more).then_some(challenge)
+    (status == StatusCode::FORBIDDEN && wants_more).then_some(Refusal { challenge })
 }

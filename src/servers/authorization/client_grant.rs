@@ -19,9 +19,12 @@ use crate::store::clock::now;
 /// Scope, server, address and client: a changed entry has another place.
 type Place = (String, String, String, String);
 
+/// The tokens of one entry.
+type Shared = Arc<Mutex<Option<Tokens>>>;
+
 /// The tokens of such entries. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct ClientGrants(Arc<std::sync::Mutex<HashMap<Place, Arc<Mutex<Option<Tokens>>>>>>);
+pub(crate) struct ClientGrants(Arc<std::sync::Mutex<HashMap<Place, Shared>>>);
 
 impl ClientGrants {
     /// What sends the entry's own tokens.
@@ -43,7 +46,7 @@ impl ClientGrants {
 struct ClientAuthorizer {
     target: Target,
     /// Held while a token is asked for, so that calls side by side ask once.
-    tokens: Arc<Mutex<Option<Tokens>>>,
+    tokens: Shared,
 }
 
 impl ClientAuthorizer {

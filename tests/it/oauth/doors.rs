@@ -168,6 +168,13 @@ async fn viewers_strangers_and_other_sites_are_sent_away() {
     assert_eq!(document.unwrap().status(), 404);
 }
 
+/// Nothing of what was allowed is there. A look at the server that began before may still ask for it.
+async fn assert_lost(someone: &Someone) {
+    let now = someone.connection("notes").await;
+    let is_asked = now["state"] == "needed" && now["scopes"] == json!([]);
+    assert!(now.is_null() || is_asked, "{now}");
+}
+
 #[tokio::test]
 async fn a_retargeted_or_removed_entry_loses_what_people_allowed() {
     let provider = Provider::start(&json!({}));
@@ -185,7 +192,7 @@ async fn a_retargeted_or_removed_entry_loses_what_people_allowed() {
         owner.ask(Method::PATCH, "/api/mcp/notes", &moved).await.0,
         200
     );
-    assert_eq!(owner.connection("notes").await, Value::Null);
+    assert_lost(&owner).await;
     // What was begun for the old address does not end at the new one.
     assert_eq!(owner.finish(&answer).await.0, 400);
     assert_eq!(provider.count("codes").await, 1);
@@ -195,7 +202,7 @@ async fn a_retargeted_or_removed_entry_loses_what_people_allowed() {
         owner.ask(Method::PATCH, "/api/mcp/notes", &back).await.0,
         200
     );
-    assert_eq!(owner.connection("notes").await, Value::Null);
+    assert_lost(&owner).await;
     owner.connect("notes").await;
     assert_eq!(
         owner
@@ -205,5 +212,5 @@ async fn a_retargeted_or_removed_entry_loses_what_people_allowed() {
         200
     );
     assert_eq!(owner.ask(Method::POST, "/api/mcp/add", &entry).await.0, 201);
-    assert_eq!(owner.connection("notes").await, Value::Null);
+    assert_lost(&owner).await;
 }

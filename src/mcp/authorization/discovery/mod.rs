@@ -1,5 +1,5 @@
 //! Who authorises for a server: the metadata of the protected resource (RFC 9728), then those of its
-//! authorisation server (RFC 8414, or OpenID Connect discovery).
+//! authorisation server (RFC 8414, or `OpenID` Connect discovery).
 
 mod server_metadata;
 

@@ -185,18 +185,7 @@ impl Opener {
         (cleaner, said): (&mut Cleaner, &Said),
     ) -> Result<Started, Cause> {
         if entry.source == Source::Bundled {
-            let launch = Launch {
-                holder: place.holder.cloned(),
-                egress: self.outside.egress(entry, place.tenant),
-                ..launch::bundled(&self.place, place.sandbox)
-            };
-            let running = self.place.runtime.start(launch).await?;
-            return Ok(Started::Running(self.listen(
-                entry,
-                place,
-                running,
-                (Cleaner::default(), said),
-            )));
+            return self.start_bundled(entry, place, said).await;
         }
         let config = as_image(&entry.config).map_err(Cause::Entry)?;
         let Expanded {
@@ -248,6 +237,22 @@ impl Opener {
                 Ok(Started::Running(self.listen(entry, place, running, hears)))
             }
         }
+    }
+
+    async fn start_bundled(
+        &self,
+        entry: &ServerEntry,
+        place: ServerLocation<'_>,
+        said: &Said,
+    ) -> Result<Started, Cause> {
+        let launch = Launch {
+            holder: place.holder.cloned(),
+            egress: self.outside.egress(entry, place.tenant),
+            ..launch::bundled(&self.place, place.sandbox)
+        };
+        let running = self.place.runtime.start(launch).await?;
+        let hears = (Cleaner::default(), said);
+        Ok(Started::Running(self.listen(entry, place, running, hears)))
     }
 
     async fn run(&self, launch: Launch) -> Result<Running, Cause> {
