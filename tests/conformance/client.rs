@@ -14,7 +14,7 @@ use secrecy::SecretString;
 use sepal::domain::Tool;
 use sepal::mcp::authorization::{
     Authorization, AuthorizationAnswer, AuthorizationError, Challenge, ClientIdentity,
-    ClientRegistration, Grant, KnownClient, ScopeWish, discover,
+    ClientRegistration, Discovered, Grant, KnownClient, ScopeWish, discover,
 };
 use sepal::mcp::{Authorizer, Connection, Refused, RefusedRequest, Remote, ToolCall};
 use sepal::net;
@@ -59,14 +59,13 @@ impl Driver {
             .await
             .map_err(text)?;
         if let (true, Some(known)) = (self.is_of_client, &self.known) {
-            let identity = ClientIdentity::known(known, &found).map_err(text)?;
-            let scope = challenge.scope.clone().unwrap_or_default();
-            let scopes: Vec<String> = scope.split_whitespace().map(str::to_owned).collect();
-            let who = (identity, scopes.as_slice());
-            let grant = Grant::of_client(&self.client, &found, who, now())
-                .await
-                .map_err(text)?;
-            return Ok(state.grant.insert(grant).tokens.access().into());
+            let grant = self.client_grant(known, &found, challenge).await;
+            return Ok(state
+                .grant
+                .insert(grant.map_err(text)?)
+                .tokens
+                .access()
+                .into());
         }
         let (redirect, metadata) = (address(CALLBACK)?, address(METADATA)?);
         let issuer = found.issuer().map(str::to_owned);
@@ -93,16 +92,37 @@ impl Driver {
         };
         let sent = (&redirect, "state-of-the-suite");
         let (url, begun) = Authorization::begin(&found, identity, sent, &wish).map_err(text)?;
-        let answer = self
+        let answer = self.visit(url).await?;
+        let grant = begun
+            .finish(&self.client, answer, now())
+            .await
+            .map_err(text)?;
+        Ok(state.grant.insert(grant).tokens.access().into())
+    }
+
+    /// The client's own grant, without a person.
+    async fn client_grant(
+        &self,
+        known: &KnownClient,
+        found: &Discovered,
+        challenge: &Challenge,
+    ) -> Result<Grant, AuthorizationError> {
+        let identity = ClientIdentity::known(known, found)?;
+        let scope = challenge.scope.clone().unwrap_or_default();
+        let scopes: Vec<String> = scope.split_whitespace().map(str::to_owned).collect();
+        let who = (identity, scopes.as_slice());
+        Grant::of_client(&self.client, found, who, now()).await
+    }
+
+    /// As a browser in which the person allows all, up to where it is sent back to.
+    async fn visit(&self, url: Url) -> Result<AuthorizationAnswer, String> {
+        let sent = self
             .client
             .get(url)
             .send()
             .await
             .map_err(|error| error.to_string())?;
-        let location = answer
-            .headers()
-            .get(LOCATION)
-            .and_then(|it| it.to_str().ok());
+        let location = sent.headers().get(LOCATION).and_then(|it| it.to_str().ok());
         let location = address(location.ok_or("the authorisation server sends nobody back")?)?;
         let word = |name: &str| {
             let mut pairs = location.query_pairs();
@@ -110,17 +130,12 @@ impl Driver {
                 .find(|(key, _)| key == name)
                 .map(|(_, value)| value.into_owned())
         };
-        let answer = AuthorizationAnswer {
+        Ok(AuthorizationAnswer {
             code: word("code"),
             issuer: word("iss"),
             error: word("error"),
             error_description: word("error_description"),
-        };
-        let grant = begun
-            .finish(&self.client, answer, now())
-            .await
-            .map_err(text)?;
-        Ok(state.grant.insert(grant).tokens.access().into())
+        })
     }
 }
 
@@ -163,6 +178,10 @@ fn now() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the suite tells its client by the environment what it is to do"
+)]
 fn environment(name: &str) -> String {
     let pair = std::env::vars_os().find(|(key, _)| key == name);
     pair.map(|(_, value)| value.to_string_lossy().into_owned())

@@ -211,7 +211,9 @@ mod tests {
     fn all_of_a_long_output_is_kept_up_to_its_limit() {
         let whole = |most: usize, chunks: &[&[u8]]| {
             let mut output = HeadTail::up_to(most);
-            chunks.iter().for_each(|chunk| output.push(chunk));
+            for chunk in chunks {
+                output.push(chunk);
+            }
             output.whole().map(<[u8]>::to_vec)
         };
         let (half, most) = (vec![b'a'; HEAD_BYTES], 4 * HEAD_BYTES);

@@ -56,7 +56,7 @@ impl Elicitations {
     /// server that asks too much at once is declined, and nobody is bothered.
     pub(super) fn ask(&self, asker: &Asker, question: Question) {
         let id = ElicitationId::from_bits(rand::random());
-        let asked = elicitation(&id, asker, &question.asked);
+        let shown = elicitation(&id, asker, &question.asked);
         let (withdrawn, completed) = (question.withdrawn(), question.completed());
         let call = asker.call.clone();
         let mut waiting = self.waiting();
@@ -69,7 +69,7 @@ impl Elicitations {
         drop(waiting);
         let (own, outcomes) = (self.clone(), asker.outcomes.clone());
         asker.tracker.spawn(async move {
-            outcomes.tell(Command::Elicit(Arc::new(asked))).await;
+            outcomes.tell(Command::Elicit(Arc::new(shown))).await;
             tokio::select! {
                 () = withdrawn.cancelled() => {
                     let is_unanswered = own.waiting().remove(&id).is_some();
@@ -109,8 +109,8 @@ impl Elicitations {
     }
 }
 
-fn elicitation(id: &ElicitationId, asker: &Asker, asked: &Asked) -> Elicitation {
-    let (message, schema, order, url) = match asked {
+fn elicitation(id: &ElicitationId, asker: &Asker, wanted: &Asked) -> Elicitation {
+    let (message, schema, order, url) = match wanted {
         Asked::Form(form) => (&form.message, form.schema.clone(), form.order.clone(), None),
         Asked::Address(page) => (&page.message, Value::Null, vec![], Some(page.url.clone())),
     };

@@ -369,13 +369,13 @@ impl Running {
         let version = wanted.control.version;
         let fence = wanted.is_shared.then(|| wanted.journal.fence(version));
         let id = id.clone();
-        let asked = self.asked.clone();
+        let elicitations = self.asked.clone();
         let asker = elicitations::Asker::new(&call, &outcomes, &self.tracker);
         self.tracker.spawn(async move {
             let started = tokio::time::Instant::now();
             let news = |news| match news {
                 CallNews::Progress(progress) => feed.announce(What::Progress(id.clone(), progress)),
-                CallNews::Question(question) => asked.ask(&asker, *question),
+                CallNews::Question(question) => elicitations.ask(&asker, *question),
             };
             let outcome = tools.run(&call, fence.as_ref(), &stop, news).await;
             let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

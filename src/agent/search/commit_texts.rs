@@ -30,12 +30,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         Event::UserMessage {
             text, attachments, ..
         } => put(seq, 0, TextKind::Message, message_text(text, attachments)),
-        Event::Said { text, calls, .. } => {
-            let said = put(seq, 0, TextKind::Answer, text.clone());
-            let calls = (1..).zip(calls);
-            let calls = calls.map(|(part, call)| put(seq, part, TextKind::Call, call_text(call)));
-            return std::iter::once(said).chain(calls).flatten().collect();
-        }
+        Event::Said { text, calls, .. } => return of_said(commit, seq, (text, calls)),
         Event::Answered { text, .. }
         | Event::Cancelled {
             text: Some(text), ..
@@ -86,6 +81,14 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::ResultsShortened { .. } => None,
     };
     change.into_iter().collect()
+}
+
+/// What a model said, and the calls that it asked for.
+fn of_said(commit: &Commit, seq: u64, (text, calls): (&str, &[SaidCall])) -> Vec<TextChange> {
+    let said = put(commit, (seq, 0), TextKind::Answer, text.to_owned());
+    let calls = (1..).zip(calls);
+    let calls = calls.map(|(part, call)| put(commit, (seq, part), TextKind::Call, call_text(call)));
+    std::iter::once(said).chain(calls).flatten().collect()
 }
 
 /// A message, and what is attached to it by name.

@@ -32,10 +32,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             Event::Thinking {
                 turn, iteration, ..
             } => log_request(replica, *turn, *iteration),
-            Event::Said { turn, calls, .. } => {
-                let calls = calls.len();
-                tracing::debug!(session.id = %replica.key.session, turn = turn.0, calls, "Processing {calls} tool calls.");
-            }
+            Event::Said { turn, calls, .. } => log_calls(replica, *turn, calls.len()),
             Event::ContextReset => {
                 tracing::info!(session.id = %replica.key.session, "Conversation reset.");
             }
@@ -72,6 +69,10 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::Forked { .. } => {}
         }
     }
+}
+
+fn log_calls(replica: &Replica, turn: TurnId, calls: usize) {
+    tracing::debug!(session.id = %replica.key.session, turn = turn.0, calls, "Processing {calls} tool calls.");
 }
 
 fn count_answer(replica: &Replica, (turn, finish): (TurnId, &str), duration_ms: u64) {

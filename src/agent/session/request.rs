@@ -7,7 +7,7 @@ use crate::agent::effects::model_request::meter::seen;
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::mailbox::SessionRequest;
 use crate::mcp::Form;
-use crate::session::{Command, Edit, ElicitationAction, Refusal};
+use crate::session::{Command, Edit, ElicitationAction, ElicitationReply, Refusal};
 
 /// Fills in what only the session knows, and refuses what only it can refuse.
 pub(super) fn prepare(
@@ -43,23 +43,9 @@ pub(super) fn prepare(
             });
             Command::Decide(decision)
         }
-        SessionRequest::Command(Command::AnswerElicitation(mut reply)) => {
-            let turn = replica.state.control.turn.as_ref();
-            let mut asked = turn.iter().flat_map(|turn| &turn.elicitations);
-            let asked = asked.find(|asked| asked.id == reply.id);
-            let content = reply.answer.content.as_ref();
-            let is_accepted = reply.answer.action == ElicitationAction::Accept;
-            reply.invalid = match (asked, content) {
-                (Some(asked), None) if is_accepted && asked.url.is_none() => {
-                    Some("`accept` needs `content`".to_owned())
-                }
-                (Some(asked), Some(_)) if asked.url.is_some() => {
-                    Some("a page takes no `content`".to_owned())
-                }
-                (Some(asked), Some(content)) => Form::problem_with(&asked.schema, content),
-                (Some(_) | None, _) => None,
-            };
-            Command::AnswerElicitation(reply)
+        SessionRequest::Command(Command::AnswerElicitation(reply)) => {
+            let invalid = problem_with(&reply, replica);
+            Command::AnswerElicitation(ElicitationReply { invalid, ..reply })
         }
         SessionRequest::Command(Command::Stop { turn, .. }) => {
             let now = replica.state.control.turn.as_ref();
@@ -93,6 +79,22 @@ pub(super) fn prepare(
     };
     can_be_answered(&command, replica)?;
     Ok(command)
+}
+
+/// What is wrong with an answer to a question of a server, by what it asked.
+fn problem_with(reply: &ElicitationReply, replica: &Replica) -> Option<String> {
+    let turn = replica.state.control.turn.as_ref();
+    let mut asked = turn.iter().flat_map(|turn| &turn.elicitations);
+    let asked = asked.find(|asked| asked.id == reply.id)?;
+    let is_page = asked.url.is_some();
+    match &reply.answer.content {
+        Some(_) if is_page => Some("a page takes no `content`".to_owned()),
+        Some(content) => Form::problem_with(&asked.schema, content),
+        None if !is_page && reply.answer.action == ElicitationAction::Accept => {
+            Some("`accept` needs `content`".to_owned())
+        }
+        None => None,
+    }
 }
 
 /// A turn that nobody can answer is not begun; a running one keeps what it has.

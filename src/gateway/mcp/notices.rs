@@ -92,18 +92,15 @@ impl Notices {
                      and decide it in the page",
                     call.name
                 );
-                self.progress(&text).await;
-                let data = json!({ "tool": call.name, "call": call.id });
-                self.log(Severity::Warning, &text, data).await;
+                self.warn(&text, json!({ "tool": call.name, "call": call.id }))
+                    .await;
             }
             News::Declined(server) => {
                 let text = format!(
                     "the server `{server}` asked a person something, and nobody can be asked here: \
                      it was declined"
                 );
-                self.progress(&text).await;
-                let data = json!({ "server": server });
-                self.log(Severity::Warning, &text, data).await;
+                self.warn(&text, json!({ "server": server })).await;
             }
             News::ForPage(call, missing) => {
                 let text = format!(
@@ -111,9 +108,8 @@ impl Notices {
                     missing.words(),
                     call.name
                 );
-                self.progress(&text).await;
-                let data = json!({ "tool": call.name, "call": call.id });
-                self.log(Severity::Warning, &text, data).await;
+                self.warn(&text, json!({ "tool": call.name, "call": call.id }))
+                    .await;
             }
             News::Running(tool, args) => {
                 let args = redact_args(args);
@@ -133,6 +129,11 @@ impl Notices {
                 self.log(level, &text, json!({ "tool": tool })).await;
             }
         }
+    }
+
+    async fn warn(&self, text: &str, data: Value) {
+        self.progress(text).await;
+        self.log(Severity::Warning, text, data).await;
     }
 
     async fn progress(&self, text: &str) {

@@ -9,7 +9,8 @@ use super::stamp::{request_id, stamped};
 use crate::agent::ShownEvent;
 use crate::domain::WorkspaceCopy;
 use crate::session::{
-    AnsweredBy, BY_VENDOR, Compacted, CompactedByVendor, Event, Reasoning, SHORTEN_RESULTS,
+    AnsweredBy, BY_VENDOR, Compacted, CompactedByVendor, Event, ModelChoice, Reasoning,
+    SHORTEN_RESULTS,
 };
 
 /// The frames of a shown event, in order; all carry its `seq`.
@@ -42,12 +43,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             json!({ "withdrawn": client_message_id, "messageSeq": message_seq }),
         ),
         Event::TitleSet { title, .. } => changed(shown, json!({ "title": title })),
-        Event::ModelChosen { model } => {
-            let what = json!({
-                "model": model.model, "provider": model.provider, "effort": model.effort,
-            });
-            changed(shown, what)
-        }
+        Event::ModelChosen { model } => model_frames(shown, model),
         Event::AttachmentPlaced { id, name, path } => {
             let placed = json!({ "id": id, "name": name, "path": path });
             changed(shown, json!({ "placed": placed }))
@@ -77,6 +73,13 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::ReviewAsked { .. }
         | Event::Reviewed { .. } => Frames::new(),
     }
+}
+
+fn model_frames(shown: &ShownEvent, model: &ModelChoice) -> Frames {
+    let what = json!({
+        "model": model.model, "provider": model.provider, "effort": model.effort,
+    });
+    changed(shown, what)
 }
 
 /// Rules that were given for the session, or taken back.

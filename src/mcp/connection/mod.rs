@@ -180,11 +180,11 @@ impl Connection {
         let (mut done_of, mut total) = (0.0, None);
         let desk = &self.service.service().desk;
         let (_heard, mut questions) = desk.hear();
-        let paused = call
+        let still = call
             .standstill
             .clone()
             .map(|standstill| standstill.is_still);
-        let pauses = paused.into_iter().chain([desk.is_asking()]).collect();
+        let pauses = still.into_iter().chain([desk.is_asking()]).collect();
         let deadline = standstill::passed(call.limit, pauses);
         tokio::pin!(deadline);
         loop {

@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    fn read(params: Value) -> Result<Form, ErrorData> {
+    fn read(params: &Value) -> Result<Form, ErrorData> {
         let schema = serde_json::from_value(params["requestedSchema"].clone()).unwrap();
         Form::read(params["message"].as_str().unwrap().to_owned(), &schema)
     }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_checked_field_by_field() {
-        let form = read(form()).unwrap();
+        let form = read(&form()).unwrap();
         let check = |content: Value, expected: Option<&str>| {
             let problem = Form::problem_with(&form.schema, &content);
             match (problem, expected) {
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn what_nobody_can_read_is_refused() {
         let check = |params: Value, expected: &str| {
-            let refusal = read(params).unwrap_err();
+            let refusal = read(&params).unwrap_err();
             assert!(refusal.message.contains(expected), "{}", refusal.message);
         };
         let mut long = form();

@@ -99,13 +99,10 @@ impl Mirror {
 
 /// The servers of a file, whichever of its shapes it has. What has none of them has no servers.
 fn servers(contents: Value) -> Vec<Item> {
-    match contents {
-        Value::Array(parts) => parts
-            .into_iter()
-            .flat_map(|part| servers_of(part))
-            .collect(),
-        page => servers_of(page),
+    if let Value::Array(parts) = contents {
+        return parts.into_iter().flat_map(servers_of).collect();
     }
+    servers_of(contents)
 }
 
 /// Those of an answer, or the one that a `server.json` is.

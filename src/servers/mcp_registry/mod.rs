@@ -170,12 +170,11 @@ impl McpRegistry {
     ) -> Result<FilledEntry, RegistryError> {
         administers_tenant(caller)?;
         let missing = || RegistryError::NotFound(format!("server `{name}` {version}"));
-        let item = match &self.settings.file {
-            Some(file) => self.mirror.find(file, name, version).await?,
-            None => {
-                let path = ["servers", name, "versions", version];
-                Some(self.ask::<Item>(&path, &[]).await?)
-            }
+        let item = if let Some(file) = &self.settings.file {
+            self.mirror.find(file, name, version).await?
+        } else {
+            let path = ["servers", name, "versions", version];
+            Some(self.ask::<Item>(&path, &[]).await?)
         };
         let item = item.ok_or_else(missing)?;
         let lack = way::ways(item.server())
@@ -214,12 +213,12 @@ impl McpRegistry {
             })
         };
         let mut response = request.send().await.map_err(silent)?;
-        match response.status() {
-            status if status.is_success() => {}
-            status if status.as_u16() == 404 && path.len() > 1 => {
-                return Err(RegistryError::NotFound(format!("`{}`", path[1])));
-            }
-            status => return Err(RegistryError::Away(format!("answered {status}"))),
+        let status = response.status();
+        if let (404, Some(name)) = (status.as_u16(), path.get(1)) {
+            return Err(RegistryError::NotFound(format!("`{name}`")));
+        }
+        if !status.is_success() {
+            return Err(RegistryError::Away(format!("answered {status}")));
         }
         let mut bytes = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(silent)? {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::format::Item;
 use super::{FilledEntry, published, way};
 
-fn item(server: Value) -> Item {
+fn item(server: &Value) -> Item {
     serde_json::from_value(json!({ "server": server })).unwrap()
 }
 
-fn of_package(package: Value) -> Item {
-    item(json!({
+fn of_package(package: &Value) -> Item {
+    item(&json!({
         "name": "io.github.me/weather-mcp", "description": "Weather", "version": "2.0.1",
         "packages": [package],
     }))
@@ -33,9 +33,9 @@ fn fill(item: &Item, way: &str, values: &[(&str, &str)]) -> Result<FilledEntry, 
         })
 }
 
-#[test]
-fn a_package_is_pinned_and_its_words_stand_in_order() {
-    let item = of_package(json!({
+/// A package with words of every kind.
+fn weather() -> Item {
+    of_package(&json!({
         "registryType": "npm", "identifier": "@me/weather", "version": "1.4.0",
         "transport": { "type": "stdio" },
         "runtimeArguments": [{ "type": "named", "name": "--loglevel", "value": "error" }],
@@ -52,7 +52,12 @@ fn a_package_is_pinned_and_its_words_stand_in_order() {
             } },
             { "name": "DEBUG", "format": "boolean" },
         ],
-    }));
+    }))
+}
+
+#[test]
+fn a_package_is_pinned_and_its_words_stand_in_order() {
+    let item = weather();
     let shown = published(&item);
     let [way] = &shown.ways[..] else {
         panic!("{shown:?}")
@@ -105,7 +110,7 @@ fn a_package_is_pinned_and_its_words_stand_in_order() {
 
 #[test]
 fn every_wrong_answer_is_named() {
-    let item = of_package(json!({
+    let item = of_package(&json!({
         "registryType": "pypi", "identifier": "weather", "version": "1.0",
         "transport": { "type": "stdio" },
         "environmentVariables": [
@@ -143,7 +148,7 @@ fn every_wrong_answer_is_named() {
 
 #[test]
 fn an_address_takes_its_variables_and_headers() {
-    let item = item(json!({
+    let item = item(&json!({
         "name": "com.example/mcp", "description": "", "version": "1",
         "remotes": [
             { "type": "streamable-http", "url": "https://{tenant}.example.com/mcp?key={key}",
@@ -192,7 +197,7 @@ fn an_address_takes_its_variables_and_headers() {
 #[test]
 fn an_image_is_named_with_its_version() {
     let image = |identifier: &str, options: Value| {
-        of_package(json!({
+        of_package(&json!({
             "registryType": "oci", "identifier": identifier, "version": "1.2.3",
             "transport": { "type": "stdio" }, "runtimeArguments": options,
             "environmentVariables": [{ "name": "TOKEN", "isSecret": true }],
@@ -230,7 +235,7 @@ fn nothing_of_a_registry_becomes_an_option_or_fills_the_page() {
         "a b",
     ] {
         for kind in ["npm", "pypi", "oci"] {
-            let item = of_package(json!({
+            let item = of_package(&json!({
                 "registryType": kind, "identifier": identifier, "version": "1.0",
                 "transport": { "type": "stdio" },
             }));
@@ -241,7 +246,7 @@ fn nothing_of_a_registry_becomes_an_option_or_fills_the_page() {
         }
     }
     let long = "x".repeat(100_000);
-    let item = item(json!({
+    let item = item(&json!({
         "name": format!("a/{long}"), "title": long, "description": long, "version": "1",
         "websiteUrl": "javascript:alert(1)", "repository": { "url": format!("https://a.example/{long}") },
         "packages": [{ "registryType": "npm", "identifier": "a", "version": "1",
@@ -264,7 +269,7 @@ fn nothing_of_a_registry_becomes_an_option_or_fills_the_page() {
 
 #[test]
 fn ways_that_are_not_there_are_none() {
-    let item = of_package(json!({
+    let item = of_package(&json!({
         "registryType": "npm", "identifier": "a", "version": "1", "transport": { "type": "stdio" },
     }));
     for way in ["package-1", "remote-0", "package", "package-x", "other-0"] {
@@ -284,7 +289,7 @@ fn what_cannot_be_added_says_why() {
         for (name, value) in change.as_object().unwrap() {
             package[name] = value.clone();
         }
-        published(&of_package(package)).ways.remove(0).lack
+        published(&of_package(&package)).ways.remove(0).lack
     };
     assert_eq!(package(json!({})), None);
     for change in [

@@ -170,7 +170,7 @@ fn package_questions(package: &Package) -> Vec<Question> {
     };
     environment
         .chain(of_arguments("runtime", runtime))
-        .chain(of_arguments("argument", &package.package_arguments))
+        .chain(of_arguments("argument", &package.arguments))
         .collect()
 }
 
@@ -263,7 +263,7 @@ impl Entry {
             self.config
                 .insert("containerImage".to_owned(), pinned(package).into());
         }
-        words.extend(arguments("argument", &package.package_arguments, answers));
+        words.extend(arguments("argument", &package.arguments, answers));
         if !words.is_empty() {
             self.config.insert("args".to_owned(), json!(words));
         }

@@ -336,7 +336,7 @@ mod tests {
     use serde_json::json;
 
     use super::ToolChanges;
-    use crate::domain::Tool;
+    use crate::domain::{Tool, ToolAnnotations};
 
     #[test]
     fn what_a_newer_version_changes_is_told_by_tool() {
@@ -346,7 +346,7 @@ mod tests {
                 title: None,
                 description: description.to_owned(),
                 input_schema: json!({"type": "object"}),
-                annotations: Default::default(),
+                annotations: ToolAnnotations::default(),
                 needs_tasks: false,
                 output_schema: None,
             }

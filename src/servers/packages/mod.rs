@@ -129,18 +129,17 @@ impl Round {
     ) -> Result<bool, store::Error> {
         let installations = Arc::clone(&self.servers.0.installations);
         let row = installations.of(&entry.scope, &entry.name);
-        let row = match row.filter(|row| row.installation.spec == *spec) {
-            Some(row) => row,
-            None => {
-                let fresh = Installation::new(spec.clone());
-                let records = self.servers.0.records.packages();
-                records.begin(&entry.scope, &entry.name, &fresh).await?;
-                installations.refresh().await?;
-                match installations.of(&entry.scope, &entry.name) {
-                    Some(row) => row,
-                    None => return Ok(true),
-                }
-            }
+        let row = if let Some(row) = row.filter(|row| row.installation.spec == *spec) {
+            row
+        } else {
+            let fresh = Installation::new(spec.clone());
+            let records = self.servers.0.records.packages();
+            records.begin(&entry.scope, &entry.name, &fresh).await?;
+            installations.refresh().await?;
+            let Some(row) = installations.of(&entry.scope, &entry.name) else {
+                return Ok(true);
+            };
+            row
         };
         let installation = &row.installation;
         let key = (entry.scope.clone(), entry.name.clone());
@@ -186,7 +185,7 @@ impl Round {
         let registry = Arc::clone(&self.servers.0);
         self.tasks.spawn(async move {
             let name = job.entry.name.clone();
-            if let Err(error) = job.run().await {
+            if let Err(error) = Box::pin(job.run()).await {
                 tracing::warn!(mcp.server = %name, ?error, "An installation cannot go on");
             }
             running.end(&key);

@@ -93,7 +93,7 @@ pub(super) fn likely(
     }
     let holds = |word: &&str| log.iter().any(|line| line.contains(*word));
     let mut signs = SIGNS.iter();
-    let found = signs.find(|(words, _)| words.iter().any(|word| holds(word)));
+    let found = signs.find(|(words, _)| words.iter().any(holds));
     found.map_or(InstallProblem::Other, |(_, problem)| *problem)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Draft;
 use crate::domain::{Actor, CallId, Code, ElicitationId};
 use crate::session::call::{
-    Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
+    Call, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
 };
 use crate::session::command::{Command, Refusal};
 use crate::session::event::Event;
@@ -32,9 +32,7 @@ fn ask(draft: &mut Draft<'_>, asked: &Arc<Elicitation>) {
     let Some(turn) = &draft.control.turn else {
         return;
     };
-    let is_running = turn
-        .call(&asked.call)
-        .is_some_and(|call| call.is_executing());
+    let is_running = turn.call(&asked.call).is_some_and(Call::is_executing);
     if !is_running || turn.is_stopping || turn.elicitations.iter().any(|it| it.id == asked.id) {
         return;
     }

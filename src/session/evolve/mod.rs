@@ -44,18 +44,7 @@ impl Control {
             self.seq = self.seq.saturating_add(1);
         }
         match event {
-            Event::Created {
-                journal,
-                owner,
-                sandbox,
-                model,
-            } => {
-                self.journal = Some(journal.clone());
-                self.owner = Some(owner.clone());
-                self.sandbox = Some(sandbox.clone());
-                self.model = Some(model.clone());
-                self.created_at = at;
-            }
+            Event::Created { .. } => self.create(event, at),
             Event::OwnerChanged { runner, engine } => self.hand_over((runner, engine.as_ref()), at),
             Event::TitleSet { .. } | Event::TitlingMoved { .. } => self.evolve_title(event),
             Event::ModelChosen { .. }
@@ -104,6 +93,22 @@ impl Control {
             | Event::CallStopRequested { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. } => self.evolve_queue(event, at),
+        }
+    }
+
+    fn create(&mut self, event: &Event, at: Timestamp) {
+        if let Event::Created {
+            journal,
+            owner,
+            sandbox,
+            model,
+        } = event
+        {
+            self.journal = Some(journal.clone());
+            self.owner = Some(owner.clone());
+            self.sandbox = Some(sandbox.clone());
+            self.model = Some(model.clone());
+            self.created_at = at;
         }
     }
 

@@ -25,12 +25,10 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
     };
     match first {
         Event::Created { .. } => created(rest.get(1..).unwrap_or_default()),
-        Event::OwnerChanged { .. } => vec![
-            Command::TakeOver {
-                from: control.runner.clone(),
-            },
-            Command::Retry,
-        ],
+        Event::OwnerChanged { .. } => {
+            let from = control.runner.clone();
+            vec![Command::TakeOver { from }, Command::Retry]
+        }
         Event::Thinking { .. } => vec![Command::Retry],
         Event::Decided { .. } | Event::Consented { .. } => decided(control, rest),
         Event::WantsChanged { .. } => wanted(control, rest),
@@ -49,36 +47,12 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         Event::Started { .. } | Event::ApprovalAsked { .. } | Event::ReviewAsked { .. } => {
             vec![Command::ReviewCalls]
         }
-        Event::ElicitationAsked(asked) => vec![Command::Elicit(Arc::clone(asked))],
-        Event::ElicitationOpened { id, by, .. } => vec![Command::OpenElicitation {
-            id: id.clone(),
-            by: by.clone(),
-        }],
-        Event::ElicitationResolved {
-            id,
-            end: Some(ElicitationEnd::Completed),
-            ..
-        } => vec![Command::CompleteElicitation { id: id.clone() }],
-        Event::ElicitationResolved { id, answer, by, .. } => vec![match by {
-            Some(by) => Command::AnswerElicitation(ElicitationReply {
-                id: id.clone(),
-                answer: answer.clone(),
-                by: by.clone(),
-                invalid: None,
-            }),
-            None => Command::WithdrawElicitation { id: id.clone() },
-        }],
+        Event::ElicitationAsked(_)
+        | Event::ElicitationOpened { .. }
+        | Event::ElicitationResolved { .. } => elicited(first).into_iter().collect(),
         Event::StopRequested { turn, limit_ms } => vec![stopped(*turn, *limit_ms)],
         Event::CallStopRequested { call } => vec![Command::StopCall { call: call.clone() }],
-        Event::AttachmentPlaced { id, name, path } => request(control)
-            .map(|request| Command::AttachmentPlaced {
-                request,
-                id: id.clone(),
-                name: name.clone(),
-                path: path.clone(),
-            })
-            .into_iter()
-            .collect(),
+        Event::AttachmentPlaced { .. } => placed(control, first).into_iter().collect(),
         Event::TitlingMoved { .. }
         | Event::TitleSet {
             source: Some(TitleSource::Model),
@@ -100,6 +74,52 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         | Event::Cancelled { .. } => requested(control, rest),
         simple => said(simple).into_iter().collect(),
     }
+}
+
+fn placed(control: &Control, event: &Event) -> Option<Command> {
+    let Event::AttachmentPlaced { id, name, path } = event else {
+        return None;
+    };
+    Some(Command::AttachmentPlaced {
+        request: request(control)?,
+        id: id.clone(),
+        name: name.clone(),
+        path: path.clone(),
+    })
+}
+
+/// What a server asked, or somebody said to that.
+fn elicited(event: &Event) -> Option<Command> {
+    if let Event::ElicitationAsked(asked) = event {
+        return Some(Command::Elicit(Arc::clone(asked)));
+    }
+    if let Event::ElicitationOpened { id, by, .. } = event {
+        let (id, by) = (id.clone(), by.clone());
+        return Some(Command::OpenElicitation { id, by });
+    }
+    let Event::ElicitationResolved {
+        id,
+        answer,
+        by,
+        end,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    let id = id.clone();
+    if *end == Some(ElicitationEnd::Completed) {
+        return Some(Command::CompleteElicitation { id });
+    }
+    Some(match by {
+        Some(by) => Command::AnswerElicitation(ElicitationReply {
+            id,
+            answer: answer.clone(),
+            by: by.clone(),
+            invalid: None,
+        }),
+        None => Command::WithdrawElicitation { id },
+    })
 }
 
 /// What a person said that led to one event and to nothing else.

@@ -18,6 +18,7 @@ const DOORS: [(&str, &str); 5] = [
     ("GET", "/api/mcp/it/installation"),
 ];
 
+/// Asserts S2.57.
 #[tokio::test]
 async fn only_admins_of_the_tenant_install_and_others_see_no_log() {
     let registry = Registry::start().await;

@@ -31,6 +31,7 @@ fn check(told: &Value, reason: &str, words: &str) {
     assert!(last["error"].is_string(), "{told:#}");
 }
 
+/// Asserts S2.57.
 #[tokio::test]
 async fn a_package_or_version_that_is_not_there_is_named() {
     let registry = Registry::start().await;

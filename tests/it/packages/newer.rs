@@ -8,6 +8,7 @@ use super::{add, app_at, command, installation, post, wait_for_end};
 use crate::servers::Api;
 use crate::support::TestSocket;
 
+/// Asserts S2.57.
 #[tokio::test]
 async fn a_newer_version_shows_what_it_changes_before_it_is_taken() {
     let registry = Registry::start().await;

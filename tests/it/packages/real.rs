@@ -99,6 +99,7 @@ fn time() -> Server<'static> {
     }
 }
 
+/// Asserts S2.57.
 #[tokio::test]
 async fn everything_of_npm_is_installed_by_the_line_of_its_readme() {
     use_it(&TestApp::with_sandbox().await, everything()).await;
@@ -145,6 +146,7 @@ async fn sequential_thinking_of_npm_thinks() {
     use_it(&TestApp::with_sandbox().await, server).await;
 }
 
+/// Asserts S2.57.
 #[tokio::test]
 async fn time_of_python_tells_the_time() {
     use_it(&TestApp::with_sandbox().await, time()).await;

@@ -80,7 +80,7 @@ impl Registry {
         let package = json!({
             "name": name, "version": version, "bin": { name: "index.js" },
         });
-        let package = with(package, &more);
+        let package = with(package, more);
         let archive = archive(&[
             ("package/package.json", package.to_string().as_bytes()),
             (
@@ -108,9 +108,9 @@ impl Registry {
     }
 }
 
-fn with(mut base: Value, more: &Value) -> Value {
+fn with(mut base: Value, more: Value) -> Value {
     if let (Value::Object(base), Value::Object(more)) = (&mut base, more) {
-        base.extend(more.clone());
+        base.extend(more);
     }
     base
 }
@@ -171,7 +171,7 @@ pub(super) fn node_server(tools: &[(&str, &str)], call: &str) -> String {
         .collect();
     let tools = json!(tools);
     format!(
-        r#"
+        r"
 const lines = require('node:readline').createInterface({{ input: process.stdin }})
 const answer = (id, result) => process.stdout.write(JSON.stringify({{ jsonrpc: '2.0', id, result }}) + '\n')
 lines.on('line', async (line) => {{
@@ -184,6 +184,6 @@ lines.on('line', async (line) => {{
     answer(id, {{ content: [{{ type: 'text', text }}] }})
   }}
 }})
-"#
+"
     )
 }

@@ -121,9 +121,7 @@ async fn start_with(tools: &'static [&'static str]) -> (String, AbortOnDropHandl
 }
 
 /// Any server over streamable HTTP.
-pub(super) async fn serve(
-    server: impl ServerHandler + Clone + Sync,
-) -> (String, AbortOnDropHandle<()>) {
+pub(super) async fn serve(server: impl ServerHandler + Clone) -> (String, AbortOnDropHandle<()>) {
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),
         Arc::<LocalSessionManager>::default(),
@@ -172,6 +170,39 @@ pub(super) async fn read(app: &TestApp, key: &str, path: &str) -> Value {
     request.send().await.unwrap().json().await.unwrap()
 }
 
+/// What does not fit is refused at its field, and the question stays open.
+async fn refuses_what_does_not_fit(app: &TestApp, key: &str, session: &str, id: &Value) {
+    for (content, field) in [
+        (json!({ "zip": "123456" }), "zip"),
+        (json!({ "zip": "1", "age": 17 }), "age"),
+        (json!({ "zip": "1", "more": true }), "more"),
+        (json!({}), "zip"),
+    ] {
+        let body = json!({ "elicitationId": id, "action": "accept", "content": content });
+        let (status, refused) = answer(app, key, session, &body).await;
+        assert_eq!(
+            (status, &refused["errors"][0]["field"]),
+            (400, &json!("content")),
+            "{refused}"
+        );
+        let begins = format!("`{field}`: ");
+        assert!(
+            refused["detail"].as_str().unwrap().starts_with(&begins),
+            "{refused}"
+        );
+    }
+
+    for body in [
+        json!({ "elicitationId": id, "action": "open" }),
+        json!({ "elicitationId": id, "action": "accept" }),
+        json!({ "elicitationId": id, "action": "postpone" }),
+        json!({ "elicitationId": "elc_x", "action": "decline" }),
+    ] {
+        let (status, refused) = answer(app, key, session, &body).await;
+        assert_eq!(status, 400, "{refused}");
+    }
+}
+
 /// Asserts S0.52.
 #[tokio::test]
 async fn a_server_asks_and_the_owner_alone_answers_once() {
@@ -204,35 +235,7 @@ async fn a_server_asks_and_the_owner_alone_answers_once() {
         assert_eq!(theirs["items"], json!([]), "{theirs}");
     }
 
-    for (content, field) in [
-        (json!({ "zip": "123456" }), "zip"),
-        (json!({ "zip": "1", "age": 17 }), "age"),
-        (json!({ "zip": "1", "more": true }), "more"),
-        (json!({}), "zip"),
-    ] {
-        let body = json!({ "elicitationId": id, "action": "accept", "content": content });
-        let (status, refused) = answer(&app, &key, &session, &body).await;
-        assert_eq!(
-            (status, &refused["field"]),
-            (400, &json!("content")),
-            "{refused}"
-        );
-        let begins = format!("`{field}`: ");
-        assert!(
-            refused["detail"].as_str().unwrap().starts_with(&begins),
-            "{refused}"
-        );
-    }
-
-    for body in [
-        json!({ "elicitationId": id, "action": "open" }),
-        json!({ "elicitationId": id, "action": "accept" }),
-        json!({ "elicitationId": id, "action": "postpone" }),
-        json!({ "elicitationId": "elc_x", "action": "decline" }),
-    ] {
-        let (status, refused) = answer(&app, &key, &session, &body).await;
-        assert_eq!(status, 400, "{refused}");
-    }
+    refuses_what_does_not_fit(&app, &key, &session, id).await;
 
     // Whoever opens the session anew sees the same form.
     let again = TestSocket::open(app.address, &owner, Some(&session)).await;

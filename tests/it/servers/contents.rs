@@ -200,18 +200,12 @@ async fn a_long_output_of_a_command_can_be_opened_whole() {
         socket.say("go").await;
         let card = socket.wait_for_approval().await;
         socket.approve(&card).await;
-        let output = socket.wait_for("tool:output").await.rest().clone();
+        let output = socket.wait_for("tool:output").await;
         assert_eq!(socket.wait_for_answer().await, "I see");
-        assert!(
-            output["output"]
-                .as_str()
-                .unwrap()
-                .contains("bytes left out"),
-            "{output}"
-        );
+        assert!(output.text().contains("bytes left out"), "{output:?}");
         let asked = app.model.requests().pop().unwrap().body.to_string();
         assert!(!asked.contains("stdout.txt"), "{asked}");
-        let files: Vec<Value> = output["blocks"]
+        let files: Vec<Value> = output.rest()["blocks"]
             .as_array()
             .into_iter()
             .flatten()
@@ -219,11 +213,11 @@ async fn a_long_output_of_a_command_can_be_opened_whole() {
             .collect();
         let files: Vec<&Value> = files.iter().filter(|it| it["type"] == "file").collect();
         let Some(bytes) = bytes else {
-            assert!(files.is_empty(), "{output}");
+            assert!(files.is_empty(), "{output:?}");
             continue;
         };
         let [file] = files.as_slice() else {
-            panic!("{output}")
+            panic!("{output:?}")
         };
         assert_eq!(
             (&file["audience"], &file["attachment"]["name"]),

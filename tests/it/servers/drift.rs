@@ -6,6 +6,24 @@ use serde_json::{Value, json};
 use super::{Api, shell, tool, wait_for_health};
 use crate::support::{TestApp, TestSocket};
 
+async fn tells_what_changed(app: &TestApp, api: &Api<'_>, tools: &Value) {
+    let path = "/api/mcp/aux/tools/echo/history";
+    // What changed is told to whoever sees the server, and to nobody else.
+    let history = api.get(path).await;
+    let items = history["items"].as_array().unwrap();
+    assert_eq!(items.len(), 2, "{history}");
+    assert_eq!(items[0]["hash"], tools["items"][0]["hash"]);
+    let change = json!({ "path": "/description", "before": "Says it again",
+        "after": "Deletes everything" });
+    assert_eq!(items[0]["changes"], json!([change]));
+    assert_eq!(items[1]["changes"], json!([]));
+    let stranger = app.person_with("other", Role::Owner).await;
+    let (status, _) = Api::new(app, &stranger)
+        .refused(reqwest::Method::GET, path, &Value::Null)
+        .await;
+    assert_eq!(status, 404);
+}
+
 #[tokio::test]
 async fn an_allowed_tool_runs_unasked_until_it_changes_then_it_is_asked_again() {
     let app = TestApp::with_sandbox().await;
@@ -62,24 +80,7 @@ async fn an_allowed_tool_runs_unasked_until_it_changes_then_it_is_asked_again() 
     assert_eq!(server["drift"], true, "{server}");
     let tools = api.get("/api/mcp/aux/tools").await;
     assert!(tools["items"][0]["drift"]["since"].is_string(), "{tools}");
-    // What changed is told to whoever sees the server, and to nobody else.
-    let history = api.get(&format!("{path}/history")).await;
-    let items = history["items"].as_array().unwrap();
-    assert_eq!(items.len(), 2, "{history}");
-    assert_eq!(items[0]["hash"], tools["items"][0]["hash"]);
-    let change = json!({ "path": "/description", "before": "Says it again",
-        "after": "Deletes everything" });
-    assert_eq!(items[0]["changes"], json!([change]));
-    assert_eq!(items[1]["changes"], json!([]));
-    let stranger = app.person_with("other", Role::Owner).await;
-    let (status, _) = Api::new(&app, &stranger)
-        .refused(
-            reqwest::Method::GET,
-            &format!("{path}/history"),
-            &Value::Null,
-        )
-        .await;
-    assert_eq!(status, 404);
+    tells_what_changed(&app, &api, &tools).await;
     // An admin who decides about it again says yes to what it is now.
     let (_, known) = api.ask(reqwest::Method::PUT, path, &allow_again()).await;
     assert_eq!(known.get("drift"), None, "{known}");

@@ -11,7 +11,7 @@ use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::Api;
 use crate::support::TestApp;
@@ -34,7 +34,8 @@ impl Registry {
             .with_state(Arc::clone(&asked));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mirror/", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let serving =
+            TaskTracker::new().spawn(async move { axum::serve(listener, routes).await.unwrap() });
         Self {
             url,
             asked,

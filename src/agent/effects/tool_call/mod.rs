@@ -276,13 +276,8 @@ impl SessionTools {
             let (tool, server, opened) = match ready {
                 Ok(ready) => ready,
                 Err(outcome) => {
-                    let goes_on = authorizing::connects(
-                        self,
-                        (call, &outcome),
-                        &mut waits,
-                        (cancel, &mut on_news),
-                    );
-                    if goes_on.await {
+                    let with = (cancel, &mut on_news);
+                    if authorizing::connects(self, (call, &outcome), &mut waits, with).await {
                         continue;
                     }
                     return *outcome;
@@ -303,13 +298,8 @@ impl SessionTools {
                         continue;
                     };
                     let outcome = self.broken(error, (call, &server), &opened).await;
-                    let goes_on = authorizing::connects(
-                        self,
-                        (call, &outcome),
-                        &mut waits,
-                        (cancel, &mut on_news),
-                    );
-                    if goes_on.await {
+                    let with = (cancel, &mut on_news);
+                    if authorizing::connects(self, (call, &outcome), &mut waits, with).await {
                         continue;
                     }
                     return outcome;

@@ -14,17 +14,18 @@ pub(super) async fn visited(
     waits: &mut usize,
     (cancel, on_news): (&CancellationToken, &mut impl FnMut(CallNews)),
 ) -> Result<(), Error> {
-    match error {
-        Error::AddressRequired { addresses } if *waits < MOST_WAITS => {
-            *waits += 1;
-            if opened.visit(addresses.clone(), cancel, on_news).await {
-                Ok(())
-            } else if cancel.is_cancelled() {
-                Err(Error::Cancelled { is_confirmed: true })
-            } else {
-                Err(Error::AddressRequired { addresses })
-            }
-        }
-        error => Err(error),
+    let Error::AddressRequired { addresses } = &error else {
+        return Err(error);
+    };
+    if *waits >= MOST_WAITS {
+        return Err(error);
+    }
+    *waits += 1;
+    if opened.visit(addresses.clone(), cancel, on_news).await {
+        Ok(())
+    } else if cancel.is_cancelled() {
+        Err(Error::Cancelled { is_confirmed: true })
+    } else {
+        Err(error)
     }
 }

@@ -11,7 +11,7 @@ use crate::servers::{FilledEntry, Listing, PublishedServer, Question, Way};
 /// Which servers are listed.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(in crate::gateway) struct Search {
+pub(in crate::gateway) struct RegistryQuery {
     /// A part of the name; of a mirror file also of title and description.
     #[param(max_length = 200)]
     pub(super) search: Option<String>,

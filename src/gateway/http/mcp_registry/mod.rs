@@ -8,7 +8,7 @@ use axum::extract::State;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::body::{FillRequest, FilledEntryResponse, PublishedServers, Search};
+use self::body::{FillRequest, FilledEntryResponse, PublishedServers, RegistryQuery};
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -26,7 +26,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
 }
 
 /// Looks up MCP servers that others publish; for those who may add servers.
-#[utoipa::path(get, path = "/api/mcp-registry/servers", tag = "mcp", params(Search), responses(
+#[utoipa::path(get, path = "/api/mcp-registry/servers", tag = "mcp", params(RegistryQuery), responses(
     (status = 200, body = PublishedServers), (status = 400, body = Problem),
     (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
     (status = 503, body = Problem),
@@ -34,7 +34,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
 pub(in crate::gateway) async fn search_mcp_registry(
     State(state): State<GatewayState>,
     caller: Caller,
-    Query(search): Query<Search>,
+    Query(search): Query<RegistryQuery>,
 ) -> Result<Json<PublishedServers>, ApiError> {
     let limit = search.limit.unwrap_or(LISTED);
     if !(1..=MOST_LISTED).contains(&limit) {

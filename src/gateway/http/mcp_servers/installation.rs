@@ -194,12 +194,12 @@ struct Newer {
 impl Newer {
     fn new(package: InstalledPackage, changes: ToolChanges) -> Self {
         let defined = |tools: Vec<Tool>| tools.into_iter().map(DefinedTool::from).collect();
-        let changed = changes.changed.into_iter();
+        let both = changes.changed.into_iter();
         Self {
             package: package.into(),
             added: defined(changes.added),
             removed: defined(changes.removed),
-            changed: changed
+            changed: both
                 .map(|(before, after)| ChangedTool {
                     before: before.into(),
                     after: after.into(),

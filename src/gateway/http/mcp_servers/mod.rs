@@ -39,6 +39,17 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         ))
         .routes(routes!(one::set_mcp_secret, one::delete_mcp_secret))
         .routes(routes!(one::read_mcp_logs))
+        .routes(routes!(trial::test_mcp_server))
+        .routes(routes!(tools::list_mcp_tools))
+        .routes(routes!(tools::set_mcp_tool))
+        .routes(routes!(tools::read_mcp_tool_history))
+        .merge(connection_routes())
+        .merge(installation_routes())
+}
+
+/// How people connect to servers that want to know who asks.
+fn connection_routes() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
         .routes(routes!(connections::list_mcp_connections))
         .routes(routes!(
             connections::return_from_authorization,
@@ -50,9 +61,11 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
             connections::disconnect_mcp_server
         ))
         .routes(routes!(connections::dismiss_mcp_connection))
-        .routes(routes!(trial::test_mcp_server))
-        .routes(routes!(tools::list_mcp_tools))
-        .routes(routes!(tools::set_mcp_tool))
+}
+
+/// How packages of servers are installed.
+fn installation_routes() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
         .routes(routes!(installation::preview_mcp_package))
         .routes(routes!(
             installation::read_mcp_installation,
@@ -61,7 +74,6 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         ))
         .routes(routes!(installation::check_mcp_installation))
         .routes(routes!(installation::accept_mcp_installation))
-        .routes(routes!(tools::read_mcp_tool_history))
 }
 
 impl From<servers::Error> for ApiError {
@@ -84,13 +96,10 @@ impl From<servers::Error> for ApiError {
                 let refused = Self::of_field(Code::ChangedSinceShown, "hash", text);
                 refused.with("hash", hash.into()).with("tool", tool)
             }
-            servers::Error::Package(_) => {
-                Self::new(Code::InvalidArguments, text).with_status(StatusCode::CONFLICT)
-            }
             servers::Error::ReplacedPackage(_) => {
                 Self::of_field(Code::ChangedSinceShown, "content", text)
             }
-            servers::Error::File(FileError::Broken(_)) => {
+            servers::Error::Package(_) | servers::Error::File(FileError::Broken(_)) => {
                 Self::new(Code::InvalidArguments, text).with_status(StatusCode::CONFLICT)
             }
             servers::Error::File(cause) => Self::new(Code::Internal, text).with_cause(cause),

@@ -39,21 +39,16 @@ pub(in crate::gateway::wire) fn elicitation_frames(shown: &ShownEvent) -> Frames
 
 /// A question that waits.
 pub(super) fn elicitation_value(asked: &Elicitation) -> Value {
-    let mut value = json!({
-        "elicitationId": asked.id, "callId": asked.call, "server": asked.server,
-        "message": asked.message, "askedAt": asked.asked_at.to_rfc3339(),
-    });
-    match &asked.url {
-        Some(url) => {
-            value["mode"] = "url".into();
-            value["url"] = url.as_str().into();
-            value["opened"] = asked.is_opened.into();
-        }
-        None => {
-            value["mode"] = "form".into();
-            value["schema"] = asked.schema.clone();
-            value["order"] = json!(asked.order);
-        }
+    let (id, call, server) = (&asked.id, &asked.call, &asked.server);
+    let (message, asked_at) = (&asked.message, asked.asked_at.to_rfc3339());
+    if let Some(url) = &asked.url {
+        return json!({
+            "elicitationId": id, "callId": call, "server": server, "message": message,
+            "askedAt": asked_at, "mode": "url", "url": url.as_str(), "opened": asked.is_opened,
+        });
     }
-    value
+    json!({
+        "elicitationId": id, "callId": call, "server": server, "message": message,
+        "askedAt": asked_at, "mode": "form", "schema": asked.schema, "order": asked.order,
+    })
 }

@@ -134,7 +134,7 @@ mod tests {
             panic!("an object");
         };
         own.extend(more);
-        json!([spec, arguments])
+        Value::Array(vec![spec, arguments])
     }
 
     #[test]

@@ -86,9 +86,9 @@ fn command(runner: &str, words: &[&str]) -> Result<PackageCommand, Refusal> {
 }
 
 /// The packages of one `--with`, between commas; a comma inside a range of versions belongs to that.
-fn packages(list: &str) -> Vec<String> {
+fn packages(words: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    for part in list.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+    for part in words.split(',').map(str::trim).filter(|it| !it.is_empty()) {
         match found.last_mut() {
             Some(last) if part.starts_with(['<', '>', '=', '!', '~']) => {
                 last.push(',');

@@ -90,7 +90,7 @@ it('shows what a newer version changes, and takes exactly what was shown', async
     removed: [tool('less', 'Goes')],
     changed: [{ before: tool('edit', 'Edits one'), after: tool('edit', 'Edits all') }],
   }
-  answer('ready', { installed: INSTALLED, newer } as Partial<Told>)
+  answer('ready', { installed: INSTALLED, newer } as unknown as Partial<Told>)
   const page = await look()
   for (const words of ['Version 2.0.0 is there', 'New tools', 'Comes', 'Tools that go', 'Goes', 'Edits one', 'Edits all']) {
     expect(page.text()).toContain(words)

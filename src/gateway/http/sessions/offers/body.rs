@@ -68,7 +68,7 @@ pub(in crate::gateway::http) struct TemplateItem {
 
 /// Which resource is read.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ReadResourceRequest {
     /// The server's name.
     server: String,
@@ -127,7 +127,7 @@ pub(in crate::gateway::http) struct PromptArgumentItem {
 
 /// Which prompt, and its arguments.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct GetPromptRequest {
     /// The server's name.
     pub(super) server: String,
@@ -157,7 +157,7 @@ pub(in crate::gateway::http) struct PromptMessage {
 
 /// An argument that is being typed. Either `prompt` or `template` says whose it is.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct CompleteArgumentRequest {
     /// The server's name.
     server: String,
