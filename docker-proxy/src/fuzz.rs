@@ -31,6 +31,24 @@ fn proxy_requests() {
     });
 }
 
+/// The volumes that are mounted, each where it may be.
+fn sources(mounts: &[Value], name: &ContainerName) -> Vec<String> {
+    let mut sources = Vec::new();
+    for mount in mounts {
+        assert_eq!(mount["Type"], "volume");
+        let source = mount["Source"].as_str().unwrap();
+        if mount["Target"] == "/packages" {
+            assert!(sandbox_of_volume(source).is_some() && !name.measures);
+            assert_eq!(mount["ReadOnly"], true);
+        } else {
+            assert_eq!(mount["Target"], "/workspace");
+            assert_eq!(sandbox_of_volume(source), Some(name.sandbox.as_str()));
+        }
+        sources.push(source.to_owned());
+    }
+    sources
+}
+
 fn container(name: &str, body: &[u8]) {
     let settings = Settings {
         network: Some("inner".to_owned()),
@@ -73,20 +91,7 @@ fn container(name: &str, body: &[u8]) {
     assert_eq!(walls["Memory"], walls["MemorySwap"]);
     let mounts = walls["Mounts"].as_array().unwrap();
     assert!(mounts.len() <= 2);
-    let mut sources = Vec::new();
-    for mount in mounts {
-        assert_eq!(mount["Type"], "volume");
-        let source = mount["Source"].as_str().unwrap();
-        if mount["Target"] == "/packages" {
-            assert!(sandbox_of_volume(source).is_some() && !name.measures);
-            assert_eq!(mount["ReadOnly"], true);
-        } else {
-            assert_eq!(mount["Target"], "/workspace");
-            assert_eq!(sandbox_of_volume(source), Some(name.sandbox.as_str()));
-        }
-        sources.push(source.to_owned());
-    }
-    assert_eq!(made.volumes, sources);
+    assert_eq!(made.volumes, sources(mounts, &name));
     // What was made is itself a request that may be made, and the same one; but our own label may
     // be one too many.
     match template::container(&name, whole.to_string().as_bytes(), &settings) {
