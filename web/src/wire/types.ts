@@ -4,9 +4,9 @@
  */
 import type { Attachment, ResultBlock } from './content/attachment'
 import type { components } from './rest.generated'
-import type { ElicitationItem } from './elicitation'
+import type { ElicitationItem } from './content/elicitation'
 
-export type { CallProgress, ElicitationItem, FormItem, PageItem } from './elicitation'
+export type { CallProgress, ElicitationItem, FormItem, PageItem } from './content/elicitation'
 
 export type { Attachment, ResourceSource, ResultBlock } from './content/attachment'
 
