@@ -84,6 +84,7 @@ async fn a_question_ends_with_a_kill(database: Option<&str>) {
     model.will_call("ask", json!({})).then_say("I see");
     let server = Server::start_with(&data, &model, &env);
     let ana = person(&data, &env);
+    asking::is_listed(server.address, &ana).await;
     let mut socket = TestSocket::open(server.address, &ana, None).await;
     socket.say("ask").await;
     let card = socket.wait_for_approval().await;

@@ -124,7 +124,8 @@ async fn what_a_server_asks_at_one_gateway_is_answered_at_the_other() {
         ("SPL_MCPS_0_URL", &url),
     ])
     .await;
-    let (_, mut a, mut b) = pair.sockets("asking").await;
+    let (person, mut a, mut b) = pair.sockets("asking").await;
+    asking::is_listed(pair.a.address, &person).await;
     pair.a.model.will_call("ask", json!({})).then_say("Done");
     a.say("go").await;
     let card = a.wait_for_approval().await;

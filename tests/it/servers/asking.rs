@@ -1,7 +1,9 @@
 //! Servers that ask the person something while a call of theirs runs (elicitation, form mode).
 
 use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use futures::future::join_all;
@@ -114,6 +116,23 @@ impl ServerHandler for Asking {
 /// The server on loopback, for as long as the handle lives.
 pub(crate) async fn start() -> (String, AbortOnDropHandle<()>) {
     start_with(&["ask", "ask_broken", "ask_long", "flood"]).await
+}
+
+/// Until a gateway knows the tools of the server `post`: before, a model's call of one is none.
+pub(crate) async fn is_listed(address: SocketAddr, person: &Person) {
+    let url = format!("http://{address}/api/mcp");
+    let listed = async {
+        loop {
+            let request = TestApp::http().get(&url).bearer_auth(&person.key);
+            let servers: Value = request.send().await.unwrap().json().await.unwrap();
+            let mut servers = servers["items"].as_array().unwrap().iter();
+            if servers.any(|it| it["name"] == "post" && it["toolCount"].is_u64()) {
+                break;
+            }
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(20), listed).await;
+    assert!(in_time.is_ok(), "nobody listed the server");
 }
 
 async fn start_with(tools: &'static [&'static str]) -> (String, AbortOnDropHandle<()>) {
