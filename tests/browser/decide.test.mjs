@@ -75,10 +75,13 @@ story('a card says whether a write makes a file or replaces one, and how much of
   await session.press('Approve once: Run a command')
   await session.answer(2)
   await session.say('write: a.txt other words')
+  await session.tray.getByText('Compared with the file as it is now.').waitFor()
   const second = await card()
   assert.match(second, /Replaces 120 lines/)
-  assert.match(second, /New content: 1 line, \d+ bytes\. It replaces 120 lines\./)
+  assert.match(second, /1 line added, 121 lines removed/)
   assert.ok(second.includes(destructive), 'what is there would be gone')
+  await session.button('Show the whole new content').click()
+  assert.match(await card(), /New content: 1 line, \d+ bytes\. It replaces 120 lines\./)
 })
 
 story('an approval can be taken back until the last one is decided', {}, async ({ session }) => {
