@@ -93,7 +93,7 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
                 let request = http.request(method.clone(), app.url(&filled)).json(&json!({
                     "title": "x", "text": "x", "callId": "call_1_0", "approved": true, "content": "x",
                     "server": "x", "prompt": "x", "uri": "x:y", "name": "x", "argument": "x", "value": "x",
-                    "elicitationId": "elc_000000000000", "action": "decline",
+                    "elicitationId": "elc_00000000000000000000000000000000", "action": "decline",
                 }));
                 match key {
                     Some(key) => request.bearer_auth(key),
