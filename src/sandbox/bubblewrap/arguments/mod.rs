@@ -183,6 +183,7 @@ fn environment(launch: &Launch) -> Vec<OsString> {
         ("USER", "nobody"),
     ]
     .into_iter()
+    .chain(seen::trust(launch))
     .chain(given)
     .flat_map(|(name, value)| words(["--setenv", name, value]))
     .collect()

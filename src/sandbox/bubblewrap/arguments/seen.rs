@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::{Plan, SERVER, words};
-use crate::sandbox::{Access, Program};
+use crate::sandbox::{Access, Launch, Program};
 
 /// Folders of the system that are seen, read-only.
 const SYSTEM: [&str; 8] = [
@@ -15,6 +15,14 @@ const ETC: [&str; 4] = ["alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf
 /// The authorities that programs trust when they reach a host by TLS, where each system has them. Only
 /// certificates are there, which are public.
 const AUTHORITIES: [&str; 3] = ["ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted"];
+/// All of them in one file, on Debian and its like and on Red Hat's.
+const AUTHORITIES_FILE: [&str; 2] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+];
+/// Where runtimes look for that file that bring authorities of their own: without, they would know none
+/// that a company added to its machines.
+const AUTHORITIES_NAMES: [&str; 3] = ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"];
 /// The files of `/etc` that we write: nothing of the real machine is told.
 pub(in crate::sandbox::bubblewrap) const OWN_ETC: [(&str, &str); 4] = [
     (
@@ -99,6 +107,16 @@ fn authorities() -> Vec<OsString> {
         words(["--ro-bind-try", &path, &path])
     });
     folders.chain(seen).collect()
+}
+
+/// What tells a program that may reach hosts which authorities this system trusts; its entry may say
+/// otherwise.
+pub(super) fn trust(launch: &Launch) -> Vec<(&str, &str)> {
+    let file = AUTHORITIES_FILE
+        .into_iter()
+        .find(|file| launch.egress.is_some() && Path::new(file).exists());
+    let names = AUTHORITIES_NAMES.into_iter();
+    names.filter_map(|name| Some((name, file?))).collect()
 }
 
 /// What of `/proc` is hidden, as far as this kernel has it.
