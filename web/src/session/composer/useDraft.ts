@@ -6,6 +6,11 @@ import { useSession } from '@/session/store/session'
 import type { Attachment } from '@/wire/types'
 import { useAttachments } from './useAttachments'
 
+/** Whether the draft is that of a session that was new until now, and is stored under its name since. */
+export function gotItsName(before: string | undefined, session: { id: string | null; bornId: string | null }): boolean {
+  return before?.endsWith('.new') === true && session.id !== null && session.id === session.bornId
+}
+
 export function useDraft() {
   const session = useSession()
   const text = ref('')
@@ -23,9 +28,9 @@ export function useDraft() {
     (now, before) => {
       // A new session that got its name keeps the text, as does one whose person is known at last; any other change
       // of session brings its own draft.
-      const isNamed = before?.endsWith('.new') && session.id !== null && session.id === session.bornId
+      const isNamed = gotItsName(before, session)
       const isKnown = before?.startsWith('draft..')
-      const isSame = before !== undefined && (isNamed || isKnown) === true && hasContent.value
+      const isSame = before !== undefined && (isNamed || isKnown === true) && hasContent.value
       files.moveTo(now, isSame)
       if (isSame) {
         remember(before, null)
