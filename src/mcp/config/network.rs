@@ -13,12 +13,7 @@ pub(super) fn check_network(config: &McpServerConfig, found: &mut Vec<EntryProbl
         return;
     }
     match config.transport() {
-        McpTransport::Stdio => {}
-        McpTransport::StdioDocker => say(
-            "programs of an image cannot reach hosts yet; leave it out, or use transport `stdio` \
-             with a command that the sandbox's own image has"
-                .to_owned(),
-        ),
+        McpTransport::Stdio | McpTransport::StdioDocker => {}
         transport @ (McpTransport::Http | McpTransport::Sse) => say(format!(
             "a server with transport `{}` runs elsewhere and reaches what it likes; leave it out",
             transport.as_str()
@@ -71,11 +66,11 @@ mod tests {
         check(hosts(&wrong), &["network"; 5]);
         let many: Vec<_> = (0..65).map(|number| format!("a{number}.example")).collect();
         check(json!({"command": "x", "network": many}), &["network"]);
-        for elsewhere in [
-            json!({"url": "https://a.example/mcp", "network": ["a.example"]}),
-            json!({"transport": "stdio-docker", "containerImage": "x", "network": ["a.example"]}),
-        ] {
-            check(elsewhere, &["network"]);
-        }
+        let image = json!({
+            "transport": "stdio-docker", "containerImage": "x", "network": ["a.example"],
+        });
+        check(image, &[]);
+        let elsewhere = json!({"url": "https://a.example/mcp", "network": ["a.example"]});
+        check(elsewhere, &["network"]);
     }
 }

@@ -19,8 +19,11 @@ const TEMPORARY_BYTES: i64 = 64 << 20;
 const MAX_OPEN_FILES: i64 = 1024;
 /// Where a workspace is mounted.
 const WORKSPACE: &str = "/workspace";
-/// Where what was installed in another sandbox is mounted, read-only. Nothing is mounted elsewhere.
+/// Where what was installed in another sandbox is mounted, read-only.
 const PACKAGES: &str = "/packages";
+/// Where the sandboxes' own image has Sepal's programs, and a volume with them is mounted, read-only.
+/// Nothing is mounted elsewhere.
+const PROGRAMS: &str = "/sepal";
 
 /// What of a request is used.
 #[derive(Deserialize, Default)]
@@ -60,6 +63,13 @@ struct AskedMount {
     source: String,
     target: String,
     read_only: bool,
+    volume_options: Option<AskedVolumeOptions>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase", default)]
+struct AskedVolumeOptions {
+    no_copy: bool,
 }
 
 /// A container that may be made.
@@ -88,11 +98,14 @@ pub(crate) fn container(
         ordinary(&asked, settings)?
     };
     let mounts = asked.host_config.mounts.as_deref().unwrap_or_default();
-    let (packages, workspace): (Vec<&AskedMount>, Vec<_>) =
-        mounts.iter().partition(|mount| mount.target == PACKAGES);
-    let volume = (!workspace.is_empty()).then(|| name::volume(&name.sandbox));
-    let packages = packages.first().filter(|_| !name.measures);
-    let packages = packages.map(|mount| installed(mount)).transpose()?;
+    let has_workspace = mounts.iter().any(is_workspace);
+    let volume = has_workspace.then(|| name::volume(&name.sandbox));
+    let of_another = |target: &str| {
+        let mut mounts = mounts.iter().filter(|_| !name.measures);
+        let mount = mounts.find(|mount| mount.target == target);
+        mount.map(of_another_sandbox).transpose()
+    };
+    let (packages, programs) = (of_another(PACKAGES)?, of_another(PROGRAMS)?);
     let made = json!({
         "Hostname": "sandbox",
         "User": inside.user,
@@ -120,11 +133,23 @@ pub(crate) fn container(
     let packages_mount = packages
         .iter()
         .map(|volume| mount((volume, PACKAGES), true, &json!({})));
-    let made = with_mounts(made, workspace.chain(packages_mount).collect());
+    // What everybody's containers see comes from the sandboxes' own image alone.
+    let options = mounts.iter().filter_map(|it| it.volume_options.as_ref());
+    let no_copy = asked.image != settings.image || options.into_iter().any(|it| it.no_copy);
+    let no_copy = if no_copy {
+        json!({ "NoCopy": true })
+    } else {
+        json!({})
+    };
+    let programs_mount = programs
+        .iter()
+        .map(|volume| mount((volume, PROGRAMS), true, &no_copy));
+    let mounts = workspace.chain(packages_mount).chain(programs_mount);
+    let made = with_mounts(made, mounts.collect());
     compare(&whole, &made)?;
     Ok(Container {
         body: made,
-        volumes: volume.into_iter().chain(packages).collect(),
+        volumes: volume.into_iter().chain(packages).chain(programs).collect(),
     })
 }
 
@@ -151,7 +176,7 @@ fn ordinary(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
         }
     };
     let mounts = asked.host_config.mounts.iter().flatten();
-    let mut mounts = mounts.filter(|it| it.target != PACKAGES);
+    let mut mounts = mounts.filter(|it| is_workspace(it));
     Ok(Inside {
         user: "65534:65534",
         entrypoint: asked.entrypoint.clone(),
@@ -242,8 +267,12 @@ fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Val
     }))
 }
 
-/// The volume of another sandbox, in whose workspace something was installed.
-fn installed(mount: &AskedMount) -> Result<String, Refusal> {
+fn is_workspace(mount: &AskedMount) -> bool {
+    ![PACKAGES, PROGRAMS].contains(&mount.target.as_str())
+}
+
+/// The volume of another sandbox, which has what was installed, or our programs.
+fn of_another_sandbox(mount: &AskedMount) -> Result<String, Refusal> {
     if name::sandbox_of_volume(&mount.source).is_none() {
         let remedy = "it has to be the volume of a sandbox, `sepal-ws-sbx_<32 hexadecimal digits>`";
         return Err(Refusal::field("HostConfig.Mounts.Source", remedy));

@@ -45,7 +45,7 @@ export function formFields(config: ServerConfig): string[] {
   const transport = transportOf(config)
   if (transport === 'http' || transport === 'sse') return ['url', 'headers', ...ALWAYS]
   const what = transport === 'stdio-docker' ? ['containerImage'] : ['command', 'cwd']
-  return [...what, 'args', 'env', 'containerEnv', 'containerMemory', 'containerCpu', ...ALWAYS]
+  return [...what, 'args', 'env', 'containerEnv', 'containerMemory', 'containerCpu', 'network', ...ALWAYS]
 }
 
 /** The members that say where an entry leads, by transport: they go when it is reached otherwise. */
