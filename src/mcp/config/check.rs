@@ -7,7 +7,7 @@ use url::Url;
 
 use super::docker_run::as_image;
 use super::expand::{Reference, references};
-use super::network::check_network;
+use super::network::{check_network, check_secret_hosts};
 use super::oauth;
 use super::package::installing_problem;
 use super::problem::EntryProblem;
@@ -48,6 +48,7 @@ pub fn entry_problems(config: &McpServerConfig, author: Author) -> Vec<EntryProb
     check_amounts(config, &mut found);
     check_texts(config, &mut found);
     check_network(config, &mut found);
+    check_secret_hosts(config, &mut found);
     oauth::check(config, &mut found);
     if author == Author::Person {
         check_references(config, &mut found);

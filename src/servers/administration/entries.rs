@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::fitness::{NewServer, check, check_address, check_package, merge};
 use super::masking::unmasked;
-use super::retarget::{goes_elsewhere, kept_secret, kept_values};
+use super::retarget::{goes_elsewhere, kept_secret, kept_values, sent_elsewhere};
 use super::{Administration, unknown};
 use crate::domain::{McpServerConfig, Scope, TenantId};
 use crate::mcp::config::{Author, entry_problems};
@@ -108,10 +108,14 @@ impl Administration<'_> {
         let is_strict = is_moved || entry.source == Source::Tenant;
         let mut problems = entry_problems(&config, Author::Person);
         problems.retain(|problem| is_strict || !known.contains(problem));
+        let sent = sent_elsewhere(&entry.config, &config);
         if is_moved {
             problems.extend(kept_values((&entry.config, &config), patch));
+        }
+        if is_moved || !sent.is_empty() {
             let kept = self.secret_names(&entry.scope, name).await?;
-            problems.extend(kept.iter().map(|secret| kept_secret(name, secret)));
+            let kept = kept.iter().filter(|name| is_moved || sent.contains(*name));
+            problems.extend(kept.map(|secret| kept_secret(name, secret)));
         }
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));

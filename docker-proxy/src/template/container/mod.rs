@@ -97,15 +97,7 @@ pub(crate) fn container(
     } else {
         ordinary(&asked, settings)?
     };
-    let mounts = asked.host_config.mounts.as_deref().unwrap_or_default();
-    let has_workspace = mounts.iter().any(is_workspace);
-    let volume = has_workspace.then(|| name::volume(&name.sandbox));
-    let of_another = |target: &str| {
-        let mut mounts = mounts.iter().filter(|_| !name.measures);
-        let mount = mounts.find(|mount| mount.target == target);
-        mount.map(of_another_sandbox).transpose()
-    };
-    let (packages, programs) = (of_another(PACKAGES)?, of_another(PROGRAMS)?);
+    let seen = Seen::of(&asked, name)?;
     let made = json!({
         "Hostname": "sandbox",
         "User": inside.user,
@@ -125,31 +117,11 @@ pub(crate) fn container(
         "NetworkDisabled": inside.network == "none",
         "HostConfig": walls(&asked.host_config, &inside, settings)?,
     });
-    let workspace = volume.iter().map(|volume| {
-        // Should it go before the container is made, the engine makes it anew, as ours.
-        let own = json!({ "Labels": labels });
-        mount((volume, WORKSPACE), inside.is_read_only, &own)
-    });
-    let packages_mount = packages
-        .iter()
-        .map(|volume| mount((volume, PACKAGES), true, &json!({})));
-    // What everybody's containers see comes from the sandboxes' own image alone.
-    let options = mounts.iter().filter_map(|it| it.volume_options.as_ref());
-    let no_copy = asked.image != settings.image || options.into_iter().any(|it| it.no_copy);
-    let no_copy = if no_copy {
-        json!({ "NoCopy": true })
-    } else {
-        json!({})
-    };
-    let programs_mount = programs
-        .iter()
-        .map(|volume| mount((volume, PROGRAMS), true, &no_copy));
-    let mounts = workspace.chain(packages_mount).chain(programs_mount);
-    let made = with_mounts(made, mounts.collect());
+    let made = with_mounts(made, seen.mounts(&asked, &inside, (&labels, settings)));
     compare(&whole, &made)?;
     Ok(Container {
         body: made,
-        volumes: volume.into_iter().chain(packages).chain(programs).collect(),
+        volumes: seen.volumes(),
     })
 }
 
@@ -265,6 +237,61 @@ fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Val
         "Init": asked.init.unwrap_or(true),
         "Runtime": settings.runtime.as_deref().unwrap_or_default(),
     }))
+}
+
+/// The volumes that a container sees, each in its one place.
+struct Seen {
+    workspace: Option<String>,
+    packages: Option<String>,
+    programs: Option<String>,
+}
+
+impl Seen {
+    fn of(asked: &Asked, name: &ContainerName) -> Result<Self, Refusal> {
+        let mounts = asked.host_config.mounts.as_deref().unwrap_or_default();
+        let of_another = |target: &str| {
+            let mut mounts = mounts.iter().filter(|_| !name.measures);
+            let mount = mounts.find(|mount| mount.target == target);
+            mount.map(of_another_sandbox).transpose()
+        };
+        let has_workspace = mounts.iter().any(is_workspace);
+        Ok(Self {
+            workspace: has_workspace.then(|| name::volume(&name.sandbox)),
+            packages: of_another(PACKAGES)?,
+            programs: of_another(PROGRAMS)?,
+        })
+    }
+
+    fn mounts(
+        &self,
+        asked: &Asked,
+        inside: &Inside,
+        (labels, settings): (&Labels, &Settings),
+    ) -> Vec<Value> {
+        let workspace = self.workspace.iter().map(|volume| {
+            // Should it go before the container is made, the engine makes it anew, as ours.
+            let own = json!({ "Labels": labels });
+            mount((volume, WORKSPACE), inside.is_read_only, &own)
+        });
+        let packages = self.packages.iter();
+        let packages = packages.map(|volume| mount((volume, PACKAGES), true, &json!({})));
+        // What everybody's containers see comes from the sandboxes' own image alone.
+        let mut options = asked.host_config.mounts.iter().flatten();
+        let is_asked = options.any(|it| it.volume_options.as_ref().is_some_and(|it| it.no_copy));
+        let no_copy = if asked.image != settings.image || is_asked {
+            json!({ "NoCopy": true })
+        } else {
+            json!({})
+        };
+        let programs = self.programs.iter();
+        let programs = programs.map(|volume| mount((volume, PROGRAMS), true, &no_copy));
+        workspace.chain(packages).chain(programs).collect()
+    }
+
+    fn volumes(self) -> Vec<String> {
+        let all = self.workspace.into_iter();
+        all.chain(self.packages).chain(self.programs).collect()
+    }
 }
 
 fn is_workspace(mount: &AskedMount) -> bool {
