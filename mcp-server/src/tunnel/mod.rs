@@ -132,6 +132,10 @@ fn command(arguments: &Arguments, port: u16) -> Command {
 }
 
 /// Lets the program believe the sandbox's own authority, if it has one.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the gateway says it by the environment, which the program inherits too"
+)]
 fn believe(command: &mut Command) -> io::Result<()> {
     let Some(own) = std::env::var_os(authority::VARIABLE) else {
         return Ok(());

@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use http_body_util::BodyExt as _;
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self as client, SendRequest};
 use hyper::header::{self, HeaderValue};
@@ -154,6 +154,6 @@ impl<'a> Interception<'a> {
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(header::CONNECTION, close);
         }
-        Ok(answer.map(|body| body.boxed()))
+        Ok(answer.map(BodyExt::boxed))
     }
 }

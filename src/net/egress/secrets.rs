@@ -46,7 +46,7 @@ pub struct EdgeSecret {
 
 /// The secrets of one start of one program.
 pub struct Secrets {
-    secrets: Vec<EdgeSecret>,
+    all: Vec<EdgeSecret>,
     authority: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
     pem: String,
@@ -67,8 +67,7 @@ pub enum AuthorityError {
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = formatter.debug_struct("Secrets").finish_non_exhaustive();
-        shown
+        formatter.debug_struct("Secrets").finish_non_exhaustive()
     }
 }
 
@@ -86,7 +85,7 @@ impl Secrets {
             .with_root_certificates(roots)
             .with_no_client_auth();
         Ok(Self {
-            secrets,
+            all: secrets,
             certificate: made.der().clone(),
             pem: made.pem(),
             authority: Issuer::new(params, key),
@@ -207,7 +206,7 @@ impl Secrets {
 
     fn of<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = &'a EdgeSecret> {
         let Target { host, port } = target;
-        let all = self.secrets.iter().filter(|_| *port != HTTP);
+        let all = self.all.iter().filter(|_| *port != HTTP);
         all.filter(move |secret| secret.hosts.find(host, *port).is_some())
     }
 }

@@ -296,7 +296,7 @@ async fn a_secret_that_goes_in_on_the_way_is_in_no_sandbox() {
     let card = socket.wait_for_approval().await;
     socket.approve(&card).await;
     let output = socket.wait_for("tool:output").await;
-    assert!(output.text().starts_with("0\n"), "{output:?}");
+    assert!(output.text().contains("--- stdout ---\n0\n"), "{output:?}");
     assert_eq!(socket.wait_for_answer().await, "Done");
 }
 

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::DEADLINE;
 use crate::domain::AllowedHosts;
@@ -67,7 +67,7 @@ impl TlsSite {
         Self {
             port,
             roots,
-            _serving: AbortOnDropHandle::new(tokio::spawn(serving)),
+            _serving: AbortOnDropHandle::new(TaskTracker::new().spawn(serving)),
         }
     }
 }
@@ -119,7 +119,7 @@ impl Program {
     ) -> std::io::Result<TlsStream<DuplexStream>> {
         let (mut own, stream) = duplex(64 << 10);
         let proxy = self.proxy.clone();
-        tokio::spawn(async move { proxy.serve(stream).await });
+        TaskTracker::new().spawn(async move { proxy.serve(stream).await });
         let asked = format!("CONNECT localhost:{port} HTTP/1.1\r\n\r\n");
         own.write_all(asked.as_bytes()).await.unwrap();
         assert!(head(&mut own).await.unwrap().starts_with("HTTP/1.1 200"));

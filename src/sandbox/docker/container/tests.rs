@@ -111,7 +111,7 @@ fn the_program_of_an_image_that_may_reach_hosts_runs_in_our_tunnel() {
             image: "mcp/fetch".to_owned(),
             arguments: arguments.iter().copied().map(str::to_owned).collect(),
         };
-        let hosts = AllowedHosts::parse(&["example.com"]).unwrap();
+        let hosts = AllowedHosts::parse(["example.com"]).unwrap();
         let egress = Egress::new(hosts, Reach::Public, Guard::default());
         let launch = Launch {
             egress: Some(egress),

@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::super::house::House;
 use super::egress;
@@ -87,7 +87,7 @@ impl TlsSite {
         Self {
             port,
             roots,
-            _serving: AbortOnDropHandle::new(tokio::spawn(serving)),
+            _serving: AbortOnDropHandle::new(TaskTracker::new().spawn(serving)),
         }
     }
 }
