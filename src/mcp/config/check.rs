@@ -50,7 +50,10 @@ pub fn entry_problems(config: &McpServerConfig, author: Author) -> Vec<EntryProb
     check_texts(config, &mut found);
     check_network(config, &mut found);
     oauth::check(config, &mut found);
-    bundle::check(config, author, &mut found);
+    bundle::check(config, &mut found);
+    if author == Author::Operator {
+        found.extend(bundle::of_operator(config));
+    }
     if author == Author::Person {
         check_references(config, &mut found);
         // An entry that is off may wait for the day.

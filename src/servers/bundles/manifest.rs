@@ -143,7 +143,7 @@ pub(super) fn read(text: &[u8]) -> Result<Manifest, EntryProblem> {
     let mut from = serde_json::Deserializer::from_slice(text);
     let manifest: Manifest = serde_path_to_error::deserialize(&mut from).map_err(|error| {
         let path = match error.path().to_string() {
-            path if path == "." => "manifest".to_owned(),
+            path if path == "." || path == "?" => "manifest".to_owned(),
             path => format!("manifest.{}", shown(&path)),
         };
         let said = shown(&error.inner().to_string());

@@ -10,6 +10,7 @@ mod facts;
 mod filling;
 mod manifest;
 mod path;
+mod reading;
 mod runtime;
 mod template;
 #[cfg(test)]
@@ -195,7 +196,7 @@ pub(super) async fn check_kept(
 ) -> Result<(), Error> {
     let Scope::Tenant(tenant) = scope else {
         let text = "a bundle serves the tenant that uploaded it: add it for your own tenant \
-                    (`forEverybody: false`)";
+                    (`scope: tenant`)";
         return Err(Error::invalid("config.bundle", text));
     };
     let bundles = servers.0.records.mcp_bundles();

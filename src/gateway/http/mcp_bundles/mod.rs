@@ -55,7 +55,7 @@ pub(in crate::gateway) async fn upload_mcp_bundle(
     let file = tokio::time::timeout(PATIENCE, read(request, most)).await;
     let late = |_| {
         let text = "the file took longer than five minutes: try again on a faster line";
-        ApiError::of_field(Code::InvalidArguments, "file", text)
+        ApiError::of_field(Code::RequestTimeout, "file", text)
     };
     let file = file.map_err(late)??;
     Ok(Json(bundles.take_in(file).await?.into()))
