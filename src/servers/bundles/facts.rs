@@ -113,7 +113,7 @@ pub(super) fn facts(
     };
     let (files, unpacked_bytes) = archive.size();
     let kind = kind_name(manifest.server.kind);
-    let named = |parts: Vec<Named>| parts.into_iter().take(MOST).map(named_part).collect();
+    let named = |parts: &[Named]| parts.iter().take(MOST).map(named_part).collect();
     let is_path_default = |value: &WantedValue| value.is_path() && value.default.is_some();
     let names_folders = names_folders || values.iter().any(is_path_default);
     Ok(BundleFacts {
@@ -135,8 +135,8 @@ pub(super) fn facts(
         args,
         env,
         entry_point,
-        tools: named(manifest.tools),
-        prompts: named(manifest.prompts),
+        tools: named(&manifest.tools),
+        prompts: named(&manifest.prompts),
         has_more_tools: manifest.tools_generated,
         values,
         names_folders,
@@ -190,7 +190,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-fn named_part(named: Named) -> NamedPart {
+fn named_part(named: &Named) -> NamedPart {
     NamedPart {
         name: clip(&named.name, NAME),
         description: clip(named.description.as_deref().unwrap_or_default(), TEXT),

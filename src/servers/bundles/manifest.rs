@@ -15,11 +15,12 @@ const VERSIONS: [&str; 4] = ["0.1", "0.2", "0.3", "0.4"];
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Manifest {
-    #[serde(default)]
-    manifest_version: Option<String>,
-    /// What it was called before.
-    #[serde(default)]
-    dxt_version: Option<String>,
+    /// Of the format.
+    #[serde(default, rename = "manifest_version")]
+    format: Option<String>,
+    /// What that was called before.
+    #[serde(default, rename = "dxt_version")]
+    old_format: Option<String>,
     pub(super) name: String,
     #[serde(default)]
     pub(super) display_name: Option<String>,
@@ -152,8 +153,8 @@ pub(super) fn read(text: &[u8]) -> Result<Manifest, EntryProblem> {
             format!("{said}: correct the manifest, and pack it again"),
         )
     })?;
-    let version = manifest.manifest_version.as_deref();
-    match version.or(manifest.dxt_version.as_deref()) {
+    let format = manifest.format.as_deref();
+    match format.or(manifest.old_format.as_deref()) {
         Some(version) if VERSIONS.contains(&version) => Ok(manifest),
         Some(version) => Err(EntryProblem::new(
             "manifest.manifest_version",

@@ -83,99 +83,61 @@ fn what_is_no_bundle_says_how_one_is_made() {
     );
 }
 
+/// A manifest that is changed at one place is refused at that field, in those words.
+#[track_caller]
+fn misfit(pointer: &str, value: Value, (field, words): (&str, &str)) {
+    refused(&bundle(&with(pointer, value), &[]), field, words);
+}
+
 #[test]
 fn each_part_of_a_manifest_that_does_not_fit_is_named() {
-    let check = |pointer: &str, value: Value, field: &str, words: &str| {
-        refused(&bundle(&with(pointer, value), &[]), field, words);
-    };
-    check("/name", Value::Null, "manifest", "missing field `name`");
-    check(
-        "/server/type",
-        json!("ruby"),
-        "manifest.server.type",
-        "unknown variant",
-    );
-    check("/server/type", json!("uv"), "manifest.server.type", "uvx");
-    check(
-        "/manifest_version",
-        json!("9.0"),
-        "manifest.manifest_version",
-        "`9.0`",
-    );
-    check(
-        "/manifest_version",
-        Value::Null,
-        "manifest.manifest_version",
-        "missing",
-    );
-    check(
-        "/server/mcp_config",
-        Value::Null,
-        "manifest.server.mcp_config",
-        "missing",
-    );
-    check(
-        "/server/entry_point",
-        json!("server/main.js"),
-        "manifest.server.entry_point",
-        "no file",
-    );
-    let config = "manifest.server.mcp_config";
-    let command = format!("{config}.command");
-    check(
-        "/server/mcp_config/command",
-        json!("npx"),
-        &command,
-        "fetches packages",
-    );
-    check(
-        "/server/mcp_config/command",
-        json!("ruby"),
-        &command,
-        "`ruby` is neither",
-    );
-    check(
-        "/server/mcp_config/command",
-        json!("${__dirname}/no"),
-        &command,
-        "no file `no`",
-    );
-    let env = json!({"A": "${PATH}"});
-    check(
-        "/server/mcp_config/env",
-        env,
-        &format!("{config}.env.A"),
-        "`${PATH}`",
-    );
-    let args = json!(["${user_config.key}"]);
-    check(
-        "/server/mcp_config/args",
-        args,
-        "manifest.user_config",
-        "not declared",
-    );
+    misfit("/name", Value::Null, ("manifest", "missing field `name`"));
+    let kind = "manifest.server.type";
+    misfit("/server/type", json!("ruby"), (kind, "unknown variant"));
+    misfit("/server/type", json!("uv"), (kind, "uvx"));
+    let version = "manifest.manifest_version";
+    misfit("/manifest_version", json!("9.0"), (version, "`9.0`"));
+    misfit("/manifest_version", Value::Null, (version, "missing"));
     let platforms = json!({"platforms": ["darwin", "win32"]});
-    check(
-        "/compatibility",
-        platforms,
-        "manifest.compatibility.platforms",
-        "darwin, win32",
-    );
-    check(
-        "/server/type",
-        json!("binary"),
-        "manifest.server.entry_point",
-        "no program for Linux",
-    );
+    let field = "manifest.compatibility.platforms";
+    misfit("/compatibility", platforms, (field, "darwin, win32"));
     let twins = json!({
         "a-b": {"type": "string", "sensitive": true}, "a_b": {"type": "string", "sensitive": true},
     });
-    check(
-        "/user_config",
-        twins,
-        "manifest.user_config.a_b",
-        "same name",
+    let field = "manifest.user_config.a_b";
+    misfit("/user_config", twins, (field, "same name"));
+}
+
+#[test]
+fn each_word_of_a_command_that_leads_nowhere_is_named() {
+    let config = "/server/mcp_config";
+    misfit(
+        config,
+        Value::Null,
+        ("manifest.server.mcp_config", "missing"),
     );
+    let field = "manifest.server.entry_point";
+    let path = "/server/entry_point";
+    misfit(path, json!("server/main.js"), (field, "no file"));
+    misfit(
+        "/server/type",
+        json!("binary"),
+        (field, "no program for Linux"),
+    );
+    let field = "manifest.server.mcp_config.command";
+    for (command, words) in [
+        ("npx", "fetches packages"),
+        ("ruby", "`ruby` is neither"),
+        ("${__dirname}/no", "no file `no`"),
+    ] {
+        let path = format!("{config}/command");
+        misfit(&path, json!(command), (field, words));
+    }
+    let (path, env) = (format!("{config}/env"), json!({"A": "${PATH}"}));
+    let field = "manifest.server.mcp_config.env.A";
+    misfit(&path, env, (field, "`${PATH}`"));
+    let (path, args) = (format!("{config}/args"), json!(["${user_config.key}"]));
+    misfit(&path, args, ("manifest.user_config", "not declared"));
 }
 
 #[test]
@@ -248,4 +210,11 @@ fn a_binary_has_to_be_for_this_machine() {
     check(&elf(other), Some("another processor"));
     check(b"MZ", Some("no program for Linux"));
     check(&[0xcf, 0xfa, 0xed, 0xfe], Some("no program for Linux"));
+}
+
+#[test]
+fn a_signed_bundle_is_read_like_any_other() {
+    let mut file = bundle(&manifest(), &[]);
+    file.extend(b"MCPB_SIG_V1\x04\0\0\0PK\x05\x06MCPB_SIG_END");
+    assert_eq!(look(&file, MOST).unwrap().version, "1.2.3");
 }

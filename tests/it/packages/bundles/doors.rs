@@ -56,8 +56,8 @@ async fn only_admins_upload_bundles_and_no_tenant_gets_at_those_of_another() {
     assert!(said.to_string().contains("upload its file"), "{said}");
     let own = json!({"name": "own", "config": {"command": "node"}});
     api.add_with(own).await;
-    let patch = json!({"bundle": entry["config"]["bundle"]});
-    let (status, _) = api.refused(Method::PATCH, "/api/mcp/own", &patch).await;
+    let change = json!({"bundle": entry["config"]["bundle"]});
+    let (status, _) = api.refused(Method::PATCH, "/api/mcp/own", &change).await;
     assert_eq!(status, 400);
     // What they upload themselves leads to no server of another tenant.
     let theirs = uploaded(&app, &stranger, plain()).await;

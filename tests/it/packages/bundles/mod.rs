@@ -25,7 +25,7 @@ fn pack(files: &[(&str, &str)]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-fn manifest(version: &str, server: Value, values: Value) -> Value {
+fn manifest(version: &str, server: &Value, values: &Value) -> Value {
     json!({
         "manifest_version": "0.3", "name": "notes", "display_name": "Notes", "version": version,
         "description": "Keeps notes.", "author": {"name": "Ada"}, "server": server,
@@ -50,7 +50,7 @@ fn node_bundle(version: &str, tools: &[(&str, &str)], call: &str) -> Vec<u8> {
     pack(&[
         (
             "manifest.json",
-            &manifest(version, server, values).to_string(),
+            &manifest(version, &server, &values).to_string(),
         ),
         ("server/index.js", &code),
         ("server/data.txt", "from the bundle"),

@@ -19,8 +19,8 @@ async fn a_newer_bundle_takes_the_place_of_the_old_one_after_a_yes() {
     let old = node_bundle("1.0.0", &[("look", "Looks")], key);
     let values = json!({"name": "Ada", "api_key": "swordfish"});
     add_bundle(&app, &owner, &mut socket, (old, values)).await;
-    let patch = json!({"timeout": 9});
-    assert_eq!(api.ask(Method::PATCH, "/api/mcp/it", &patch).await.0, 200);
+    let change = json!({"timeout": 9});
+    assert_eq!(api.ask(Method::PATCH, "/api/mcp/it", &change).await.0, 200);
     assert_eq!(call(&app, &mut socket, "look").await, "Ada 9");
 
     let new = node_bundle("2.0.0", &[("look", "Looks"), ("more", "More")], key);

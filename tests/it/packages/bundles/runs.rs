@@ -77,7 +77,7 @@ fn python_bundle(runtime: &str) -> Vec<u8> {
     let values = json!({
         "folders": {"type": "directory", "title": "Folders", "multiple": true, "default": ["${HOME}"]},
     });
-    let mut manifest = manifest("0.9.0", server, values);
+    let mut manifest = manifest("0.9.0", &server, &values);
     manifest["compatibility"] = json!({"platforms": ["linux"], "runtimes": {"python": runtime}});
     let lib = "def greet(words):\n    import os\n    return ' '.join(words) + f' {os.path.isdir(\"/workspace\")}'\n";
     pack(&[
@@ -127,7 +127,7 @@ async fn a_binary_bundle_is_started_by_its_path() {
     let file = pack(&[
         (
             "manifest.json",
-            &manifest("1.0.0", server, json!({})).to_string(),
+            &manifest("1.0.0", &server, &json!({})).to_string(),
         ),
         ("bin/tool", &script),
     ]);
