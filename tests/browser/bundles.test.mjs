@@ -1,9 +1,13 @@
 /** Bundles: a file is dropped, shown as what it is and runs, asked for its values, used, and replaced by a newer one. */
 import assert from 'node:assert/strict'
+import { after } from 'node:test'
 import { isAccessible } from './support/axe.mjs'
+import { ModelStandIn } from './support/model.mjs'
 import { closeBrowserAtTheEnd, story } from './support/story.mjs'
 
 closeBrowserAtTheEnd()
+const model = await ModelStandIn.start()
+after(() => model.close())
 
 const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte
@@ -65,7 +69,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
   return zip({ 'manifest.json': JSON.stringify(manifest), 'server/index.js': script })
 }
 
-const env = { SPL_SANDBOX: 'bubblewrap' }
+const env = { ...model.env, SPL_SANDBOX: 'bubblewrap' }
 
 /** Drops a file on the form, as a browser does. */
 async function drop(page, name, content) {
@@ -79,7 +83,7 @@ async function drop(page, name, content) {
 }
 
 for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width: 390, height: 800 } }]]) {
-  story(`a bundle is dropped, added, called and replaced at ${device}`, { env, context }, async ({ app, page }) => {
+  story(`a bundle is dropped, added, called and replaced at ${device}`, { env, context }, async ({ app, page, session }) => {
     await page.goto(`${app.url}/servers/new`)
     await page.getByLabel('Configuration, command line or address').waitFor()
     await drop(page, 'bad.mcpb', Buffer.from('hello'))
@@ -108,12 +112,17 @@ for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width
     await page.getByText('Can keep').waitFor()
     assert.equal((await page.content()).includes('swordfish'), false)
 
-    app.model.willCall('keep', {}).thenSay('Done')
-    await page.goto(`${app.url}/`)
-    await page.getByRole('textbox', { name: 'Message' }).fill('go')
-    await page.keyboard.press('Enter')
-    await page.getByRole('button', { name: 'Approve', exact: true }).first().click()
-    await page.getByText('kept for Ada with 9').first().waitFor()
+    model.willCall(['keep', {}]).willSay('Done')
+    await page.goto(`${app.url}/s/new`)
+    await session.isReady()
+    await session.composer.fill('go')
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    // On a small screen the cards are in a sheet.
+    if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
+    await session.press(/^Approve once/)
+    assert.equal(await session.answer(), 'Done')
+    const sent = JSON.stringify(model.requests.at(-1))
+    assert.equal(sent.includes('kept for Ada with 9'), true, sent)
 
     await page.goto(`${app.url}/servers/new`)
     await page.getByRole('button', { name: 'Add from a bundle (.mcpb)' }).click()
