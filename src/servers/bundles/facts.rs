@@ -16,7 +16,7 @@ use crate::mcp::config::EntryProblem;
 /// Letters of a name, and of a longer text, that are kept.
 const NAME: usize = 200;
 const TEXT: usize = 1_000;
-/// Tools, prompts and values of one bundle.
+/// Tools and prompts of one bundle that are shown.
 const MOST: usize = 200;
 
 /// A bundle, as people are shown it and as it is started.
@@ -104,13 +104,13 @@ pub(super) fn facts(
     let config = reading.config(&manifest);
     reading.check_platform(&manifest);
     let entry_point = reading.entry_point(&manifest);
-    let values: Vec<WantedValue> = manifest.user_config.iter().take(MOST).map(value).collect();
-    reading.check_secrets(&values);
-    let started = config.map(|config| reading.started(&config, &values));
+    reading.check_values(&manifest.user_config);
+    let started = config.map(|config| reading.started(&config, &manifest.user_config));
     let Reading { archive, problems } = reading;
     let Some((command, args, env, names_folders)) = started.filter(|_| problems.is_empty()) else {
         return Err(problems);
     };
+    let values: Vec<WantedValue> = manifest.user_config.iter().map(value).collect();
     let (files, unpacked_bytes) = archive.size();
     let kind = kind_name(manifest.server.kind);
     let named = |parts: &[Named]| parts.iter().take(MOST).map(named_part).collect();
@@ -154,7 +154,7 @@ fn value((key, wanted): &(String, Wanted)) -> WantedValue {
         WantedKind::File => "file",
     };
     let is_path = matches!(wanted.kind, WantedKind::Directory | WantedKind::File);
-    let is_secret = wanted.sensitive && wanted.kind == WantedKind::String;
+    let is_secret = wanted.is_secret();
     let mut defaults: Vec<String> = match &wanted.default {
         Some(Value::Array(several)) => several.iter().filter_map(text_of).collect(),
         Some(one) => text_of(one).into_iter().collect(),

@@ -128,6 +128,13 @@ pub(super) struct Wanted {
     pub(super) max: Option<Number>,
 }
 
+impl Wanted {
+    /// Whether it is kept from everybody's eyes.
+    pub(super) fn is_secret(&self) -> bool {
+        self.sensitive && self.kind == WantedKind::String
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum WantedKind {

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::archive::Archive;
-use super::facts::WantedValue;
-use super::manifest::{Manifest, McpConfig, ServerKind};
+use super::manifest::{Manifest, McpConfig, ServerKind, Wanted};
 use super::path::shown;
 use super::template::{self, FOLDER, Part};
 use crate::mcp::config::EntryProblem;
@@ -16,6 +15,9 @@ const PROGRAMS: [&str; 5] = ["node", "python3", "python", "sh", "bash"];
 const RUNNERS: [&str; 9] = [
     "npx", "npm", "pnpm", "yarn", "bun", "bunx", "uv", "uvx", "pipx",
 ];
+
+/// Values that a bundle may ask for.
+const MAX_VALUES: usize = 100;
 
 /// What is read so far.
 pub(super) struct Reading<'r, 'f> {
@@ -55,13 +57,17 @@ impl Reading<'_, '_> {
         Some(config)
     }
 
-    /// Each secret is kept under a name of its own.
-    pub(super) fn check_secrets(&mut self, values: &[WantedValue]) {
+    /// An entry keeps so many answers, and each secret under a name of its own.
+    pub(super) fn check_values(&mut self, values: &[(String, Wanted)]) {
+        if values.len() > MAX_VALUES {
+            let text = format!("it asks for more than {MAX_VALUES} values: leave some of them out");
+            self.refuse("user_config", text);
+        }
         let mut names = BTreeSet::new();
-        for value in values.iter().filter(|value| value.is_secret) {
-            if !names.insert(template::secret_name(&value.key)) {
+        for (key, _) in values.iter().filter(|(_, wanted)| wanted.is_secret()) {
+            if !names.insert(template::secret_name(key)) {
                 let text = "another secret has the same name but for capitals and signs: rename it";
-                self.refuse(&format!("user_config.{}", shown(&value.key)), text);
+                self.refuse(&format!("user_config.{}", shown(key)), text);
             }
         }
     }
@@ -105,11 +111,11 @@ impl Reading<'_, '_> {
     pub(super) fn started(
         &mut self,
         config: &McpConfig,
-        values: &[WantedValue],
+        values: &[(String, Wanted)],
     ) -> (String, Vec<String>, BTreeMap<String, String>, bool) {
         let texts = config.args.iter().chain(config.env.values());
         let texts: Vec<&str> = texts.chain([&config.command]).map(String::as_str).collect();
-        let is_declared = |key: &str| values.iter().any(|value| value.key == key);
+        let is_declared = |key: &str| values.iter().any(|(known, _)| known == key);
         for key in texts.iter().flat_map(|text| template::keys(text)) {
             if !is_declared(key) {
                 let text = format!("`${{user_config.{}}}` is not declared there", shown(key));

@@ -72,6 +72,7 @@ async fn only_admins_upload_bundles_and_no_tenant_gets_at_those_of_another() {
     assert_eq!(nobody.send().await.unwrap().status().as_u16(), 401);
 }
 
+/// Asserts S2.57.
 #[tokio::test]
 async fn a_secret_value_never_comes_back() {
     let app = app_at(NOWHERE).await;

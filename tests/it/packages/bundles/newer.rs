@@ -9,6 +9,7 @@ use super::{add_bundle, call, node_bundle, uploaded};
 use crate::servers::Api;
 use crate::support::TestSocket;
 
+/// Asserts S2.57.
 #[tokio::test]
 async fn a_newer_bundle_takes_the_place_of_the_old_one_after_a_yes() {
     let app = app_at("http://127.0.0.1:9").await;

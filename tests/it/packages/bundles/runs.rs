@@ -104,6 +104,7 @@ async fn a_python_bundle_answers_in_bubblewrap() {
     a_python_bundle_answers(app_at).await;
 }
 
+/// Asserts S2.57.
 #[tokio::test]
 async fn a_python_bundle_answers_in_docker() {
     a_python_bundle_answers(docker_at).await;
