@@ -72,8 +72,9 @@ pub(crate) fn info(about: &Value) -> Value {
 
 pub(crate) fn image(about: &Value) -> Value {
     let mut told = only(about, IMAGE);
-    // What it would have without a limit; Sepal runs no such image.
-    told.insert("Config".to_owned(), config(about, &["Volumes"]));
+    // What it would have without a limit, because Sepal runs no such image, and what it runs.
+    let fields = ["Volumes", "Entrypoint", "Cmd"];
+    told.insert("Config".to_owned(), config(about, &fields));
     Value::Object(told)
 }
 

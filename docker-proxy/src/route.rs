@@ -90,12 +90,12 @@ pub const ROUTES: &[Route] = &[
     get(
         "/images/{image}/json",
         Call::ImageInspect,
-        "of an allowed image: whether it is there, and the volumes that it declares",
+        "of an allowed image: whether it is there, the volumes that it declares, and what it runs",
     ),
     post(
         "/containers/create",
         Call::ContainerCreate,
-        "rebuilt from the template; an allowed image, the sandbox's own volume at `/workspace` or none, and that of another sandbox of ours at `/packages`, read-only",
+        "rebuilt from the template; an allowed image, the sandbox's own volume at `/workspace` or none, and those of other sandboxes of ours at `/packages` and `/sepal`, read-only",
     )
     .reading(&["name"]),
     get(

@@ -149,6 +149,11 @@ pub fn canonical_name(name: &str) -> Result<String, HostProblem> {
 }
 
 impl AllowedHost {
+    /// The port that it names; `None` = 443 and 80.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
     /// Whether a host with that canonical name is meant, at that port.
     fn finds(&self, name: &str, port: u16) -> Option<Listed> {
         let is_port = match self.port {

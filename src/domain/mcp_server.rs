@@ -180,6 +180,10 @@ pub struct McpServerConfig {
     /// What the container may reach; absent = nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<McpNetwork>,
+    /// Secrets that the program never has, by name, each with the hosts of `network` where it goes in on
+    /// the way: the program has something that stands for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secret_hosts: BTreeMap<String, Vec<String>>,
     /// What the container may do with the session's files.
     #[serde(default)]
     pub workspace: McpWorkspace,

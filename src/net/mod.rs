@@ -13,7 +13,9 @@ use std::time::Duration;
 use reqwest::{Certificate, Client, ClientBuilder, NoProxy, redirect};
 use rustls::RootCertStore;
 
-pub use egress::{Egress, Proxy, Reach, Refusals};
+pub use egress::{
+    AUTHORITY_VARIABLE, AuthorityError, EdgeSecret, Egress, Proxy, Reach, Refusals, Secrets,
+};
 pub use guard::{Blocked, Guard, blocked};
 pub use mail::{Mail, MailError, Mailer, is_mail_address};
 
@@ -96,26 +98,40 @@ pub fn guarded_client(settings: &Settings, guard: &Guard) -> Result<Client, Erro
 
 /// The authorities that this system trusts, read once: left to itself every client reads hundreds of
 /// files. A change counts from the next start on.
-static AUTHORITIES: LazyLock<Vec<Certificate>> = LazyLock::new(|| {
+static AUTHORITIES: LazyLock<Authorities> = LazyLock::new(|| {
     let found = rustls_native_certs::load_native_certs();
     // One that cannot be read must not keep the others from being used.
-    let mut readable = RootCertStore::empty();
+    let mut roots = RootCertStore::empty();
     let all = found.certs.into_iter();
-    let readable = all.filter(|authority| readable.add(authority.clone()).is_ok());
-    let authorities: Vec<_> = readable
+    let readable = all.filter(|authority| roots.add(authority.clone()).is_ok());
+    let certificates: Vec<_> = readable
         .filter_map(|authority| Certificate::from_der(&authority).ok())
         .collect();
     // A machine without them can serve people all the same: only peers over https are refused then,
     // because none of them can be believed.
-    if authorities.is_empty() {
+    if certificates.is_empty() {
         tracing::warn!(
             errors = ?found.errors,
             "The certificates of this system cannot be read, so nothing is reached over https; \
              install them: `apt-get install ca-certificates`"
         );
     }
-    authorities
+    Authorities {
+        roots,
+        certificates,
+    }
 });
+
+/// The same authorities as each library wants them.
+struct Authorities {
+    roots: RootCertStore,
+    certificates: Vec<Certificate>,
+}
+
+/// The authorities that this system trusts.
+pub fn authorities() -> RootCertStore {
+    AUTHORITIES.roots.clone()
+}
 
 /// The authorities that this system trusts, as PEM: for programs in sandboxes, which see no files of
 /// the system's. Read anew each time; empty where the system has none.
@@ -147,7 +163,7 @@ fn builder(settings: &Settings) -> ClientBuilder {
         None => Client::builder(),
     };
     builder
-        .tls_certs_only(AUTHORITIES.iter().cloned())
+        .tls_certs_only(AUTHORITIES.certificates.iter().cloned())
         .no_proxy()
         .user_agent(&settings.user_agent)
         .connect_timeout(settings.connect_timeout)

@@ -7,11 +7,14 @@
 //! but loopback, wherever its engine is.
 
 mod arguments;
+mod authority;
 mod link;
 
 use std::{
+    ffi::OsString,
     io,
     os::unix::process::ExitStatusExt,
+    path::Path,
     process::{ExitCode, ExitStatus, Stdio},
     sync::Arc,
     time::Duration,
@@ -64,7 +67,9 @@ pub(crate) async fn run(arguments: Arguments, groups: &Groups) -> Outcome<ExitCo
     let mut driving = tasks.spawn(link.run());
     let mut own = opener.open().await?;
     own.write_all(GREETING).await?;
-    let mut program = Group::spawn(command(&arguments, port), groups)
+    let mut command = command(&arguments, port);
+    believe(&mut command).map_err(|error| format!("`{}`: {error}", authority::FILE))?;
+    let mut program = Group::spawn(command, groups)
         .map_err(|error| format!("`{}` does not start: {error}", arguments.program.display()))?;
     let (stdin, stdout) = program.streams();
     let (mut heard, mut said) = tokio::io::split(own);
@@ -124,6 +129,19 @@ fn command(arguments: &Arguments, port: u16) -> Command {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     command
+}
+
+/// Lets the program believe the sandbox's own authority, if it has one.
+fn believe(command: &mut Command) -> io::Result<()> {
+    let Some(own) = std::env::var_os(authority::VARIABLE) else {
+        return Ok(());
+    };
+    let system = authority::SYSTEM.map(OsString::from);
+    let named = std::env::var_os("SSL_CERT_FILE");
+    let system = named.into_iter().chain(system);
+    let found = authority::provide(&own, system, Path::new(authority::FILE))?;
+    command.env_remove(authority::VARIABLE).envs(found);
+    Ok(())
 }
 
 /// Takes connections for as long as there is a link.

@@ -8,7 +8,7 @@ use url::Url;
 use super::bundle;
 use super::docker_run::as_image;
 use super::expand::{Reference, references};
-use super::network::check_network;
+use super::network::{check_network, check_secret_hosts};
 use super::oauth;
 use super::package::installing_problem;
 use super::problem::EntryProblem;
@@ -49,6 +49,7 @@ pub fn entry_problems(config: &McpServerConfig, author: Author) -> Vec<EntryProb
     check_amounts(config, &mut found);
     check_texts(config, &mut found);
     check_network(config, &mut found);
+    check_secret_hosts(config, &mut found);
     oauth::check(config, &mut found);
     bundle::check(config, &mut found);
     if author == Author::Operator {

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::given;
-use crate::domain::McpServerConfig;
+use crate::domain::{AllowedHosts, McpServerConfig};
+use crate::net::EdgeSecret;
 
 /// One reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +64,8 @@ pub struct Expanded {
     pub client_secret: Option<String>,
     /// What must not be read in anything that the server says.
     pub secrets: BTreeSet<String>,
+    /// What the environment has something else for, which the proxy replaces.
+    pub edge: Vec<EdgeSecret>,
 }
 
 impl Expanded {
@@ -77,33 +80,78 @@ impl Expanded {
 
 /// Replaces the references of an entry.
 pub fn expand(config: &McpServerConfig, from: &References<'_>) -> Result<Expanded, Missing> {
-    let mut expanded = Expanded::default();
-    let mut secrets = BTreeSet::new();
-    let mut text = |text: &str| {
-        let value = walk(text, |reference| {
-            let value = look_up(from, &reference)?;
-            match reference {
-                Reference::Secret(_) => secrets.extend([value.clone()]),
-                Reference::Variable(name) => secrets.extend(given::variable(&name, &value)),
-            }
-            Ok(value)
-        })?;
-        Ok::<String, Missing>(value)
+    let mut filling = Filling {
+        from,
+        secrets: BTreeSet::new(),
+        edge: BTreeMap::new(),
     };
+    let mut expanded = Expanded::default();
     for (name, value) in config.env.iter().chain(&config.container_env) {
-        expanded.environment.insert(name.clone(), text(value)?);
+        let value = filling.text(value, &config.secret_hosts)?;
+        expanded.environment.insert(name.clone(), value);
     }
+    let nowhere = BTreeMap::new();
     for (name, value) in &config.headers {
-        expanded.headers.insert(name.clone(), text(value)?);
+        let value = filling.text(value, &nowhere)?;
+        expanded.headers.insert(name.clone(), value);
     }
     if let Some(url) = &config.url {
-        expanded.url = Some(text(url)?);
+        expanded.url = Some(filling.text(url, &nowhere)?);
     }
     if let Some(secret) = client_secret(config) {
-        expanded.client_secret = Some(text(secret)?);
+        expanded.client_secret = Some(filling.text(secret, &nowhere)?);
     }
-    expanded.secrets = secrets;
-    Ok(expanded.with_secrets())
+    expanded.secrets = filling.secrets;
+    let is_stand_in = |secret: &EdgeSecret| secret.stand_in.clone();
+    let stand_ins: BTreeSet<_> = filling.edge.values().map(is_stand_in).collect();
+    expanded.edge = filling.edge.into_values().collect();
+    let mut expanded = expanded.with_secrets();
+    // They say nothing, and whoever sees one may want to know which secret it stands for.
+    let says_nothing = |text: &String| stand_ins.iter().any(|stand_in| text.contains(stand_in));
+    expanded.secrets.retain(|text| !says_nothing(text));
+    Ok(expanded)
+}
+
+/// What was filled into one entry.
+struct Filling<'a> {
+    from: &'a References<'a>,
+    secrets: BTreeSet<String>,
+    /// By the name of the reference: it stands for the same wherever it occurs.
+    edge: BTreeMap<String, EdgeSecret>,
+}
+
+impl Filling<'_> {
+    /// Replaces the references of a text; those that have hosts by something that stands for them.
+    fn text(
+        &mut self,
+        text: &str,
+        hosts: &BTreeMap<String, Vec<String>>,
+    ) -> Result<String, Missing> {
+        walk(text, |reference| {
+            let value = look_up(self.from, &reference)?;
+            let (Reference::Secret(name) | Reference::Variable(name)) = &reference;
+            if let Some(hosts) = hosts.get(name) {
+                self.secrets.insert(value.clone());
+                let secret = self.edge.entry(name.clone());
+                let secret = secret.or_insert_with(|| stood_for(value, hosts));
+                return Ok(secret.stand_in.clone());
+            }
+            match reference {
+                Reference::Secret(_) => self.secrets.extend([value.clone()]),
+                Reference::Variable(name) => self.secrets.extend(given::variable(&name, &value)),
+            }
+            Ok(value)
+        })
+    }
+}
+
+fn stood_for(value: String, hosts: &[String]) -> EdgeSecret {
+    EdgeSecret {
+        stand_in: format!("sepal-secret-{:032x}", rand::random::<u128>()),
+        value: value.into(),
+        // What cannot be read is refused before; here it would lead nowhere.
+        hosts: AllowedHosts::parse(hosts).unwrap_or_default(),
+    }
 }
 
 /// The texts of an entry that has no references left: what looks like one is text.
@@ -117,6 +165,7 @@ pub fn as_written(config: &McpServerConfig) -> Expanded {
         url: config.url.clone(),
         client_secret: client_secret(config).map(ToOwned::to_owned),
         secrets: BTreeSet::new(),
+        edge: Vec::new(),
     };
     expanded.with_secrets()
 }
@@ -184,6 +233,7 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use secrecy::ExposeSecret as _;
     use serde_json::json;
 
     use super::{Missing, Reference, References, expand, references};
@@ -202,6 +252,40 @@ mod tests {
                 Reference::Secret("B_1".into()),
             ],
         );
+    }
+
+    #[test]
+    fn what_has_hosts_is_stood_for_in_the_environment() {
+        let config = serde_json::from_value(json!({
+            "command": "x",
+            "env": {
+                "TOKEN": "${secret:TOKEN}", "HEADER": "Bearer ${secret:TOKEN}", "B": "${secret:B}",
+            },
+            "network": ["api.example.com"],
+            "secretHosts": { "TOKEN": ["api.example.com"] },
+        }))
+        .unwrap();
+        let secrets = [("TOKEN", "swordfish-1"), ("B", "swordfish-2")];
+        let secrets = secrets.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let from = References {
+            environment: None,
+            secrets: secrets.into(),
+        };
+        let expanded = expand(&config, &from).unwrap();
+        let [edge] = expanded.edge.as_slice() else {
+            panic!("one secret is stood for");
+        };
+        assert_eq!(edge.value.expose_secret(), "swordfish-1");
+        assert!(edge.hosts.find("api.example.com", 443).is_some());
+        let environment = &expanded.environment;
+        assert_eq!(environment["TOKEN"], edge.stand_in);
+        assert_eq!(environment["HEADER"], format!("Bearer {}", edge.stand_in));
+        assert_eq!(environment["B"], "swordfish-2");
+        let hidden: Vec<_> = expanded.secrets.iter().map(String::as_str).collect();
+        assert_eq!(hidden, ["swordfish-1", "swordfish-2"]);
+        // Another start has another one.
+        let again = expand(&config, &from).unwrap();
+        assert_ne!(again.environment["TOKEN"], edge.stand_in);
     }
 
     #[test]

@@ -3,39 +3,23 @@
 use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 
-use bytes::Bytes;
-use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode, Uri, Version};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 use tokio_util::task::TaskTracker;
 
 use super::dial::{Refused, Target, dial};
+use super::intercept::Interception;
 use super::journal::{Journal, Record};
+use super::message::{Body, Refusal, address_to, broken, remove_hop_by_hop, text};
 use super::traffic::{Counted, Traffic};
 use super::{Egress, IDLE_LIMIT};
-
-type Body = BoxBody<Bytes, hyper::Error>;
-
-/// Said between two neighbours only, and passed on by none.
-const HOP_BY_HOP: [HeaderName; 8] = [
-    header::CONNECTION,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("keep-alive"),
-];
-/// Not in any standard, and sent all the same.
-const PROXY_CONNECTION: &str = "proxy-connection";
 
 /// A connection of the program while it is HTTP.
 pub(super) struct Exchange<'a> {
@@ -51,23 +35,7 @@ struct Opened {
     program: OnUpgrade,
     host: Counted<TcpStream>,
     /// Logged when it is dropped.
-    _record: Record,
-}
-
-/// An answer of our own.
-struct Refusal {
-    status: StatusCode,
-    said: String,
-}
-
-impl Refusal {
-    fn answer(self) -> Response<Body> {
-        let mut answer = Response::new(text(format!("Sepal: {}\n", self.said)));
-        *answer.status_mut() = self.status;
-        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-        answer.headers_mut().insert(header::CONTENT_TYPE, plain);
-        answer
-    }
+    record: Record,
 }
 
 /// A host that is connected to.
@@ -110,9 +78,15 @@ impl<'a> Exchange<'a> {
         };
         let mut program = TokioIo::new(program);
         let traffic = opened.host.traffic.clone();
+        let passing = async {
+            match Interception::of(self.egress, &opened.record.target) {
+                Some(interception) => interception.run(program, opened.host).await,
+                // An error means that one of them left in the middle, which they tell each other.
+                None => drop(copy_bidirectional(&mut program, &mut opened.host).await),
+            }
+        };
         tokio::select! {
-            // An error means that one of them left in the middle, which they tell each other.
-            _ = copy_bidirectional(&mut program, &mut opened.host) => {}
+            () = passing => {}
             () = traffic.until_idle(IDLE_LIMIT) => {}
         }
     }
@@ -123,7 +97,7 @@ impl<'a> Exchange<'a> {
         let opened = Opened {
             program: hyper::upgrade::on(&mut request),
             host,
-            _record: record,
+            record,
         };
         let mut slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         *slot = Some(opened);
@@ -148,7 +122,9 @@ impl<'a> Exchange<'a> {
             }
             drop(record);
         });
-        address_to(&mut request, &target);
+        address_to(&mut request, &target, 80);
+        let close = HeaderValue::from_static("close");
+        request.headers_mut().insert(header::CONNECTION, close);
         let answered = sender.send_request(request).await;
         let mut answer = answered.map_err(|error| broken(&target, &error))?;
         remove_hop_by_hop(answer.headers_mut());
@@ -220,39 +196,6 @@ fn place(uri: &Uri, usual_port: u16) -> Option<(String, u16)> {
     Some((authority.host().to_owned(), port))
 }
 
-/// Makes it a request to the host itself, which learns nothing of the proxy.
-fn address_to(request: &mut Request<Incoming>, target: &Target) {
-    let path = request.uri().path_and_query().cloned();
-    // What came as a whole address has a path, if only `/`.
-    *request.uri_mut() = path.map_or_else(Uri::default, Uri::from);
-    *request.version_mut() = Version::HTTP_11;
-    let headers = request.headers_mut();
-    remove_hop_by_hop(headers);
-    let name = match target.port {
-        80 => target.host.clone(),
-        port => format!("{}:{port}", target.host),
-    };
-    // Whatever it said before: one host is asked for here, and no other behind the same address.
-    if let Ok(name) = HeaderValue::from_str(&name) {
-        headers.insert(header::HOST, name);
-    }
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-}
-
-fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    let named: Vec<_> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse::<HeaderName>().ok())
-        .collect();
-    for name in HOP_BY_HOP.iter().chain(&named) {
-        headers.remove(name);
-    }
-    headers.remove(PROXY_CONNECTION);
-}
-
 fn no_proxy_request() -> Refusal {
     Refusal {
         status: StatusCode::BAD_REQUEST,
@@ -260,19 +203,4 @@ fn no_proxy_request() -> Refusal {
                address."
             .to_owned(),
     }
-}
-
-fn broken(target: &Target, error: &hyper::Error) -> Refusal {
-    let Target { host, port } = target;
-    tracing::debug!(%error, "A host broke off an answer to a sandboxed program");
-    Refusal {
-        status: StatusCode::BAD_GATEWAY,
-        said: format!("{host}:{port} gave no answer that can be read."),
-    }
-}
-
-fn text(text: String) -> Body {
-    Full::new(Bytes::from(text))
-        .map_err(|never| match never {})
-        .boxed()
 }

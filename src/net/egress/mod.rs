@@ -1,13 +1,17 @@
 //! The way out of a sandboxed program: an HTTP proxy that lets it reach the hosts of a list.
 //!
 //! A name is resolved here, once for each connection, and the connection goes to exactly the address
-//! that was judged. TLS passes unopened. [`Proxy::serve`] speaks to one connection of the program,
+//! that was judged. TLS passes unopened, but for the hosts of a secret that the proxy puts in ([`Secrets`]).
+//! [`Proxy::serve`] speaks to one connection of the program,
 //! whatever stream that comes by; it knows nothing of sandboxes.
 
 mod dial;
 mod exchange;
+mod intercept;
 mod journal;
+mod message;
 mod refusals;
+mod secrets;
 mod traffic;
 
 use std::sync::Arc;
@@ -26,6 +30,7 @@ use super::Guard;
 use crate::domain::AllowedHosts;
 
 pub use self::refusals::Refusals;
+pub use self::secrets::{AUTHORITY_VARIABLE, AuthorityError, EdgeSecret, Secrets};
 
 /// The most that a request may say before its body.
 const MAX_HEAD_BYTES: usize = 32 << 10;
@@ -55,6 +60,8 @@ pub struct Egress {
     pub guard: Guard,
     /// Where refused hosts are noted.
     pub refusals: Refusals,
+    /// What goes in on the way; `None` = TLS of every host passes unopened.
+    pub secrets: Option<Arc<Secrets>>,
 }
 
 impl Egress {
@@ -65,6 +72,7 @@ impl Egress {
             reach,
             guard,
             refusals: Refusals::default(),
+            secrets: None,
         }
     }
 }

@@ -31,7 +31,13 @@ impl Maker {
         let Program::Image { image, .. } = program else {
             return Ok(());
         };
-        let folders = self.engine.volumes_of(image).await?;
+        // An engine makes those without any limit.
+        let folders = self
+            .engine
+            .image_config(image)
+            .await?
+            .volumes
+            .unwrap_or_default();
         if folders.is_empty() {
             return Ok(());
         }

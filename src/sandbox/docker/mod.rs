@@ -11,6 +11,7 @@ mod engine;
 mod making;
 mod owned;
 mod pool;
+mod programs;
 mod startup;
 mod supervisor;
 mod workspace;
@@ -23,7 +24,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
@@ -33,6 +34,7 @@ use self::engine::{Engine, Listed};
 use self::making::Maker;
 use self::owned::Owned;
 use self::pool::Pool;
+use self::programs::Programs;
 use self::startup::DockerShared;
 use super::{
     Copied, CopyOrder, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Peers, Running,
@@ -89,10 +91,13 @@ impl Docker {
         let (engine, about) = Engine::connect(&address).await?;
         check_runtime(settings.runtime.as_deref(), &about)?;
         let images = Images::default();
-        if images.look_up(&engine, &settings.image).await?.is_none() {
+        let Some(content) = images.look_up(&engine, &settings.image).await? else {
             let image = settings.image.clone();
             return Err(DockerProblem::NoImage { image }.into());
-        }
+        };
+        let programs = Programs::default();
+        // Known from now on: an earlier process of the same version may have left it in use.
+        programs.of(&settings.installation, &content);
         let (closing, closes) = watch::channel(false);
         let mut limits = limits(&about);
         let trial = SandboxId::from_bits(rand::random());
@@ -115,6 +120,8 @@ impl Docker {
             limits,
             owned: Owned::default(),
             pool: Pool::new(settings.pool_size),
+            programs,
+            filling: Mutex::default(),
             tasks: TaskTracker::new(),
             pumps: TaskTracker::new(),
             closing: closes,
@@ -269,7 +276,9 @@ impl Runtime for Docker {
             .iter()
             .filter(|volume| !is_anothers(&volume.gateway))
             .filter_map(|volume| container::sandbox_of_volume(&volume.name));
-        let mut found: Vec<_> = found.filter(|sandbox| !warm.contains(sandbox)).collect();
+        let is_used =
+            |sandbox: &SandboxId| warm.contains(sandbox) || self.shared.programs.has(sandbox);
+        let mut found: Vec<_> = found.filter(|sandbox| !is_used(sandbox)).collect();
         found.sort();
         Ok(found)
     }

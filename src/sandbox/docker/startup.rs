@@ -6,15 +6,16 @@ use std::{
 };
 
 use bollard::container::AttachContainerResults;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::container::{self, Plan};
+use super::container::{self, OwnCommand, Plan, Wrapped};
 use super::engine::images::Images;
 use super::engine::{Engine, Listed};
 use super::making::Maker;
 use super::owned::Owned;
 use super::pool::Pool;
+use super::programs::Programs;
 use super::supervisor::Supervisor;
 use super::workspace::{Job, Measuring, Volume};
 use super::{DockerProblem, DockerSettings, attach};
@@ -36,6 +37,9 @@ pub(super) struct DockerShared {
     pub(super) limits: Limits,
     pub(super) owned: Owned,
     pub(super) pool: Pool,
+    pub(super) programs: Programs,
+    /// Held while a volume of our programs is filled.
+    pub(super) filling: Mutex<()>,
     pub(super) tasks: TaskTracker,
     /// Streams, which end when their owners let go.
     pub(super) pumps: TaskTracker,
@@ -56,7 +60,11 @@ impl DockerShared {
     pub(super) async fn bring_up(&self, launch: &Launch) -> Result<Running, Error> {
         let name = container::name(launch);
         let owner = self.owned.own(name.clone());
-        let plan = self.plan(launch);
+        let wrapped = self.wrapped(launch).await?;
+        let plan = Plan {
+            wrapped: wrapped.as_ref(),
+            ..self.plan(launch)
+        };
         self.maker.check(&launch.program).await?;
         if let Packages::Installed(packages) = &launch.packages
             && !self.has_volume(packages).await?
@@ -119,7 +127,49 @@ impl DockerShared {
             image: &self.settings.image,
             packages_image: &self.settings.packages_image,
             runtime: self.settings.runtime.as_deref(),
+            wrapped: None,
         }
+    }
+
+    /// What an image of other people needs whose program may reach hosts: what it runs, and our programs
+    /// in a volume.
+    async fn wrapped(&self, launch: &Launch) -> Result<Option<Wrapped>, Error> {
+        let Program::Image { image, arguments } = &launch.program else {
+            return Ok(None);
+        };
+        if launch.egress.is_none() {
+            return Ok(None);
+        }
+        let config = self.engine.image_config(image).await?;
+        let own = OwnCommand {
+            entrypoint: config.entrypoint.unwrap_or_default(),
+            arguments: config.cmd.unwrap_or_default(),
+        };
+        if own.entrypoint.is_empty() && own.arguments.is_empty() && arguments.is_empty() {
+            let image = image.clone();
+            return Err(DockerProblem::NoCommand { image }.into());
+        }
+        let programs = self.provide_programs(launch).await?;
+        Ok(Some(Wrapped { programs, own }))
+    }
+
+    /// Makes the volume of our programs, where it is missing or empty, and says whose it is.
+    async fn provide_programs(&self, launch: &Launch) -> Result<SandboxId, Error> {
+        let image = &self.settings.image;
+        let content = self.images.look_up(&self.engine, image).await?;
+        let content = content.unwrap_or_else(|| ImageId::new(image));
+        let programs = self.programs.of(&self.settings.installation, &content);
+        let plan = self.plan(launch);
+        let labels = container::labels(plan.installation, plan.gateway, &programs);
+        let volume = container::volume(&programs);
+        self.engine.provide_volume(&volume, labels, None).await?;
+        // Two starts at once would take each other's away.
+        let _filling = self.filling.lock().await;
+        let name = container::bundled(&programs);
+        let _owner = self.owned.own(name.clone());
+        let made = self.maker.create(&name, &plan.filling(&programs)).await?;
+        self.engine.remove(&made).await?;
+        Ok(programs)
     }
 
     /// Makes and starts the container, and holds its streams.
@@ -207,6 +257,10 @@ impl DockerShared {
 
     /// Deletes a workspace, and what runs on it.
     pub(super) async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {
+        if self.programs.has(sandbox) {
+            // It was listed before it was in use.
+            return Ok(());
+        }
         let label = format!("{}={sandbox}", container::SANDBOX);
         let listed = self.engine.containers(&label).await?;
         self.remove_all(listed.iter()).await?;

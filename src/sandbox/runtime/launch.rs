@@ -140,11 +140,6 @@ impl Launch {
                 "the command is empty or holds a NUL character".to_owned(),
             ));
         }
-        if self.egress.is_some() && matches!(self.program, Program::Image { .. }) {
-            return Err(Error::BadLaunch(
-                "a program of an image cannot reach hosts".to_owned(),
-            ));
-        }
         Ok(())
     }
 }

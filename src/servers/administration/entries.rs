@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::fitness::{NewServer, check, check_address, check_package, check_secret, merge};
 use super::masking::unmasked;
-use super::retarget::{goes_elsewhere, kept_secret, kept_values};
+use super::retarget::{goes_elsewhere, kept_secret, kept_values, sent_elsewhere};
 use super::{Administration, unknown};
 use crate::domain::{McpServerConfig, McpWorkspace, Scope, TenantId};
 use crate::mcp::config::{Author, entry_problems};
@@ -117,10 +117,14 @@ impl Administration<'_> {
         let is_strict = is_moved || entry.source == Source::Tenant;
         let mut problems = entry_problems(&config, Author::Person);
         problems.retain(|problem| is_strict || !known.contains(problem));
+        let sent = sent_elsewhere(&entry.config, &config);
         if is_moved {
             problems.extend(kept_values((&entry.config, &config), patch));
+        }
+        if is_moved || !sent.is_empty() {
             let kept = self.secret_names(&entry.scope, name).await?;
-            problems.extend(kept.iter().map(|secret| kept_secret(name, secret)));
+            let kept = kept.iter().filter(|name| is_moved || sent.contains(*name));
+            problems.extend(kept.map(|secret| kept_secret(name, secret)));
         }
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));
@@ -152,7 +156,7 @@ impl Administration<'_> {
         let Some(old_bundle) = old.bundle.as_ref().filter(|it| it.sha256 == seen) else {
             return Err(Error::ReplacedPackage(name.to_owned()));
         };
-        let config = replaced(old, filled.config)?;
+        let config = replaced(old, &filled)?;
         let mut problems = entry_problems(&config, Author::Person);
         let secrets: Vec<(String, SecretString)> = filled
             .secrets
@@ -282,9 +286,12 @@ impl Administration<'_> {
 }
 
 /// An entry with what a newer bundle became; what people decided about it stays.
-fn replaced(old: &McpServerConfig, filled: Value) -> Result<McpServerConfig, Error> {
-    let filled: McpServerConfig = serde_json::from_value(filled)
+fn replaced(old: &McpServerConfig, entry: &FilledEntry) -> Result<McpServerConfig, Error> {
+    let filled: McpServerConfig = serde_json::from_value(entry.config.clone())
         .map_err(|error| Error::invalid("config", error.to_string()))?;
+    // What the program was not to have, it does not get now.
+    let mut secret_hosts = old.secret_hosts.clone();
+    secret_hosts.retain(|secret, _| entry.secrets.contains_key(secret));
     let workspace = match old.workspace {
         McpWorkspace::None => filled.workspace,
         kept @ (McpWorkspace::Ro | McpWorkspace::Rw) => kept,
@@ -296,6 +303,7 @@ fn replaced(old: &McpServerConfig, filled: Value) -> Result<McpServerConfig, Err
         bundle: filled.bundle,
         description: filled.description,
         network: filled.network.or_else(|| old.network.clone()),
+        secret_hosts,
         workspace,
         ..old.clone()
     })

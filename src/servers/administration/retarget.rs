@@ -1,7 +1,7 @@
 //! A changed entry that goes elsewhere: what was given for one address or program is not handed to
 //! another without the people who know it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use url::Url;
@@ -146,6 +146,15 @@ pub(crate) fn kept_values(
         });
     }
     found
+}
+
+/// The secrets that would go in on the way to other hosts than before, or that the program itself would
+/// get.
+pub(crate) fn sent_elsewhere(old: &McpServerConfig, new: &McpServerConfig) -> BTreeSet<String> {
+    let (old, new) = (&old.secret_hosts, &new.secret_hosts);
+    let names = old.keys().chain(new.keys());
+    let moved = names.filter(|name| old.get(*name) != new.get(*name));
+    moved.cloned().collect()
 }
 
 /// A secret that is set. Whether the entry names it now does not matter: it could later.

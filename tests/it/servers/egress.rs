@@ -231,3 +231,98 @@ async fn commands_of_a_session_reach_what_the_setting_names() {
     });
     assert!(told, "the model is told of the hosts");
 }
+
+/// A server whose tool says what the environments of all processes in its sandbox have of tokens.
+fn telling() -> Value {
+    let call = r#"
+        text=$(cat /proc/[0-9]*/environ | tr '\0' '\n' | grep -a ^TOKEN= | sort -u | tr '\n' ' '); say "$text""#;
+    let mut config = shell(call);
+    config["command"] = json!("/bin/bash");
+    config["env"]["TOKEN"] = json!("${secret:TOKEN}");
+    config["network"] = json!(["api.example.com", "other.example.com"]);
+    config["secretHosts"] = json!({ "TOKEN": ["api.example.com"] });
+    config
+}
+
+#[tokio::test]
+async fn a_secret_that_goes_in_on_the_way_is_in_no_sandbox() {
+    let app = TestApp::with_sandbox().await;
+    let admin = operator(&app, "acme").await;
+    let api = Api::new(&app, &admin);
+    let mut socket = TestSocket::open(app.address, &admin, None).await;
+    let body = json!({
+        "name": "aux", "config": telling(), "secrets": { "TOKEN": "swordfish-7" },
+    });
+    let (status, added) = api.ask(Method::POST, "/api/mcp/add", &body).await;
+    assert_eq!(status, 201, "{added}");
+    wait_for_health(&mut socket, "aux", "healthy").await;
+    let (_, text) = called(&app, &mut socket).await;
+    assert!(text.starts_with("TOKEN=sepal-secret-"), "{text}");
+    assert!(!text.contains("swordfish"), "{text}");
+
+    // Without hosts the program has it, but never the model's shell: that is another sandbox.
+    let (status, changed) = api
+        .ask(
+            Method::PATCH,
+            "/api/mcp/aux",
+            &json!({ "secretHosts": null }),
+        )
+        .await;
+    assert_eq!(status, 400, "it would go elsewhere than before: {changed}");
+    assert_eq!(changed["errors"][0]["field"], "secrets.TOKEN", "{changed}");
+    for (method, path, body) in [
+        (Method::DELETE, "/api/mcp/aux/secrets/TOKEN", Value::Null),
+        (
+            Method::PATCH,
+            "/api/mcp/aux",
+            json!({ "secretHosts": null }),
+        ),
+        (
+            Method::PUT,
+            "/api/mcp/aux/secrets/TOKEN",
+            json!({ "value": "swordfish-7" }),
+        ),
+    ] {
+        let (status, said) = api.ask(method, path, &body).await;
+        assert!(status < 300, "{path}: {said}");
+    }
+    look(&api).await;
+    let (_, text) = called(&app, &mut socket).await;
+    assert!(text.starts_with("TOKEN="), "{text}");
+    assert!(!text.contains("sepal-secret-"), "{text}");
+    let spy = json!({ "command": "cat /proc/[0-9]*/environ | grep -a -c swordfish" });
+    app.model.will_call("execute_command", spy).then_say("Done");
+    socket.say("go").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    let output = socket.wait_for("tool:output").await;
+    assert!(output.text().starts_with("0\n"), "{output:?}");
+    assert_eq!(socket.wait_for_answer().await, "Done");
+}
+
+#[tokio::test]
+async fn where_a_secret_cannot_go_in_is_refused_with_the_reason() {
+    let app = TestApp::with_sandbox().await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let api = Api::new(&app, &owner);
+    let check = async |hosts: Value, expected: &str| {
+        let mut config = telling();
+        config["secretHosts"] = hosts;
+        let body = json!({ "name": "aux", "config": config, "secrets": { "TOKEN": "x" } });
+        let (status, said) = api.ask(Method::POST, "/api/mcp/add", &body).await;
+        assert_eq!(status, 400, "{said}");
+        assert!(said.to_string().contains(expected), "{said}");
+    };
+    check(
+        json!({ "TOKEN": ["c.example.com"] }),
+        "not among the hosts of `network`",
+    )
+    .await;
+    check(
+        json!({ "OTHER": ["api.example.com"] }),
+        "no variable of the environment",
+    )
+    .await;
+    check(json!({ "TOKEN": [] }), "name the hosts").await;
+    check(json!({ "TOKEN": "api.example.com" }), "secretHosts").await;
+}

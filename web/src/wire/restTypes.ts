@@ -79,14 +79,15 @@ export type ServerConfig = {
   containerCpu?: number
   workspace?: 'none' | 'ro' | 'rw'
   network?: 'none' | string[]
+  secretHosts?: Record<string, string[]>
   url?: string
   headers?: Record<string, string>
 }
 
 /** A JSON merge patch of an entry: `null` removes a member, or a name in a map. */
 export type ServerPatch = {
-  [Field in keyof ServerConfig]?: ServerConfig[Field] extends Record<string, string> | undefined
-    ? Record<string, string | null> | null
+  [Field in keyof ServerConfig]?: ServerConfig[Field] extends Record<string, infer Value> | undefined
+    ? Record<string, Value | null> | null
     : ServerConfig[Field] | null
 }
 

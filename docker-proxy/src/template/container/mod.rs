@@ -19,8 +19,11 @@ const TEMPORARY_BYTES: i64 = 64 << 20;
 const MAX_OPEN_FILES: i64 = 1024;
 /// Where a workspace is mounted.
 const WORKSPACE: &str = "/workspace";
-/// Where what was installed in another sandbox is mounted, read-only. Nothing is mounted elsewhere.
+/// Where what was installed in another sandbox is mounted, read-only.
 const PACKAGES: &str = "/packages";
+/// Where the sandboxes' own image has Sepal's programs, and a volume with them is mounted, read-only.
+/// Nothing is mounted elsewhere.
+const PROGRAMS: &str = "/sepal";
 
 /// What of a request is used.
 #[derive(Deserialize, Default)]
@@ -60,6 +63,13 @@ struct AskedMount {
     source: String,
     target: String,
     read_only: bool,
+    volume_options: Option<AskedVolumeOptions>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase", default)]
+struct AskedVolumeOptions {
+    no_copy: bool,
 }
 
 /// A container that may be made.
@@ -87,12 +97,7 @@ pub(crate) fn container(
     } else {
         ordinary(&asked, settings)?
     };
-    let mounts = asked.host_config.mounts.as_deref().unwrap_or_default();
-    let (packages, workspace): (Vec<&AskedMount>, Vec<_>) =
-        mounts.iter().partition(|mount| mount.target == PACKAGES);
-    let volume = (!workspace.is_empty()).then(|| name::volume(&name.sandbox));
-    let packages = packages.first().filter(|_| !name.measures);
-    let packages = packages.map(|mount| installed(mount)).transpose()?;
+    let seen = Seen::of(&asked, name)?;
     let made = json!({
         "Hostname": "sandbox",
         "User": inside.user,
@@ -112,19 +117,11 @@ pub(crate) fn container(
         "NetworkDisabled": inside.network == "none",
         "HostConfig": walls(&asked.host_config, &inside, settings)?,
     });
-    let workspace = volume.iter().map(|volume| {
-        // Should it go before the container is made, the engine makes it anew, as ours.
-        let own = json!({ "Labels": labels });
-        mount((volume, WORKSPACE), inside.is_read_only, &own)
-    });
-    let packages_mount = packages
-        .iter()
-        .map(|volume| mount((volume, PACKAGES), true, &json!({})));
-    let made = with_mounts(made, workspace.chain(packages_mount).collect());
+    let made = with_mounts(made, seen.mounts(&asked, &inside, (&labels, settings)));
     compare(&whole, &made)?;
     Ok(Container {
         body: made,
-        volumes: volume.into_iter().chain(packages).collect(),
+        volumes: seen.volumes(),
     })
 }
 
@@ -151,7 +148,7 @@ fn ordinary(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
         }
     };
     let mounts = asked.host_config.mounts.iter().flatten();
-    let mut mounts = mounts.filter(|it| it.target != PACKAGES);
+    let mut mounts = mounts.filter(|it| is_workspace(it));
     Ok(Inside {
         user: "65534:65534",
         entrypoint: asked.entrypoint.clone(),
@@ -242,8 +239,67 @@ fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Val
     }))
 }
 
-/// The volume of another sandbox, in whose workspace something was installed.
-fn installed(mount: &AskedMount) -> Result<String, Refusal> {
+/// The volumes that a container sees, each in its one place.
+struct Seen {
+    workspace: Option<String>,
+    packages: Option<String>,
+    programs: Option<String>,
+}
+
+impl Seen {
+    fn of(asked: &Asked, name: &ContainerName) -> Result<Self, Refusal> {
+        let mounts = asked.host_config.mounts.as_deref().unwrap_or_default();
+        let of_another = |target: &str| {
+            let mut mounts = mounts.iter().filter(|_| !name.measures);
+            let mount = mounts.find(|mount| mount.target == target);
+            mount.map(of_another_sandbox).transpose()
+        };
+        let has_workspace = mounts.iter().any(is_workspace);
+        Ok(Self {
+            workspace: has_workspace.then(|| name::volume(&name.sandbox)),
+            packages: of_another(PACKAGES)?,
+            programs: of_another(PROGRAMS)?,
+        })
+    }
+
+    fn mounts(
+        &self,
+        asked: &Asked,
+        inside: &Inside,
+        (labels, settings): (&Labels, &Settings),
+    ) -> Vec<Value> {
+        let workspace = self.workspace.iter().map(|volume| {
+            // Should it go before the container is made, the engine makes it anew, as ours.
+            let own = json!({ "Labels": labels });
+            mount((volume, WORKSPACE), inside.is_read_only, &own)
+        });
+        let packages = self.packages.iter();
+        let packages = packages.map(|volume| mount((volume, PACKAGES), true, &json!({})));
+        // What everybody's containers see comes from the sandboxes' own image alone.
+        let mut options = asked.host_config.mounts.iter().flatten();
+        let is_asked = options.any(|it| it.volume_options.as_ref().is_some_and(|it| it.no_copy));
+        let no_copy = if asked.image != settings.image || is_asked {
+            json!({ "NoCopy": true })
+        } else {
+            json!({})
+        };
+        let programs = self.programs.iter();
+        let programs = programs.map(|volume| mount((volume, PROGRAMS), true, &no_copy));
+        workspace.chain(packages).chain(programs).collect()
+    }
+
+    fn volumes(self) -> Vec<String> {
+        let all = self.workspace.into_iter();
+        all.chain(self.packages).chain(self.programs).collect()
+    }
+}
+
+fn is_workspace(mount: &AskedMount) -> bool {
+    ![PACKAGES, PROGRAMS].contains(&mount.target.as_str())
+}
+
+/// The volume of another sandbox, which has what was installed, or our programs.
+fn of_another_sandbox(mount: &AskedMount) -> Result<String, Refusal> {
     if name::sandbox_of_volume(&mount.source).is_none() {
         let remedy = "it has to be the volume of a sandbox, `sepal-ws-sbx_<32 hexadecimal digits>`";
         return Err(Refusal::field("HostConfig.Mounts.Source", remedy));

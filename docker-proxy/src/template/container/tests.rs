@@ -179,9 +179,11 @@ fn what_was_installed_in_another_sandbox_is_mounted_read_only_in_its_one_place()
     assert_eq!(mounts[0]["Target"], "/workspace");
     for wrong in [
         with(other, "/packages", false),
-        with(other, "/sepal", true),
+        with(other, "/sepal", false),
         with(other, "/workspace", true),
+        with(other, "/usr", true),
         with("data", "/packages", true),
+        with("data", "/sepal", true),
         with("/etc", "/packages", true),
     ] {
         assert!(made_as("", &wrong, &settings()).is_err(), "{wrong}");
@@ -192,6 +194,39 @@ fn what_was_installed_in_another_sandbox_is_mounted_read_only_in_its_one_place()
     }]);
     let made = made_as("", &alone, &settings()).unwrap();
     assert_eq!(made["HostConfig"]["Mounts"].as_array().unwrap().len(), 1);
+}
+
+/// What all containers see, of every tenant, must not come from an image of somebody's choice.
+#[test]
+fn the_volume_of_our_programs_is_filled_by_our_own_image_alone() {
+    let programs = "sepal-ws-sbx_0000000000000000000000000000000c";
+    let asked = |image: &str, options: Value| {
+        let mut asked = asked();
+        asked["Image"] = json!(image);
+        asked["HostConfig"]["Mounts"] = json!([{
+            "Type": "volume", "Source": programs, "Target": "/sepal", "ReadOnly": true,
+            "VolumeOptions": options,
+        }]);
+        asked
+    };
+    let made = |asked: Value| made_as("", &asked, &settings());
+    let own = made(asked("sepal/sandbox:1", Value::Null)).unwrap();
+    let mount = &own["HostConfig"]["Mounts"][0];
+    assert_eq!(mount["VolumeOptions"], json!({}));
+    assert_eq!(mount["ReadOnly"], true);
+    let none = || json!({ "NoCopy": true });
+    for (image, options) in [
+        ("mcp/fetch:1", Value::Null),
+        ("mcp/fetch:1", none()),
+        ("sepal/sandbox:1", none()),
+    ] {
+        let other = made(asked(image, options)).unwrap();
+        let mount = &other["HostConfig"]["Mounts"][0];
+        assert_eq!(mount["VolumeOptions"], json!({ "NoCopy": true }));
+        assert_eq!(mount["Source"], programs);
+    }
+    let copying = made(asked("mcp/fetch:1", json!({ "NoCopy": false })));
+    assert!(copying.unwrap_err().contains("NoCopy"));
 }
 
 #[test]

@@ -290,7 +290,7 @@ fn usable(name: &str, entry: &Value) -> Result<McpServerConfig, String> {
 }
 
 /// The members of an entry that are ours.
-const MEMBERS: [&str; 21] = [
+const MEMBERS: [&str; 24] = [
     "transport",
     "enabled",
     "description",
@@ -301,6 +301,8 @@ const MEMBERS: [&str; 21] = [
     "trusted",
     "command",
     "args",
+    "allowScripts",
+    "bundle",
     "env",
     "cwd",
     "containerImage",
@@ -308,6 +310,7 @@ const MEMBERS: [&str; 21] = [
     "containerMemory",
     "containerCpu",
     "network",
+    "secretHosts",
     "workspace",
     "url",
     "headers",

@@ -196,3 +196,52 @@ async fn an_edit_by_hand_is_seen_without_a_restart() {
         .await
         .unwrap();
 }
+
+/// What the list lacks would be lost without a word when an entry is changed.
+#[test]
+fn every_member_of_an_entry_is_written() {
+    let whole = json!({
+        "transport": "stdio", "enabled": true, "description": "x", "toolPrefix": "x",
+        "includeTools": [], "excludeTools": [], "timeout": 1, "trusted": true, "command": "x",
+        "args": ["x"], "allowScripts": true, "bundle": { "sha256": "x" }, "env": { "A": "1" }, "cwd": "x",
+        "containerImage": "x", "containerEnv": { "A": "1" }, "containerMemory": 64,
+        "containerCpu": 1.0, "network": ["a.example"], "secretHosts": { "A": ["a.example"] },
+        "workspace": "ro", "url": "https://a.example", "headers": { "A": "1" },
+        "oauth": { "clientId": "x" },
+    });
+    let config: McpServerConfig = serde_json::from_value(whole.clone()).unwrap();
+    let written = serde_json::to_value(&config).unwrap();
+    assert_eq!(written, whole, "a member is missing in this test");
+    let mut names: Vec<_> = written.as_object().unwrap().keys().collect();
+    names.sort_unstable();
+    let mut known = super::MEMBERS;
+    known.sort_unstable();
+    assert_eq!(names, known);
+    // As is any that comes: the type knows no others.
+    let McpServerConfig {
+        transport: _,
+        enabled: _,
+        description: _,
+        tool_prefix: _,
+        include_tools: _,
+        exclude_tools: _,
+        timeout: _,
+        trusted: _,
+        command: _,
+        args: _,
+        allow_scripts: _,
+        bundle: _,
+        env: _,
+        cwd: _,
+        container_image: _,
+        container_env: _,
+        container_memory: _,
+        container_cpu: _,
+        network: _,
+        secret_hosts: _,
+        workspace: _,
+        url: _,
+        headers: _,
+        oauth: _,
+    } = config;
+}

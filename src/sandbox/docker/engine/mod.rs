@@ -18,7 +18,8 @@ use bollard::{
     container::AttachContainerResults,
     errors::Error as ApiError,
     models::{
-        ContainerCreateBody, ContainerState, ContainerStateStatusEnum, ImageInspect, SystemInfo,
+        ContainerCreateBody, ContainerState, ContainerStateStatusEnum, ImageConfig, ImageInspect,
+        SystemInfo,
     },
     query_parameters::{
         AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, InspectContainerOptions,
@@ -160,14 +161,13 @@ impl Engine {
         }
     }
 
-    /// The folders for which an image declares volumes; an engine makes those without any limit.
-    pub(super) async fn volumes_of(&self, image: &str) -> Result<Vec<String>, Problem> {
+    /// How an image says that it wants to be run.
+    pub(super) async fn image_config(&self, image: &str) -> Result<ImageConfig, Problem> {
         let Some(found) = self.image(image).await? else {
             let image = image.to_owned();
             return Err(Problem::NoImage { image });
         };
-        let declared = found.config.and_then(|config| config.volumes);
-        Ok(declared.unwrap_or_default())
+        Ok(found.config.unwrap_or_default())
     }
 
     /// Makes a container, and gives its id; `None` if another one has the name.

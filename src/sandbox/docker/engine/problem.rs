@@ -27,6 +27,12 @@ pub enum Problem {
         /// The folders, with the marks of code between them.
         folders: String,
     },
+    /// The image does not say what runs in it.
+    #[error(
+        "the image `{image}` has neither an entry point nor a command; give the program and its \
+         arguments as `args`"
+    )]
+    NoCommand { image: String },
     /// The engine lacks the runtime that the settings name.
     #[error(
         "the engine has no runtime `{runtime}`; it has: {known}; install it there, or unset \
@@ -96,6 +102,7 @@ impl Problem {
                  (SPL_SANDBOX_RUNTIME)"
                     .to_owned()
             }
+            Self::NoCommand { .. } => "give the program as `args`".to_owned(),
             Self::HasVolumes { .. } => "use an image without `VOLUME`".to_owned(),
             Self::Taken { .. } | Self::Busy => "try again in a moment".to_owned(),
             Self::Refused { .. } => "look at the engine's log".to_owned(),
@@ -108,6 +115,7 @@ impl Problem {
             Self::Unreachable { .. } | Self::Taken { .. } | Self::Busy => Fault::Transient,
             Self::NoImage { .. }
             | Self::HasVolumes { .. }
+            | Self::NoCommand { .. }
             | Self::NoRuntime { .. }
             | Self::Refused { .. } => Fault::External,
         }

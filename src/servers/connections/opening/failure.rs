@@ -7,7 +7,7 @@ use crate::mcp::Cleaner;
 use crate::mcp::config::{EntryProblem, Missing};
 use crate::servers::catalogue::entry::ServerEntry;
 use crate::servers::catalogue::installations::Unavailable;
-use crate::{mcp, sandbox, store};
+use crate::{mcp, net, sandbox, store};
 
 /// Why a server did not open.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,8 @@ pub(crate) enum Cause {
     Sandbox(#[from] sandbox::Error),
     #[error(transparent)]
     Server(#[from] mcp::Error),
+    #[error(transparent)]
+    Authority(#[from] net::AuthorityError),
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -71,9 +73,11 @@ pub(crate) fn failure(
         Cause::Server(mcp::Error::Unauthorized { .. }) => (Code::AuthorizationRequired, false),
         Cause::Server(error) => (Code::ToolFailed, matches!(error.fault(), Fault::Transient)),
         Cause::Store(_) => (Code::StoreUnavailable, true),
-        Cause::Missing(_) | Cause::Entry(_) | Cause::Unsupported(_) | Cause::Package(_) => {
-            (Code::ToolFailed, false)
-        }
+        Cause::Missing(_)
+        | Cause::Entry(_)
+        | Cause::Unsupported(_)
+        | Cause::Package(_)
+        | Cause::Authority(_) => (Code::ToolFailed, false),
     };
     if let Cause::Store(error) = cause {
         tracing::warn!(mcp.server = %entry.name, ?error, "The secrets of a server cannot be read");
@@ -87,6 +91,7 @@ pub(crate) fn failure(
         | Cause::Entry(_)
         | Cause::Unsupported(_)
         | Cause::Package(_)
+        | Cause::Authority(_)
         | Cause::Sandbox(_) => {
             format!("the MCP server `{}` does not start: {text}", entry.name)
         }

@@ -2,11 +2,12 @@
 //! if its entry says so, and the hosts that its entry names.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::domain::{
     BUNDLED_SERVER, McpServerConfig, McpTransport, McpWorkspace, SandboxId, TenantId,
 };
-use crate::net::{Egress, Guard, Reach};
+use crate::net::{self, AuthorityError, EdgeSecret, Egress, Guard, Reach, Secrets};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Access, Bounds, Launch, Packages, Program};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
@@ -63,6 +64,22 @@ impl Outside {
             egress.refusals = self.refused_hosts.of_server(tenant, &entry.name);
         }
         Some(egress)
+    }
+
+    /// The same with secrets that go in on the way, and what the program has to believe for that.
+    pub(super) fn with_secrets(
+        launch: &mut Launch,
+        secrets: Vec<EdgeSecret>,
+    ) -> Result<(), AuthorityError> {
+        let Some(egress) = launch.egress.as_mut().filter(|_| !secrets.is_empty()) else {
+            return Ok(());
+        };
+        let secrets = Secrets::new(secrets, net::authorities())?;
+        let authority = secrets.authority().to_owned();
+        egress.secrets = Some(Arc::new(secrets));
+        let name = net::AUTHORITY_VARIABLE.to_owned();
+        launch.environment.insert(name, authority);
+        Ok(())
     }
 }
 

@@ -194,6 +194,7 @@ impl Opener {
             url,
             client_secret,
             secrets,
+            edge,
         } = self.expand(entry, &config, place.secrets).await?;
         *cleaner = Cleaner::new(&secrets);
         match config.transport() {
@@ -227,6 +228,7 @@ impl Opener {
                     egress: self.outside.egress(entry, place.tenant),
                     ..launch::own((entry, &config), environment, most, place.sandbox)
                 };
+                launch::Outside::with_secrets(&mut launch, edge)?;
                 if let Some(command) = package_of(&config).map_err(Cause::Entry)? {
                     let spec = &command.spec;
                     let available = self.installations.available(entry, spec).await?;

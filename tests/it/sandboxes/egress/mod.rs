@@ -1,5 +1,7 @@
 //! What a sandboxed program reaches of the hosts that it may reach, and of all others.
 
+mod edge;
+mod images;
 pub(crate) mod site;
 
 use std::time::Duration;

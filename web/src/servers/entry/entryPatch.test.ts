@@ -12,6 +12,15 @@ const STORED: ServerConfig = {
   trusted: false,
 }
 
+it('removes the hosts of a secret by name', () => {
+  const base = { command: 'x', secretHosts: { A: ['a.example'], B: ['b.example'] } }
+  expect(patchOf(base, { command: 'x', secretHosts: { A: ['a.example', 'c.example'] } })).toEqual({
+    secretHosts: { A: ['a.example', 'c.example'], B: null },
+  })
+  expect(patchOf(base, { command: 'x' })).toEqual({ secretHosts: { A: null, B: null } })
+  expect(patchOf(base, { ...base })).toEqual({})
+})
+
 describe('a change', () => {
   const check = (change: Partial<ServerConfig>, expected: object) => expect(patchOf(STORED, { ...STORED, ...change })).toEqual(expected)
 

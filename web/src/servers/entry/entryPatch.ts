@@ -3,6 +3,7 @@ import type { ServerConfig, ServerPatch } from '@/wire/restTypes'
 import { MASK, PLACES, type Draft, type Place } from './secrets'
 
 type Map = Record<string, string>
+type Lists = Record<string, string[]>
 type Value = ServerConfig[keyof ServerConfig]
 
 export interface FieldProblem {
@@ -18,14 +19,15 @@ export function patchOf(base: ServerConfig, now: ServerConfig): ServerPatch {
     const [then, today] = [base[field], now[field]]
     if (isSame(then, today)) continue
     if (isPlace(field)) patch[field] = patchOfMap(then as Map | undefined, today as Map | undefined)
+    else if (field === 'secretHosts') patch[field] = patchOfMap(then as Lists | undefined, today as Lists | undefined)
     else patch[field] = isNothing(today) ? null : today
   }
   return patch as ServerPatch
 }
 
-function patchOfMap(then: Map = {}, now: Map = {}): Record<string, string | null> {
+function patchOfMap<T extends string | string[]>(then: Record<string, T> = {}, now: Record<string, T> = {}): Record<string, T | null> {
   const gone = Object.keys(then).filter((name) => !Object.hasOwn(now, name))
-  const changed = Object.entries(now).filter(([name, value]) => !Object.hasOwn(then, name) || then[name] !== value)
+  const changed = Object.entries(now).filter(([name, value]) => !Object.hasOwn(then, name) || String(then[name]) !== String(value))
   return Object.fromEntries([...gone.map((name) => [name, null]), ...changed])
 }
 
@@ -45,13 +47,13 @@ export function formFields(config: ServerConfig): string[] {
   const transport = transportOf(config)
   if (transport === 'http' || transport === 'sse') return ['url', 'headers', ...ALWAYS]
   const what = transport === 'stdio-docker' ? ['containerImage'] : ['command', 'cwd']
-  return [...what, 'args', 'env', 'containerEnv', 'containerMemory', 'containerCpu', ...ALWAYS]
+  return [...what, 'args', 'env', 'containerEnv', 'containerMemory', 'containerCpu', 'network', 'secretHosts', ...ALWAYS]
 }
 
 /** The members that say where an entry leads, by transport: they go when it is reached otherwise. */
 const WAYS = {
   remote: ['url', 'headers'],
-  local: ['command', 'args', 'env', 'cwd', 'containerImage', 'containerEnv', 'containerMemory', 'containerCpu', 'workspace', 'network'],
+  local: ['command', 'args', 'env', 'cwd', 'containerImage', 'containerEnv', 'containerMemory', 'containerCpu', 'workspace', 'network', 'secretHosts'],
 } as const
 
 /** The entry by another transport, without what belongs to the old one alone. */
@@ -88,6 +90,7 @@ export function placed(
     const said = words(member, name)
     if (member === 'name') add('name', message)
     else if (member === 'secrets' && name !== '') add(path, said ?? message)
+    else if (member === 'secretHosts' && name !== '') add(`config.${path}`, said ?? message)
     else if (shown.includes(member)) add(`config.${member}`, said ?? (name === '' ? message : `${name}: ${message}`))
     else others.push(said ?? `${path}: ${message}`)
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ServerConfig } from '@/wire/restTypes'
-import { plainSecrets, references, seal, sealAgain, toSend, unseal, type Draft } from './secrets'
+import { hasHosts, plainSecrets, references, seal, sealAgain, toSend, unseal, withHosts, type Draft } from './secrets'
 
 const draft = (config: ServerConfig): Draft => ({ config, secrets: {}, plain: [] })
 
@@ -55,5 +55,25 @@ describe('what looks like a secret', () => {
   it('is sent only when something refers to it and it was typed', () => {
     const sealed = { ...draft({ url: 'https://e.test/mcp?key=${secret:A}', env: { B: '${secret:B}' } }), secrets: { A: '1', B: '', C: '3' } }
     expect(toSend(sealed)).toEqual({ A: '1' })
+  })
+})
+
+describe('where a secret goes in on the way', () => {
+  const config = { command: 'x', env: { T: '${secret:TOKEN}' }, network: ['a.example', 'b.example'] }
+
+  it('is possible for what runs here and reaches hosts', () => {
+    expect(hasHosts(config)).toBe(true)
+    expect(hasHosts({ ...config, network: 'none' })).toBe(false)
+    expect(hasHosts({ ...config, network: [] })).toBe(false)
+    expect(hasHosts({ url: 'https://a.example', network: ['a.example'] })).toBe(false)
+  })
+
+  it('is kept by name, and goes with its last host or its last reference', () => {
+    const one = withHosts(config, 'TOKEN', ['a.example'])
+    expect(one.secretHosts).toEqual({ TOKEN: ['a.example'] })
+    expect(withHosts(one, 'TOKEN', ['b.example']).secretHosts).toEqual({ TOKEN: ['b.example'] })
+    expect(withHosts(one, 'TOKEN', [])).not.toHaveProperty('secretHosts')
+    expect(withHosts({ ...one, env: {} }, 'OTHER', ['a.example'])).not.toHaveProperty('secretHosts')
+    expect(config).not.toHaveProperty('secretHosts')
   })
 })

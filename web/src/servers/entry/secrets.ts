@@ -77,6 +77,21 @@ export function references(config: ServerConfig): string[] {
   return [...new Set(texts.flatMap((text) => [...text.matchAll(REFERENCE)].map((match) => match[1] ?? '')))]
 }
 
+/** Whether the secrets of an entry may go in on the way to hosts: it runs here, and may reach some. */
+export function hasHosts({ url, network }: ServerConfig): boolean {
+  return url === undefined && Array.isArray(network) && network.length > 0
+}
+
+/** The entry with those hosts for a secret; without hosts the program has the secret itself. What nothing refers to goes. */
+export function withHosts(config: ServerConfig, name: string, hosts: string[]): ServerConfig {
+  const named = references(config)
+  const all = Object.entries({ ...config.secretHosts, [name]: hosts })
+  const kept = Object.fromEntries(all.filter(([key, list]) => list.length > 0 && named.includes(key)))
+  const rest = { ...config }
+  delete rest.secretHosts
+  return Object.keys(kept).length > 0 ? { ...rest, secretHosts: kept } : rest
+}
+
 /** The fields that look like secrets and stand in plain text all the same. */
 export function plainSecrets({ config, plain }: Draft): string[] {
   return PLACES.flatMap((place) =>

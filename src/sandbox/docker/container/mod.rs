@@ -1,10 +1,12 @@
 //! The walls, as the engine's words: names, labels and the whole of what a container may do.
 
+mod mounts;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
 
-use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
-};
+use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, ResourcesUlimits};
 
 use crate::domain::{GatewayId, SandboxId};
 use crate::sandbox::workspace::trim;
@@ -14,8 +16,8 @@ use crate::sandbox::{Access, Launch, Packages, Program, egress};
 const NOBODY: &str = "65534:65534";
 /// Where the bundled server lies in our image.
 const SERVER: &str = "/sepal/mcp-server";
-/// Where installed packages are seen.
-const PACKAGES: &str = "/packages";
+/// What becomes of the run that only shows our image to the volume of our programs: nothing.
+const NOTHING: &str = "/bin/true";
 /// The size of `/tmp` and of `/dev/shm`; both count as memory.
 const TEMPORARY_BYTES: i64 = 64 << 20;
 /// Open files of one process.
@@ -32,6 +34,8 @@ pub(super) const SANDBOX: &str = "sepal.sandbox";
 const SERVER_LABEL: &str = "sepal.server";
 /// Where a server of a session has its name, the run that trims its workspace has this one.
 const TRIMMER: &str = "sepal-trim";
+/// The same of the container that fills the volume of our programs.
+const FILLER: &str = "sepal-programs";
 /// Prints of each entry how deep it lies and its blocks, of the workspace itself last.
 const COUNT: [&str; 5] = ["find", "/workspace", "-depth", "-printf", "%d %b\\n"];
 /// What `sandbox::trim` does where we see the folder: gets the limit and the ceiling, and says
@@ -52,6 +56,25 @@ pub(super) struct Plan<'p> {
     pub(super) packages_image: &'p str,
     /// The OCI runtime, where it is not the engine's own choice.
     pub(super) runtime: Option<&'p str>,
+    /// What is known of the image of other people that a program of ours stands around.
+    pub(super) wrapped: Option<&'p Wrapped>,
+}
+
+/// An image of other people around whose program one of ours stands.
+#[derive(Debug)]
+pub(super) struct Wrapped {
+    /// Whose volume has our programs.
+    pub(super) programs: SandboxId,
+    /// What the image runs by itself.
+    pub(super) own: OwnCommand,
+}
+
+/// What an image runs where nobody says otherwise.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct OwnCommand {
+    pub(super) entrypoint: Vec<String>,
+    /// What follows the entry point where no arguments are given.
+    pub(super) arguments: Vec<String>,
 }
 
 /// The volume of a sandbox's workspace.
@@ -144,14 +167,28 @@ impl Plan<'_> {
                 line.extend(self.launch.program.options());
             }
             Program::Command(words) => line.extend_from_slice(words),
-            Program::Image { image, arguments } => return (image, None, arguments.clone()),
+            Program::Image { image, arguments } => {
+                let Some(Wrapped { own, .. }) = self.wrapped else {
+                    return (image, None, arguments.clone());
+                };
+                line.extend_from_slice(&own.entrypoint);
+                // An engine reads the two in the same way.
+                let is_own = arguments.is_empty();
+                line.extend_from_slice(if is_own { &own.arguments } else { arguments });
+            }
         }
         let (first, rest) = line.split_at(line.len().min(1));
-        let image = match self.launch.packages {
+        (self.image(), Some(first.to_vec()), rest.to_vec())
+    }
+
+    fn image(&self) -> &str {
+        if let Program::Image { image, .. } = &self.launch.program {
+            return image;
+        }
+        match self.launch.packages {
             Packages::None => self.image,
             Packages::Installing | Packages::Installed(_) => self.packages_image,
-        };
-        (image, Some(first.to_vec()), rest.to_vec())
+        }
     }
 
     fn environment(&self) -> Vec<String> {
@@ -228,35 +265,6 @@ impl Plan<'_> {
             .collect()
     }
 
-    fn mounts(&self) -> Vec<Mount> {
-        let packages = match &self.launch.packages {
-            Packages::None | Packages::Installing => None,
-            Packages::Installed(sandbox) => Some(Mount {
-                target: Some(PACKAGES.to_owned()),
-                source: Some(volume(sandbox)),
-                typ: Some(MountType::VOLUME),
-                read_only: Some(true),
-                ..Mount::default()
-            }),
-        };
-        self.workspace().into_iter().chain(packages).collect()
-    }
-
-    fn workspace(&self) -> Option<Mount> {
-        let is_read_only = match self.launch.workspace {
-            Access::None => return None,
-            Access::ReadOnly => true,
-            Access::ReadWrite => false,
-        };
-        Some(Mount {
-            target: Some("/workspace".to_owned()),
-            source: Some(volume(&self.launch.sandbox)),
-            typ: Some(MountType::VOLUME),
-            read_only: Some(is_read_only),
-            ..Mount::default()
-        })
-    }
-
     /// A run that counts the workspace where we cannot see it ourselves: as root without any right
     /// but to look, because a folder may forbid even its owner to look.
     pub(super) fn measuring(&self) -> ContainerCreateBody {
@@ -281,114 +289,48 @@ impl Plan<'_> {
         let limit = self.launch.bounds.workspace_bytes;
         let words = ["bash", "-c", TRIM, "trim"].map(str::to_owned);
         let bounds = [limit, trim::ceiling(limit)].map(|bytes| bytes.to_string());
-        let launch = Launch {
-            sandbox: self.launch.sandbox.clone(),
+        let command = [words.as_slice(), bounds.as_slice()].concat();
+        let (sandbox, access) = (&self.launch.sandbox, Access::ReadWrite);
+        self.with(&self.own_run((sandbox, TRIMMER), command, access))
+    }
+
+    /// A container that is never started: as it is made, an empty volume takes over what our image has
+    /// where it is seen.
+    pub(super) fn filling(&self, programs: &SandboxId) -> ContainerCreateBody {
+        let nothing = vec![NOTHING.to_owned()];
+        let mut body = self.with(&self.own_run((programs, FILLER), nothing, Access::None));
+        if let Some(walls) = &mut body.host_config {
+            walls.mounts = Some(vec![mounts::programs(programs, false)]);
+        }
+        body
+    }
+
+    /// A run of our own image beside what the plan is for.
+    fn own_run(
+        &self,
+        (sandbox, server): (&SandboxId, &str),
+        command: Vec<String>,
+        workspace: Access,
+    ) -> Launch {
+        Launch {
+            sandbox: sandbox.clone(),
             packages: Packages::None,
             holder: None,
-            server: TRIMMER.to_owned(),
-            program: Program::Command([words.as_slice(), bounds.as_slice()].concat()),
+            server: server.to_owned(),
+            program: Program::Command(command),
             environment: BTreeMap::new(),
-            workspace: Access::ReadWrite,
+            workspace,
             egress: None,
             bounds: self.launch.bounds,
-        };
+        }
+    }
+
+    fn with(&self, launch: &Launch) -> ContainerCreateBody {
         let plan = Plan {
-            launch: &launch,
+            launch,
+            wrapped: None,
             ..*self
         };
         plan.body()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::sandbox::Bounds;
-
-    fn launch(program: Program, workspace: Access) -> Launch {
-        Launch {
-            sandbox: SandboxId::from_bits(7),
-            packages: Packages::None,
-            holder: None,
-            server: "git/hub one".to_owned(),
-            program,
-            environment: BTreeMap::from([("TOKEN".to_owned(), "hush".to_owned())]),
-            workspace,
-            egress: None,
-            bounds: Bounds::default(),
-        }
-    }
-
-    fn bundled() -> Program {
-        Program::Bundled {
-            command_timeout: Duration::from_secs(30),
-            output_bytes: 1 << 20,
-        }
-    }
-
-    fn body(launch: &Launch) -> ContainerCreateBody {
-        let gateway = GatewayId::from("first");
-        let plan = Plan {
-            launch,
-            installation: "house",
-            gateway: &gateway,
-            image: "sepal/sandbox:1",
-            packages_image: "sepal/packages:1",
-            runtime: None,
-        };
-        plan.body()
-    }
-
-    /// The whole request: a wall that falls shows in this file's history.
-    #[test]
-    fn what_the_engine_is_asked_for_the_bundled_server() {
-        let body = body(&launch(bundled(), Access::ReadWrite));
-        // Maps in it have no order of their own.
-        let ordered = serde_json::to_value(&body).unwrap();
-        insta::assert_json_snapshot!(ordered);
-    }
-
-    #[test]
-    fn names_are_of_the_contract_and_cannot_be_abused() {
-        let bundled = launch(bundled(), Access::ReadWrite);
-        let sandbox = bundled.sandbox.clone();
-        assert_eq!(name(&bundled), format!("sepal-sb-{sandbox}"));
-        let other = launch(Program::Command(vec!["x".to_owned()]), Access::None);
-        assert_eq!(name(&other), format!("sepal-sb-{sandbox}-githubone"));
-        assert_eq!(volume(&sandbox), format!("sepal-ws-{sandbox}"));
-        assert_eq!(sandbox_of_volume(&volume(&sandbox)), Some(sandbox));
-        assert_eq!(sandbox_of_volume("sepal-ws-../../etc"), None);
-    }
-
-    #[test]
-    fn the_workspace_is_mounted_as_the_launch_says() {
-        let mount = |access| {
-            let body = body(&launch(bundled(), access));
-            let mounts = body.host_config.unwrap().mounts.unwrap_or_default();
-            mounts.first().map(|mount| mount.read_only)
-        };
-        assert_eq!(mount(Access::None), None);
-        assert_eq!(mount(Access::ReadOnly), Some(Some(true)));
-        assert_eq!(mount(Access::ReadWrite), Some(Some(false)));
-    }
-
-    #[test]
-    fn an_image_keeps_its_entry_point_and_gets_the_same_walls() {
-        let program = Program::Image {
-            image: "mcp/time".to_owned(),
-            arguments: vec!["--utc".to_owned()],
-        };
-        let foreign = body(&launch(program, Access::None));
-        let own = body(&launch(bundled(), Access::None));
-        assert_eq!(foreign.image.as_deref(), Some("mcp/time"));
-        assert_eq!((foreign.entrypoint, foreign.working_dir), (None, None));
-        assert_eq!(foreign.user, own.user);
-        let walls = |body: Option<HostConfig>| HostConfig {
-            init: None,
-            ..body.unwrap()
-        };
-        assert_eq!(walls(foreign.host_config), walls(own.host_config));
     }
 }

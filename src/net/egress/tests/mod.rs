@@ -1,5 +1,7 @@
 //! The proxy over a plain stream, against a site on loopback.
 
+mod edge;
+
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
