@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::{app_at, docker_at, installation, until};
 use super::{add_bundle, call, manifest, node_bundle, pack};
+use crate::replicas::Pair;
 use crate::servers::Api;
 use crate::support::{TestApp, TestSocket};
 
@@ -215,4 +216,20 @@ async fn a_bundle_that_is_lost_is_unpacked_again() {
         installation(&api, "it").await["installed"]["content"],
         before
     );
+}
+
+#[tokio::test]
+async fn another_gateway_gets_the_files_from_the_database() {
+    let pair = Pair::start_with(&[("SPL_SANDBOX", "bubblewrap")]).await;
+    let owner = pair.a.person_with("acme", Role::Owner).await;
+    let mut socket = TestSocket::open(pair.a.address, &owner, None).await;
+    let file = node_bundle("1.0.0", &[("look", "Looks")], "return 'here'");
+    let values = json!({"name": "Ada", "api_key": "swordfish"});
+    let told = add_bundle(&pair.a, &owner, &mut socket, (file, values)).await;
+    assert_eq!(told["state"], "ready", "{told:#}");
+    assert_eq!((volumes(&pair.a), volumes(&pair.b)), (1, 0));
+    let mut other = TestSocket::open(pair.b.address, &owner, None).await;
+    // What a session asks is answered from the script of the first.
+    assert_eq!(call(&pair.a, &mut other, "look").await, "here");
+    assert_eq!(volumes(&pair.b), 1);
 }
