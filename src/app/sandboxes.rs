@@ -222,6 +222,7 @@ fn packages(settings: &Sandbox, bounds: Bounds) -> PackageInstalling {
         is_on: packages.enabled,
         npm_registry: packages.npm_registry.trim_end_matches('/').to_owned(),
         pypi_index: packages.pypi_index.trim_end_matches('/').to_owned(),
+        bundle_bytes: mebibytes(packages.bundle_mb),
         more_hosts: hosts.map(str::to_owned).collect(),
         bounds: Bounds {
             memory_bytes: mebibytes(packages.memory_mb),

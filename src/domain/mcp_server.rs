@@ -110,6 +110,18 @@ impl McpGrant {
     }
 }
 
+/// The bundle (`.mcpb`) whose files a server is started from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct McpBundle {
+    /// SHA-256 of its file, in hex.
+    pub sha256: String,
+    /// What a person answered to what it asks for, by key: what is not answered and what is a secret is
+    /// not there. Several answers of one question stand on lines of their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, String>,
+}
+
 /// One server's entry. Every field but the transport's own is optional; absent and empty lists
 /// differ (S1.25, S1.26).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,6 +159,9 @@ pub struct McpServerConfig {
     /// Whether code of packages may run while they are installed (`npx`, `uvx` and the like).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_scripts: bool,
+    /// The bundle that the command is started in; its files lie at `/packages/bundle`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<McpBundle>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Where it starts, below `/workspace`.

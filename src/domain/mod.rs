@@ -53,7 +53,8 @@ pub use id::{
     TenantId, TurnId, UserId, WebhookId,
 };
 pub use mcp_server::{
-    McpGrant, McpNetwork, McpOAuth, McpServerConfig, McpTransport, McpWorkspace, NetworkWord,
+    McpBundle, McpGrant, McpNetwork, McpOAuth, McpServerConfig, McpTransport, McpWorkspace,
+    NetworkWord,
 };
 pub use memo::Memo;
 pub use package::{

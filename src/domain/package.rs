@@ -14,6 +14,8 @@ pub enum PackageRegistry {
     Npm,
     /// The Python package index.
     Pypi,
+    /// A file that somebody uploaded (`.mcpb`); its name is the SHA-256 of the file, in hex.
+    Bundle,
 }
 
 impl PackageRegistry {
@@ -22,6 +24,7 @@ impl PackageRegistry {
         match self {
             Self::Npm => "npm",
             Self::Pypi => "pypi",
+            Self::Bundle => "bundle",
         }
     }
 
@@ -30,6 +33,7 @@ impl PackageRegistry {
         match self {
             Self::Npm => "npm",
             Self::Pypi => "PyPI",
+            Self::Bundle => "a bundle",
         }
     }
 }

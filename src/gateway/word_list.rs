@@ -79,7 +79,7 @@ word_lists! {
     /// A step of trying out an MCP server.
     TestPhaseName = "start" | "handshake" | "tools";
     /// Where a package comes from.
-    PackageRegistryName = "npm" | "pypi";
+    PackageRegistryName = "npm" | "pypi" | "bundle";
     /// How far the installation of a package is.
     InstallStateName = "waiting" | "resolving" | "downloading" | "installing" | "listing" | "ready" | "failed";
     /// Why a package is not installed.

@@ -42,6 +42,8 @@ pub struct PackageInstalling {
     pub pypi_index: String,
     /// More hosts that an installation may reach, beside that of its registry.
     pub more_hosts: Vec<String>,
+    /// Bytes that the file of a bundle may have.
+    pub bundle_bytes: u64,
     /// How much one installation may use; its workspace is what is installed.
     pub bounds: Bounds,
 }

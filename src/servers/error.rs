@@ -28,6 +28,12 @@ pub enum Error {
     /// There is none, for this person.
     #[error("there is no MCP server `{0}`")]
     NotFound(String),
+    /// The tenant keeps no such bundle.
+    #[error(
+        "there is no bundle with the SHA-256 `{0}`: upload its file (bundles that no server uses are \
+         removed after an hour)"
+    )]
+    NoBundle(String),
     /// It offers no such tool.
     #[error("the MCP server `{server}` has no tool `{tool}`")]
     NoTool { server: String, tool: String },

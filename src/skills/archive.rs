@@ -307,8 +307,8 @@ fn broken(at: String, error: &dyn std::fmt::Display) -> Problem {
     Problem::new(at, message, "Pack the folder again, as ZIP or tar.gz.")
 }
 
-/// Names that stand twice in the directory of a ZIP archive.
-fn repeated(mut directory: &[u8], entries: usize) -> Vec<Vec<u8>> {
+/// Names that stand twice in the directory of a ZIP archive: the reader keeps one of each.
+pub(crate) fn repeated(mut directory: &[u8], entries: usize) -> Vec<Vec<u8>> {
     const HEADER: usize = 46;
     let mut names = BTreeSet::new();
     let mut repeated = BTreeSet::new();

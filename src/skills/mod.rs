@@ -15,6 +15,7 @@ mod tests;
 mod tool;
 
 pub use access::{Error, SkillScope, SkillSettings, SkillSwitch, SkillView, Skills};
+pub(crate) use archive::repeated;
 pub use archive::{Limits, read_upload};
 pub use bundle::{Bundle, BundleFile, FileFacts, SKILL_FILE};
 pub use document::{Document, Manifest, read_document, write_document};

@@ -248,6 +248,8 @@ pub struct Packages {
     pub memory_mb: u32,
     /// What one may fill in MiB.
     pub size_mb: u32,
+    /// What a bundle that is uploaded may have in MiB.
+    pub bundle_mb: u32,
     /// How long one may take.
     #[serde(rename = "timeout_s", deserialize_with = "read::whole_seconds")]
     pub timeout: Duration,

@@ -366,6 +366,8 @@ settings! { since "0.1":
         "Memory of one installation in MiB.";
     "sandbox.packages.size_mb" ["SPL_PACKAGES_SIZE_MB"] Whole(16, 1_048_576), Is("1024"),
         "What one installation may fill in MiB.";
+    "sandbox.packages.bundle_mb" ["SPL_PACKAGES_BUNDLE_MB"] Whole(1, 256), Is("64"),
+        "The size of a bundle (`.mcpb`) that may be uploaded, in MiB; what it unpacks to is held by `sandbox.packages.size_mb`.";
     "sandbox.packages.timeout_s" ["SPL_PACKAGES_TIMEOUT"] Whole(10, 86_400), Is("600"),
         "Seconds that one installation may take.";
     "auth.mode" ["SPL_AUTH"] OneOf(AUTH_MODES), Is("password"),

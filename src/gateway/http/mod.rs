@@ -7,6 +7,7 @@ mod budgets;
 mod fuzz;
 mod gestures;
 mod health;
+mod mcp_bundles;
 mod mcp_registry;
 mod mcp_servers;
 mod metrics;
@@ -50,6 +51,7 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
         .routes(routes!(approvals::count_approvals))
         .merge(models::routes())
         .merge(mcp_servers::routes())
+        .merge(mcp_bundles::routes())
         .merge(mcp_registry::routes())
         .merge(rules::routes())
         .merge(skills::routes())

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
+use super::bundle;
 use super::docker_run::as_image;
 use super::expand::{Reference, references};
 use super::network::{check_network, check_secret_hosts};
@@ -50,6 +51,10 @@ pub fn entry_problems(config: &McpServerConfig, author: Author) -> Vec<EntryProb
     check_network(config, &mut found);
     check_secret_hosts(config, &mut found);
     oauth::check(config, &mut found);
+    bundle::check(config, &mut found);
+    if author == Author::Operator {
+        found.extend(bundle::of_operator(config));
+    }
     if author == Author::Person {
         check_references(config, &mut found);
         // An entry that is off may wait for the day.

@@ -1,6 +1,7 @@
 //! Entries of MCP servers: what is wrong with them, what their references stand for, and the file
 //! that holds the installation's own.
 
+mod bundle;
 mod check;
 mod docker_run;
 mod expand;

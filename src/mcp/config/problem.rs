@@ -10,7 +10,8 @@ pub struct EntryProblem {
 }
 
 impl EntryProblem {
-    pub(super) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+    /// What is wrong with a field, and what helps.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         let (field, message) = (field.into(), message.into());
         Self { field, message }
     }

@@ -1,15 +1,18 @@
 //! Entries of the registry: added, changed, removed.
 
+use secrecy::SecretString;
 use serde_json::Value;
 
-use super::fitness::{NewServer, check, check_address, check_package, merge};
+use super::fitness::{NewServer, check, check_address, check_package, check_secret, merge};
 use super::masking::unmasked;
 use super::retarget::{goes_elsewhere, kept_secret, kept_values, sent_elsewhere};
 use super::{Administration, unknown};
-use crate::domain::{McpServerConfig, Scope, TenantId};
+use crate::domain::{McpServerConfig, McpWorkspace, Scope, TenantId};
 use crate::mcp::config::{Author, entry_problems};
+use crate::servers::bundles;
 use crate::servers::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use crate::servers::error::Error;
+use crate::servers::mcp_registry::FilledEntry;
 use crate::servers::news::NewsKind;
 use crate::servers::permission::{administers_tenant, scope_for};
 use crate::store;
@@ -22,11 +25,14 @@ const MOST_OF_A_TENANT: usize = 50;
 impl Administration<'_> {
     /// Adds a server to `mcp-config.json` or to the caller's tenant.
     pub async fn add(&self, new: NewServer) -> Result<(), Error> {
-        let scope = scope_for(self.caller, new.for_everybody)?;
+        // A bundle is its tenant's, also where everything else would be for everybody.
+        let own = new.config.bundle.is_some().then_some(false);
+        let scope = scope_for(self.caller, new.for_everybody.or(own))?;
         check(&new)?;
         check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
         let _alone = self.servers.0.changing.lock().await;
+        self.check_bundle(&scope, &new.config).await?;
         self.check_free(&scope, &new.name).await?;
         // What an entry of that name left behind, removed by hand perhaps, was given to another.
         self.forget_secrets(&scope, &new.name).await?;
@@ -83,6 +89,9 @@ impl Administration<'_> {
                     }
                 }
             }
+            if let Some(old) = &entry.config.bundle {
+                bundles::let_go(self.servers, &entry.scope, old).await?;
+            }
             // What people allowed, they allowed at the address of before.
             if goes_elsewhere(&entry.config, &config) || entry.config.url != config.url {
                 let grants = self.servers.0.records.mcp_grants();
@@ -122,7 +131,63 @@ impl Administration<'_> {
         }
         check_package(&self.servers.0.place, &config)?;
         check_address(&self.servers.0.opener.outside.guard, &entry.scope, &config).await?;
+        self.check_bundle(&entry.scope, &config).await?;
         Ok(config)
+    }
+
+    async fn check_bundle(&self, scope: &Scope, config: &McpServerConfig) -> Result<(), Error> {
+        match &config.bundle {
+            Some(bundle) => bundles::check_kept(self.servers, scope, bundle).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces the bundle of a server, which has to be the one that was `seen`, by what another one
+    /// became. Other code gets no secret that was given for the old one: all that it wants comes along.
+    pub async fn replace_bundle(
+        &self,
+        name: &str,
+        seen: &str,
+        filled: FilledEntry,
+    ) -> Result<(), Error> {
+        let _alone = self.servers.0.changing.lock().await;
+        let entry = self.find_own(name).await?;
+        let (scope, old) = (&entry.scope, &entry.config);
+        let Some(old_bundle) = old.bundle.as_ref().filter(|it| it.sha256 == seen) else {
+            return Err(Error::ReplacedPackage(name.to_owned()));
+        };
+        let config = replaced(old, &filled)?;
+        let mut problems = entry_problems(&config, Author::Person);
+        let secrets: Vec<(String, SecretString)> = filled
+            .secrets
+            .into_iter()
+            .map(|(secret, value)| (secret, value.into()))
+            .collect();
+        for (secret, value) in &secrets {
+            if let Err(Error::Invalid(wrong)) = check_secret(secret, value) {
+                problems.extend(wrong);
+            }
+        }
+        if !problems.is_empty() {
+            return Err(Error::Invalid(problems));
+        }
+        check_package(&self.servers.0.place, &config)?;
+        self.check_bundle(scope, &config).await?;
+        let Scope::Tenant(tenant) = scope else {
+            return Err(unknown(name));
+        };
+        self.forget_secrets(scope, name).await?;
+        let row = row(tenant, name, &config);
+        if !self.servers.0.records.mcp_servers().update(&row).await? {
+            return Err(unknown(name));
+        }
+        for (secret, value) in &secrets {
+            self.keep_secret(scope, name, (secret, value)).await?;
+        }
+        bundles::let_go(self.servers, scope, old_bundle).await?;
+        self.servers.changed(scope, name, None);
+        tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "A bundle was replaced");
+        Ok(())
     }
 
     /// Removes an entry with its secrets and everything decided about its tools.
@@ -167,6 +232,9 @@ impl Administration<'_> {
             .mcp_grants()
             .forget(&entry.scope, name)
             .await?;
+        if let Some(bundle) = &entry.config.bundle {
+            bundles::let_go(self.servers, &entry.scope, bundle).await?;
+        }
         self.servers.0.health.forget(entry.tenant(), &entry.name);
         self.servers.0.logs.forget(&entry);
         self.servers.0.opener.outside.refused_hosts.forget(&entry);
@@ -215,6 +283,30 @@ impl Administration<'_> {
         }
         Ok(())
     }
+}
+
+/// An entry with what a newer bundle became; what people decided about it stays.
+fn replaced(old: &McpServerConfig, entry: &FilledEntry) -> Result<McpServerConfig, Error> {
+    let filled: McpServerConfig = serde_json::from_value(entry.config.clone())
+        .map_err(|error| Error::invalid("config", error.to_string()))?;
+    // What the program was not to have, it does not get now.
+    let mut secret_hosts = old.secret_hosts.clone();
+    secret_hosts.retain(|secret, _| entry.secrets.contains_key(secret));
+    let workspace = match old.workspace {
+        McpWorkspace::None => filled.workspace,
+        kept @ (McpWorkspace::Ro | McpWorkspace::Rw) => kept,
+    };
+    Ok(McpServerConfig {
+        command: filled.command,
+        args: filled.args,
+        env: filled.env,
+        bundle: filled.bundle,
+        description: filled.description,
+        network: filled.network.or_else(|| old.network.clone()),
+        secret_hosts,
+        workspace,
+        ..old.clone()
+    })
 }
 
 fn taken(error: store::Error) -> Error {

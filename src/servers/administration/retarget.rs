@@ -23,9 +23,18 @@ pub(crate) fn goes_elsewhere(old: &McpServerConfig, new: &McpServerConfig) -> bo
             args,
             cwd,
             container_image,
+            bundle,
             ..
         } = config.clone();
-        (command, args, cwd, container_image, config.transport())
+        let files = bundle.map(|bundle| bundle.sha256);
+        (
+            command,
+            args,
+            cwd,
+            container_image,
+            files,
+            config.transport(),
+        )
     };
     let origin = |config: &McpServerConfig| config.url.as_deref().map(origin);
     program(old) != program(new) || origin(old) != origin(new)

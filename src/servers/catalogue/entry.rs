@@ -170,6 +170,8 @@ impl ServerEntry {
             command,
             args,
             allow_scripts: _,
+            // The package stands for it.
+            bundle: _,
             env,
             cwd,
             container_image,
@@ -227,6 +229,7 @@ fn bundled_config() -> McpServerConfig {
         command: None,
         args: Vec::new(),
         allow_scripts: false,
+        bundle: None,
         env: BTreeMap::new(),
         cwd: None,
         container_image: None,

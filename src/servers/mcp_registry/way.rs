@@ -121,7 +121,7 @@ fn package_lack(package: &Package) -> Option<&'static str> {
             .iter()
             .any(|argument| !is_plain(argument, package))
             .then_some("it wants options of `docker run` that reach the host"),
-        "mcpb" => Some("it is a bundle"),
+        "mcpb" => Some("it is a bundle: fetch its file, and add it from there"),
         "nuget" => Some("it needs .NET"),
         _ => Some("this version does not know its kind of package"),
     }

@@ -7,9 +7,10 @@ use super::following::announce;
 use super::resolving::{Refused, resolve};
 use crate::domain::{
     Caller, InstallProblem, InstallState, Installation, InstalledPackage, McpServerConfig,
-    PackageSpec, Tool,
+    PackageRegistry, PackageSpec, Scope, Tool,
 };
 use crate::mcp::config::package_of;
+use crate::servers::bundles::unpacking::kept_facts;
 use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::error::Error;
 use crate::servers::permission::{administers_tenant, may_administer};
@@ -85,6 +86,9 @@ impl<'a> PackageAdministration<'a> {
         let Some(command) = command else {
             return Ok(None);
         };
+        if command.spec.registry == PackageRegistry::Bundle {
+            return self.preview_bundle(command.spec).await.map(Some);
+        }
         let client = &self.servers.0.opener.clients.open;
         let settings = &self.servers.0.place.packages;
         let resolved = resolve(client, &command.spec, settings).await;
@@ -100,6 +104,21 @@ impl<'a> PackageAdministration<'a> {
             spec: command.spec,
             refused,
         }))
+    }
+
+    async fn preview_bundle(&self, spec: PackageSpec) -> Result<PackagePreview, Error> {
+        let scope = Scope::Tenant(self.caller.tenant.id.clone());
+        let facts = kept_facts(&self.servers.0.records, &scope, &spec.name).await?;
+        let missing = || {
+            let text = "no such bundle is kept: upload its file".to_owned();
+            (InstallProblem::NoSuchPackage, text)
+        };
+        Ok(PackagePreview {
+            spec,
+            version: facts.as_ref().map(|it| it.version.clone()),
+            summary: facts.as_ref().map(|it| it.description.clone()),
+            refused: facts.is_none().then(missing),
+        })
     }
 
     /// How far the package of a server is that the caller sees.
@@ -172,6 +191,12 @@ impl<'a> PackageAdministration<'a> {
         }
         if row.installation.installed.is_none() {
             return self.begin_anew(&row, name).await;
+        }
+        if row.installation.spec.registry == PackageRegistry::Bundle {
+            return Err(Error::Package(format!(
+                "`{name}` runs a bundle, which no registry has a newer version of: upload the newer file, \
+                 and replace it"
+            )));
         }
         let mut installation = row.installation.clone();
         installation.state = InstallState::Waiting;

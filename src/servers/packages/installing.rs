@@ -2,15 +2,22 @@
 
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use bytes::Bytes;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::sync::mpsc;
 
 use super::following::{Halt, Record};
 use super::order;
 use super::progress::{self, Done, Told};
 use super::reason;
 use super::resolving::Refused;
-use crate::domain::{InstallProblem, PackageSpec, SandboxId};
-use crate::sandbox::{Ended, Running};
+use crate::domain::{InstallProblem, PackageRegistry, PackageSpec, SandboxId};
+use crate::sandbox::host::PackageInstalling;
+use crate::sandbox::{Ended, Launch, Running};
+use crate::servers::bundles::BundleFacts;
+use crate::servers::bundles::unpacking::{self, Unpacking};
 use crate::servers::registry::Servers;
 use crate::store::records::PackageVolume;
 
@@ -47,18 +54,14 @@ pub(super) async fn install(
         .packages()
         .add_volume(&order.volume)
         .await?;
-    let launch = order::launch(
-        order.spec,
-        (&order.volume.server, &order.volume.sandbox),
-        (&place.packages, &order.servers.0.opener.outside.guard),
-    );
-    let outcome = match launch {
-        Err(problem) => Err(Refused {
-            problem: InstallProblem::Unreachable,
-            text: format!("a host of the settings `sandbox.packages` cannot be used: {problem}"),
-        }),
-        Ok(launch) => match place.runtime.start(launch).await {
-            Ok(running) => follow(order, running, record).await?,
+    let outcome = match prepare(order).await? {
+        Err(refused) => Err(refused),
+        Ok(Prepared {
+            launch,
+            input,
+            bundle,
+        }) => match place.runtime.start(launch).await {
+            Ok(running) => follow(order, (running, input), bundle.as_ref(), record).await?,
             Err(error) => Err(Refused {
                 problem: InstallProblem::Other,
                 text: format!(
@@ -72,6 +75,73 @@ pub(super) async fn install(
         remove(order.servers, &order.volume.sandbox).await?;
     }
     Ok(outcome)
+}
+
+/// What runs, what it reads, and what is known of the bundle if it is one.
+struct Prepared {
+    launch: Launch,
+    input: Input,
+    bundle: Option<BundleFacts>,
+}
+
+/// What an installer reads.
+enum Input {
+    Line(String),
+    Archive(mpsc::Receiver<Bytes>),
+}
+
+async fn prepare(order: &Order<'_>) -> Result<Result<Prepared, Refused>, Halt> {
+    let settings = &order.servers.0.place.packages;
+    let whose = (order.volume.server.as_str(), &order.volume.sandbox);
+    if order.spec.registry == PackageRegistry::Bundle {
+        return unpack(order, settings).await;
+    }
+    let guard = &order.servers.0.opener.outside.guard;
+    let launch = order::launch(order.spec, whose, (settings, guard));
+    Ok(match launch {
+        Err(problem) => Err(Refused {
+            problem: InstallProblem::Unreachable,
+            text: format!("a host of the settings `sandbox.packages` cannot be used: {problem}"),
+        }),
+        Ok(launch) => Ok(Prepared {
+            launch,
+            input: Input::Line(order::order(
+                order.spec,
+                (order.version, order.pins),
+                settings,
+            )),
+            bundle: None,
+        }),
+    })
+}
+
+/// A bundle is here already, and only has to be unpacked.
+async fn unpack(
+    order: &Order<'_>,
+    settings: &PackageInstalling,
+) -> Result<Result<Prepared, Refused>, Halt> {
+    let refused = |text: String| {
+        Ok(Err(Refused {
+            problem: InstallProblem::NoSuchPackage,
+            text,
+        }))
+    };
+    let records = &order.servers.0.records;
+    let kept = unpacking::kept(records, &order.volume.scope, &order.spec.name).await?;
+    let Some(kept) = kept else {
+        return refused("its bundle is not kept any more: upload the file again".to_owned());
+    };
+    let facts = kept.facts.clone();
+    let Unpacking { command, archive } = match kept.unpack(settings.bounds.workspace_bytes).await {
+        Ok(unpacking) => unpacking,
+        Err(text) => return refused(text),
+    };
+    let whose = (order.volume.server.as_str(), &order.volume.sandbox);
+    Ok(Ok(Prepared {
+        launch: order::sealed(whose, command, settings),
+        input: Input::Archive(archive),
+        bundle: Some(facts),
+    }))
 }
 
 /// Removes what is of no use, with its row. What cannot be removed now keeps its row, and is tried
@@ -89,7 +159,8 @@ pub(super) async fn remove(servers: &Servers, sandbox: &SandboxId) -> Result<(),
 
 async fn follow(
     order: &Order<'_>,
-    running: Running,
+    (running, input): (Running, Input),
+    bundle: Option<&BundleFacts>,
     mut record: Option<&mut Record>,
 ) -> Result<Outcome, Halt> {
     let Running {
@@ -99,21 +170,15 @@ async fn follow(
         life,
         ..
     } = running;
-    let line = order::order(
-        order.spec,
-        (order.version, order.pins),
-        &order.servers.0.place.packages,
-    );
     // On its own, because the installer may say something before it has read all of it; and held until
     // the end, because a sandbox may end with its stdin.
     let giving = async move {
-        let _ = stdin.write_all(line.as_bytes()).await;
-        let _ = stdin.flush().await;
+        give(&mut stdin, input).await;
         stdin
     };
     let hearing = async {
         let mut lines = BufReader::new(stdout.take(MAX_TOLD)).lines();
-        let (mut told, mut said) = (None, Vec::new());
+        let (mut told, mut runtime, mut said) = (None, None, Vec::new());
         let mut hears = true;
         loop {
             tokio::select! {
@@ -121,6 +186,7 @@ async fn follow(
                     Some(Some(Told::Phase(state))) => if let Some(record) = &mut record {
                         record.phase(state).await?;
                     },
+                    Some(Some(Told::Runtime(version))) => runtime = Some(version),
                     Some(Some(step)) => told = Some(step),
                     Some(None) => {}
                     None => break,
@@ -134,17 +200,51 @@ async fn follow(
         while let Ok(line) = stderr.try_recv() {
             hear(&mut record, &mut said, line).await?;
         }
-        Ok::<_, Halt>((told, said, record))
+        Ok::<_, Halt>((told, runtime, said, record))
     };
     let (stdin, heard) = tokio::join!(giving, hearing);
-    let (told, said, record) = heard?;
+    let (told, runtime, said, record) = heard?;
     let ended = tokio::time::timeout(END_GRACE, life.ended()).await.ok();
     drop(stdin);
     life.kill().await;
     if let Some(record) = record {
         record.flush().await?;
     }
-    Ok(outcome(told, &said, ended))
+    Ok(match bundle {
+        Some(facts) => unpacked((order.spec, facts), runtime.as_deref(), &said, ended),
+        None => outcome(told, &said, ended),
+    })
+}
+
+/// Gives an installer what it reads, for as long as it reads.
+async fn give(stdin: &mut (dyn AsyncWrite + Send + Unpin), input: Input) {
+    match input {
+        Input::Line(line) => drop(stdin.write_all(line.as_bytes()).await),
+        Input::Archive(mut pieces) => {
+            while let Some(piece) = pieces.recv().await {
+                if stdin.write_all(&piece).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+    let _ = stdin.flush().await;
+}
+
+/// How the unpacking of a bundle went.
+fn unpacked(
+    (spec, facts): (&PackageSpec, &BundleFacts),
+    runtime: Option<&str>,
+    said: &[String],
+    ended: Option<Ended>,
+) -> Outcome {
+    if let Some((problem, text)) = unpacking::runtime_problem(facts, runtime) {
+        return Err(Refused { problem, text });
+    }
+    match ended {
+        Some(Ended::Exited(0)) => Ok(Done::of_bundle(&facts.version, &spec.name)),
+        ended => outcome(None, said, ended),
+    }
 }
 
 async fn hear(
@@ -170,7 +270,7 @@ fn outcome(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Outcome
             problem: reason::likely(problem, said, ended),
             text,
         }),
-        (Some(Told::Done(_) | Told::Phase(_)) | None, ended) => {
+        (Some(Told::Done(_) | Told::Phase(_) | Told::Runtime(_)) | None, ended) => {
             let problem = reason::likely(None, said, ended);
             let text = match (problem, ended) {
                 (InstallProblem::NoTools, _) => {

@@ -24,6 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use self::job::{Job, Kind};
 use self::resolving::Resolved;
+use super::bundles;
 use super::catalogue::entry::ServerEntry;
 use super::catalogue::installations::ServerKey;
 use super::health::probe_limits::ProbeLimits;
@@ -119,6 +120,7 @@ impl Round {
             }
         }
         tidying::tidy(&self.servers, &self.gateway, |key| self.running.has(key)).await?;
+        bundles::tidy(&self.servers).await?;
         Ok(is_open)
     }
 

@@ -59,6 +59,7 @@ pub(super) fn registry(kind: PackageRegistry, settings: &PackageInstalling) -> &
     match kind {
         PackageRegistry::Npm => &settings.npm_registry,
         PackageRegistry::Pypi => &settings.pypi_index,
+        PackageRegistry::Bundle => "",
     }
 }
 
@@ -80,7 +81,7 @@ pub(super) fn hosts(kind: PackageRegistry, settings: &PackageInstalling) -> Vec<
 /// nothing but the registry.
 pub(super) fn launch(
     spec: &PackageSpec,
-    (server, sandbox): (&str, &SandboxId),
+    whose: (&str, &SandboxId),
     (settings, guard): (&PackageInstalling, &Guard),
 ) -> Result<Launch, HostProblem> {
     let hosts = hosts(spec.registry, settings);
@@ -88,18 +89,33 @@ pub(super) fn launch(
     let words = match spec.registry {
         PackageRegistry::Npm => ["node", "-e", NPM],
         PackageRegistry::Pypi => ["python3", "-c", PYPI],
+        // A bundle brings everything along.
+        PackageRegistry::Bundle => return Ok(sealed(whose, Vec::new(), settings)),
     };
+    let launch = sealed(whose, words.map(str::to_owned).to_vec(), settings);
     Ok(Launch {
+        egress: Some(Egress::new(hosts, Reach::Private, guard.clone())),
+        ..launch
+    })
+}
+
+/// The same without a way out, for what is here already.
+pub(super) fn sealed(
+    (server, sandbox): (&str, &SandboxId),
+    command: Vec<String>,
+    settings: &PackageInstalling,
+) -> Launch {
+    Launch {
         sandbox: sandbox.clone(),
         packages: Packages::Installing,
         holder: None,
         server: server.to_owned(),
-        program: Program::Command(words.map(str::to_owned).to_vec()),
+        program: Program::Command(command),
         environment: BTreeMap::new(),
         workspace: Access::ReadWrite,
-        egress: Some(Egress::new(hosts, Reach::Private, guard.clone())),
+        egress: None,
         bounds: settings.bounds,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -115,6 +131,7 @@ mod tests {
             is_on: true,
             npm_registry: npm.to_owned(),
             pypi_index: pypi.to_owned(),
+            bundle_bytes: 1 << 20,
             more_hosts: more.iter().copied().map(str::to_owned).collect(),
             bounds: Bounds::default(),
         };

@@ -13,6 +13,8 @@ use crate::domain::{Digest, InstallProblem, InstallState, InstalledPackage, Pack
 pub(super) enum Told {
     /// The next phase begins.
     Phase(InstallState),
+    /// What is there to run it with, as that says its own version.
+    Runtime(String),
     /// It is done.
     Done(Done),
     /// It failed, and this is why, as far as the installer itself knows.
@@ -42,6 +44,18 @@ pub(super) fn read(line: &str) -> Option<Told> {
 }
 
 impl Done {
+    /// A bundle that was unpacked. Its entry says what is started.
+    pub(super) fn of_bundle(version: &str, sha256: &str) -> Self {
+        Self {
+            version: version.to_owned(),
+            lock: sha256.to_owned(),
+            pins: vec![json!(sha256)],
+            program: Vec::new(),
+            environment: BTreeMap::new(),
+            skipped_scripts: Vec::new(),
+        }
+    }
+
     /// What it is called by everybody.
     pub(super) fn package(&self, spec: &PackageSpec) -> InstalledPackage {
         let content = Digest::of_json(&json!({

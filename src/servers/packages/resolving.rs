@@ -51,6 +51,8 @@ pub(crate) async fn resolve(
     match spec.registry {
         PackageRegistry::Npm => asking.npm().await,
         PackageRegistry::Pypi => asking.pypi().await,
+        // Nobody is asked: its file is here.
+        PackageRegistry::Bundle => Ok(Resolved::default()),
     }
 }
 

@@ -11,6 +11,7 @@ mod gestures;
 mod installation;
 mod links;
 mod mcp_authorizations;
+mod mcp_bundles;
 mod mcp_grants;
 mod mcp_servers;
 mod model_defaults;
@@ -43,6 +44,7 @@ pub use compaction_defaults::CompactionDefaults;
 pub use gestures::{GestureStage, Gestures};
 pub use links::{LinkTarget, Links};
 pub use mcp_authorizations::McpAuthorizations;
+pub use mcp_bundles::{BundleRow, McpBundles};
 pub use mcp_grants::{GrantKey, GrantRow, McpGrants, SealedTokens};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use model_defaults::{ModelDefault, ModelDefaults};
@@ -133,6 +135,8 @@ impl Records {
         secrets: Secrets,
         /// MCP servers that tenants added.
         mcp_servers: McpServers,
+        /// Bundles of MCP servers that tenants uploaded.
+        mcp_bundles: McpBundles,
         /// What people allowed at MCP servers.
         mcp_grants: McpGrants,
         /// People who are at an authorisation server, and our registrations there.

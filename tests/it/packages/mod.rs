@@ -1,6 +1,7 @@
 //! Packages of MCP servers: installed once, then run without a network. One file for each story, with the
 //! packages that people really use, and with a registry of ours for what goes wrong.
 
+mod bundles;
 mod doors;
 mod failures;
 mod newer;

@@ -1,10 +1,14 @@
 //! The reference servers as people use them: the line of their README, the public registries, one call.
 
+use std::path::Path;
 use std::time::Duration;
 
+use sepal::domain::Role;
 use serde_json::{Value, json};
+use tokio::process::Command;
 
-use super::{command, installation, with_docker};
+use super::bundles::{add_bundle, call};
+use super::{app_at, command, installation, with_docker};
 use crate::servers::{Api, operator};
 use crate::support::{Said, TestApp, TestSocket};
 
@@ -191,4 +195,50 @@ async fn sqlite_of_python_reads_a_database() {
         call: ("read_query", json!({"query": "SELECT 40 + 2 AS n"}), "42"),
     };
     use_it(&TestApp::with_sandbox().await, server).await;
+}
+
+async fn run(folder: &Path, line: &str) {
+    let mut command = Command::new("sh");
+    let command = command.args(["-c", line]).current_dir(folder);
+    let done = command.output().await.unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{line}: {said}");
+}
+
+/// Packed by the official program, with all that the server uses.
+#[tokio::test]
+async fn memory_of_npm_runs_from_a_bundle() {
+    let entry_point = "node_modules/@modelcontextprotocol/server-memory/dist/index.js";
+    let manifest = json!({
+        "manifest_version": "0.3", "name": "memory", "version": "1.0.0",
+        "description": "A graph of what is known.", "author": {"name": "Ada"},
+        "server": {
+            "type": "node", "entry_point": entry_point,
+            "mcp_config": {
+                "command": "node", "args": [format!("${{__dirname}}/{entry_point}")],
+                "env": {"MEMORY_FILE_PATH": "${user_config.file}"},
+            },
+        },
+        "user_config": {
+            "file": {"type": "file", "title": "File", "description": "Of the graph", "required": true},
+        },
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("manifest.json", &manifest.to_string());
+    write("package.json", r#"{"name":"memory","version":"1.0.0"}"#);
+    let server = "@modelcontextprotocol/server-memory@2025.9.25";
+    let install = format!("npm install --no-audit --no-fund --ignore-scripts {server}");
+    run(folder.path(), &install).await;
+    let pack = "npx -y @anthropic-ai/mcpb@2.1.2 pack . out.mcpb";
+    run(folder.path(), pack).await;
+    let file = std::fs::read(folder.path().join("out.mcpb")).unwrap();
+    let app = app_at("https://registry.npmjs.org").await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    let values = json!({"file": "memory.json"});
+    let told = add_bundle(&app, &owner, &mut socket, (file, values)).await;
+    assert_eq!(told["state"], "ready", "{told:#}");
+    let said = call(&app, &mut socket, "read_graph").await;
+    assert!(said.contains("entities"), "{said}");
 }

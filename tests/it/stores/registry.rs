@@ -1,8 +1,8 @@
 //! Providers, secrets, MCP servers and their tools: what is added while the server runs.
 
-use sepal::domain::{McpServerConfig, Scope, Tenant, TenantId, Timestamp, Tool, ToolRef};
+use sepal::domain::{McpServerConfig, Scope, Tenant, TenantId, Timestamp, Tool, ToolRef, UserId};
 use sepal::session::PolicyEffect;
-use sepal::store::records::{McpServerRow, ProviderRow, SecretRow, ToolSetting};
+use sepal::store::records::{BundleRow, McpServerRow, ProviderRow, SecretRow, ToolSetting};
 use sepal::store::{Error, Records};
 use serde_json::json;
 
@@ -227,6 +227,52 @@ async fn definitions_are_cached_and_their_changes_told() {
         assert_eq!(history, [("a", 4), ("b", 3), ("a", 1)]);
         assert_eq!(definitions.history((&two, "time")).await.unwrap(), []);
         assert_eq!(definitions.history((&one, "files")).await.unwrap(), []);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_bundle_is_its_tenants_and_its_file_comes_back_whole() {
+    with_records(async |records| {
+        let bundles = records.mcp_bundles();
+        let file: Vec<u8> = (0..2_500_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+        let row = |of: u128, sha256: &str, bytes: usize| BundleRow {
+            tenant: tenant(of),
+            sha256: sha256.into(),
+            facts: "{}".into(),
+            bytes: bytes as u64,
+            created_by: UserId::from_bits(7),
+            created_at: NOW,
+            used_at: NOW,
+        };
+        let (one, two) = (row(1, "aa", file.len()), row(2, "aa", 3));
+        bundles.put(&one, &file).await.unwrap();
+        bundles.put(&two, b"two").await.unwrap();
+        // Whoever uploads it again changes nothing of it.
+        bundles.put(&one, &file).await.unwrap();
+        assert_eq!(
+            bundles.list(&tenant(1)).await.unwrap(),
+            std::slice::from_ref(&one)
+        );
+        assert_eq!(bundles.find(&tenant(3), "aa").await.unwrap(), None);
+        let content = bundles.content(&tenant(1), "aa").await.unwrap();
+        assert!(content.is_some_and(|content| content == file));
+        let other = bundles.content(&tenant(2), "aa").await.unwrap();
+        assert_eq!(other.as_deref(), Some(&b"two"[..]));
+        assert_eq!(bundles.content(&tenant(3), "aa").await.unwrap(), None);
+
+        let later = Timestamp(NOW.0 + 10);
+        assert!(bundles.touch(&tenant(1), "aa", later).await.unwrap());
+        assert!(!bundles.touch(&tenant(3), "aa", later).await.unwrap());
+        let unused = bundles.unused_since(Timestamp(NOW.0 + 5)).await.unwrap();
+        assert_eq!(unused, std::slice::from_ref(&two));
+        // What was used meanwhile stays, with its file.
+        bundles.remove(&tenant(1), "aa", NOW).await.unwrap();
+        let content = bundles.content(&tenant(1), "aa").await.unwrap();
+        assert!(content.is_some_and(|content| content == file));
+        bundles.remove(&tenant(2), "aa", NOW).await.unwrap();
+        assert_eq!(bundles.find(&tenant(2), "aa").await.unwrap(), None);
+        assert!(bundles.find(&tenant(1), "aa").await.unwrap().is_some());
     })
     .await;
 }

@@ -254,6 +254,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/mcp-bundles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload a bundle (`.mcpb`, `.dxt`): it is looked at, and kept for the tenant until a server runs it, or
+         *     for an hour. Nothing of it runs. For those who may add servers.
+         * @description Upload a bundle (`.mcpb`, `.dxt`): it is looked at, and kept for the tenant until a server runs it, or
+         *     for an hour. Nothing of it runs. For those who may add servers.
+         */
+        post: operations["upload_mcp_bundle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-bundles/{sha256}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a bundle is that the tenant keeps; for those who may add servers.
+         * @description What a bundle is that the tenant keeps; for those who may add servers.
+         */
+        get: operations["read_mcp_bundle"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-bundles/{sha256}/entry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes an entry of a bundle, with the values that it needs. Nothing is kept.
+         * @description Makes an entry of a bundle, with the values that it needs. Nothing is kept.
+         */
+        post: operations["fill_mcp_bundle_entry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-bundles/{sha256}/replace": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Puts a bundle in the place of the one that a server runs, for its admins. Time limit, lists of tools
+         *     and the like stay; secrets of the old bundle are removed.
+         * @description Puts a bundle in the place of the one that a server runs, for its admins. Time limit, lists of tools
+         *     and the like stay; secrets of the old bundle are removed.
+         */
+        post: operations["replace_mcp_bundle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/mcp-registry/entry": {
         parameters: {
             query?: never;
@@ -2275,6 +2359,110 @@ export interface components {
             /** @description For `tag` and `untag`. */
             tag?: string | null;
         };
+        /** @description A bundle that is kept, as its manifest describes it. */
+        Bundle: {
+            /** @description SHA-256 of its file, in hex. */
+            sha256: string;
+            /**
+             * Format: int64
+             * @description Bytes of its file.
+             */
+            bytes: number;
+            /** Format: int64 */
+            files: number;
+            /**
+             * Format: int64
+             * @description Bytes of all files together.
+             */
+            unpackedBytes: number;
+            name: string;
+            /** @description The name for people. */
+            title: string;
+            version: string;
+            description: string;
+            author: string;
+            homepage?: string | null;
+            license?: string | null;
+            /** @description `node`, `python` or `binary`. */
+            kind: string;
+            /** @description What is started, with `${user_config.KEY}` where values come. */
+            command: string[];
+            /** @description Its variables, in the same way. */
+            env: {
+                [key: string]: string;
+            };
+            /** @description Which versions of Node or Python it says that it runs with. */
+            runtime?: string | null;
+            tools: components["schemas"]["BundlePart"][];
+            prompts: components["schemas"]["BundlePart"][];
+            /** @description Whether it may have more tools than it names. */
+            hasMoreTools: boolean;
+            values: components["schemas"]["BundleValue"][];
+            /** @description Servers of the tenant that run a bundle of this name. */
+            usedBy: components["schemas"]["BundleServer"][];
+        };
+        /** @description What a person answered to a bundle. */
+        BundleEntryRequest: {
+            /** @description The answers, by the key of their value. */
+            values?: {
+                [key: string]: string;
+            };
+            /** @description The hosts that it may reach; none without it. */
+            network?: string[];
+        };
+        /** @description A tool or a prompt that a bundle names. */
+        BundlePart: {
+            name: string;
+            description: string;
+        };
+        /** @description Which server gets the bundle in place of the one that it runs. */
+        BundleReplaceRequest: {
+            server: string;
+            /** @description The `sha256` of the bundle that the server ran when the person looked. */
+            seen: string;
+            /** @description The answers, secrets included: none of the old bundle's is taken along. */
+            values?: {
+                [key: string]: string;
+            };
+            /** @description The hosts that it may reach; those of before without it. */
+            network?: string[];
+        };
+        /** @description A server that runs a bundle. */
+        BundleServer: {
+            server: string;
+            version: string;
+            sha256: string;
+            /** @description What was answered for it, but for secrets. */
+            values: {
+                [key: string]: string;
+            };
+        };
+        /** @description A value that a bundle wants of a person. */
+        BundleValue: {
+            /** @description Names the answer in `values`. */
+            key: string;
+            title: string;
+            description: string;
+            /** @description `string`, `number`, `boolean`, or a path below `/workspace`: `directory`, `file`. */
+            kind: string;
+            isRequired: boolean;
+            /** @description It is kept sealed, and never shown. */
+            isSecret: boolean;
+            /** @description Each line of the answer is a value of its own. */
+            isRepeated: boolean;
+            /** @description What is taken where nothing is answered. */
+            default?: string | null;
+            /**
+             * Format: double
+             * @description The least number.
+             */
+            min?: number | null;
+            /**
+             * Format: double
+             * @description The greatest number.
+             */
+            max?: number | null;
+        };
         /** @description What calls of tools used. */
         CallUsage: {
             /** Format: int64 */
@@ -3092,7 +3280,7 @@ export interface components {
          * @description Where a package comes from.
          * @enum {string}
          */
-        PackageRegistryName: "npm" | "pypi";
+        PackageRegistryName: "npm" | "pypi" | "bundle";
         /** @description An entry whose package a person wants to know about. */
         PackageRequest: {
             /** @description The entry; see docs/mcp-servers.md. */
@@ -5754,6 +5942,450 @@ export interface operations {
             };
             /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    upload_mcp_bundle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The file; at most `sandbox.packages.bundle_mb`. */
+        requestBody: {
+            content: {
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description A bundle that is kept, as its manifest describes it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Bundle"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_mcp_bundle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The sha256 of the address. */
+                sha256: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A bundle that is kept, as its manifest describes it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Bundle"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fill_mcp_bundle_entry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The sha256 of the address. */
+                sha256: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BundleEntryRequest"];
+            };
+        };
+        responses: {
+            /** @description An entry to look at, and to add with `POST /api/mcp/add`. Nothing is kept. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilledEntryResponse"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    replace_mcp_bundle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The sha256 of the address. */
+                sha256: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BundleReplaceRequest"];
+            };
+        };
+        responses: {
+            /** @description A bundle that is kept, as its manifest describes it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Bundle"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -69,6 +69,8 @@ export type ServerConfig = {
   command?: string
   args?: string[]
   allowScripts?: boolean
+  /** Its files; the answers are those that are no secrets. */
+  bundle?: { sha256: string; values?: Record<string, string> }
   env?: Record<string, string>
   cwd?: string
   containerImage?: string

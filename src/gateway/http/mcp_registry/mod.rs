@@ -8,7 +8,8 @@ use axum::extract::State;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::body::{FillRequest, FilledEntryResponse, PublishedServers, RegistryQuery};
+pub(super) use self::body::FilledEntryResponse;
+use self::body::{FillRequest, PublishedServers, RegistryQuery};
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};

@@ -87,9 +87,9 @@ impl From<servers::Error> for ApiError {
             }
             servers::Error::Taken(_) | servers::Error::Full(_) => Self::taken("name", text),
             servers::Error::ReadOnly(_) => Self::new(Code::ReadOnly, text),
-            servers::Error::NotFound(_) | servers::Error::NoTool { .. } => {
-                Self::new(Code::NotFound, text)
-            }
+            servers::Error::NotFound(_)
+            | servers::Error::NoBundle(_)
+            | servers::Error::NoTool { .. } => Self::new(Code::NotFound, text),
             servers::Error::ChangedTool(now) => {
                 let hash = now.hash.as_str().to_owned();
                 let tool = serde_json::json!(body::ServerTool::from(*now));

@@ -290,7 +290,7 @@ fn usable(name: &str, entry: &Value) -> Result<McpServerConfig, String> {
 }
 
 /// The members of an entry that are ours.
-const MEMBERS: [&str; 23] = [
+const MEMBERS: [&str; 24] = [
     "transport",
     "enabled",
     "description",
@@ -302,6 +302,7 @@ const MEMBERS: [&str; 23] = [
     "command",
     "args",
     "allowScripts",
+    "bundle",
     "env",
     "cwd",
     "containerImage",

@@ -203,7 +203,7 @@ fn every_member_of_an_entry_is_written() {
     let whole = json!({
         "transport": "stdio", "enabled": true, "description": "x", "toolPrefix": "x",
         "includeTools": [], "excludeTools": [], "timeout": 1, "trusted": true, "command": "x",
-        "args": ["x"], "allowScripts": true, "env": { "A": "1" }, "cwd": "x",
+        "args": ["x"], "allowScripts": true, "bundle": { "sha256": "x" }, "env": { "A": "1" }, "cwd": "x",
         "containerImage": "x", "containerEnv": { "A": "1" }, "containerMemory": 64,
         "containerCpu": 1.0, "network": ["a.example"], "secretHosts": { "A": ["a.example"] },
         "workspace": "ro", "url": "https://a.example", "headers": { "A": "1" },
@@ -230,6 +230,7 @@ fn every_member_of_an_entry_is_written() {
         command: _,
         args: _,
         allow_scripts: _,
+        bundle: _,
         env: _,
         cwd: _,
         container_image: _,

@@ -8,7 +8,7 @@ mod pypi;
 pub(super) use fetching::installing_problem;
 
 use super::problem::EntryProblem;
-use crate::domain::{McpServerConfig, McpTransport, PackageSpec};
+use crate::domain::{McpServerConfig, McpTransport, PackageRegistry, PackageSpec};
 
 /// An entry's package and what its program is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,9 @@ pub fn package_of(config: &McpServerConfig) -> Result<Option<PackageCommand>, En
     let Some(command) = config.command.as_deref() else {
         return Ok(None);
     };
+    if let Some(bundle) = &config.bundle {
+        return Ok(Some(of_bundle(&bundle.sha256, command, &config.args)));
+    }
     let program = program_name(command);
     let words: Vec<&str> = config.args.iter().map(String::as_str).collect();
     let read = npm::read(program, &words).or_else(|| pypi::read(program, &words));
@@ -36,6 +39,23 @@ pub fn package_of(config: &McpServerConfig) -> Result<Option<PackageCommand>, En
     let mut command = read.map_err(|text| EntryProblem::new("args", text))?;
     command.spec.allow_scripts = config.allow_scripts;
     Ok(Some(command))
+}
+
+/// A bundle's command is its own, whatever it is called.
+fn of_bundle(sha256: &str, command: &str, args: &[String]) -> PackageCommand {
+    let words = std::iter::once(command).chain(args.iter().map(String::as_str));
+    PackageCommand {
+        spec: PackageSpec {
+            registry: PackageRegistry::Bundle,
+            name: sha256.to_owned(),
+            version: None,
+            extras: Vec::new(),
+            with: Vec::new(),
+            program: None,
+            allow_scripts: false,
+        },
+        arguments: words.map(str::to_owned).collect(),
+    }
 }
 
 /// The name of a program without its folder and the endings of Windows.

@@ -17,6 +17,7 @@ const OFFLINE = new Set(['--offline', '--no-install', '--no', '--cached-only', '
 
 /** The program that would fetch a package, if the entry has one. */
 export function installer(config: ServerConfig): string | null {
+  if (config.bundle) return 'bundle'
   const transport = transportOf(config)
   if (transport === 'http' || transport === 'sse') return null
   const words = transport === 'stdio' ? [config.command ?? '', ...(config.args ?? [])] : [...(config.args ?? [])]

@@ -1,0 +1,136 @@
+//! Bundles of MCP servers (`/api/mcp-bundles`): uploaded and looked at, made into entries, which are added
+//! like those that people type, and put in the place of older ones.
+
+mod body;
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use futures::StreamExt as _;
+use tokio::sync::Semaphore;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use self::body::{Bundle, BundleEntryRequest, BundleReplaceRequest};
+use super::mcp_registry::FilledEntryResponse;
+use crate::domain::{Caller, Code};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, required};
+use crate::servers::Bundles;
+
+/// Files that are held in memory at once, over all tenants.
+static UPLOADS: Semaphore = Semaphore::const_new(4);
+/// How long one may take, so that a slow line does not keep the others out.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// The routes of bundles.
+pub(super) fn routes() -> OpenApiRouter<GatewayState> {
+    OpenApiRouter::new()
+        .routes(routes!(upload_mcp_bundle))
+        .routes(routes!(read_mcp_bundle))
+        .routes(routes!(fill_mcp_bundle_entry))
+        .routes(routes!(replace_mcp_bundle))
+}
+
+/// Upload a bundle (`.mcpb`, `.dxt`): it is looked at, and kept for the tenant until a server runs it, or
+/// for an hour. Nothing of it runs. For those who may add servers.
+#[utoipa::path(post, path = "/api/mcp-bundles", tag = "mcp",
+    request_body(content = Vec<u8>, content_type = "application/octet-stream",
+        description = "The file; at most `sandbox.packages.bundle_mb`."),
+    responses((status = 200, body = Bundle), (status = 400, body = Problem),
+        (status = 401, body = Problem), (status = 403, body = Problem), (status = 409, body = Problem),
+        (status = 413, body = Problem)),
+)]
+pub(in crate::gateway) async fn upload_mcp_bundle(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    request: Request,
+) -> Result<Json<Bundle>, ApiError> {
+    let bundles = Bundles::new(&state.servers, &caller);
+    let most = bundles.admit()?;
+    // The semaphore is never closed.
+    let _place = UPLOADS.acquire().await;
+    let file = tokio::time::timeout(PATIENCE, read(request, most)).await;
+    let late = |_| {
+        let text = "the file took longer than five minutes: try again on a faster line";
+        ApiError::of_field(Code::RequestTimeout, "file", text)
+    };
+    let file = file.map_err(late)??;
+    Ok(Json(bundles.take_in(file).await?.into()))
+}
+
+/// Reads a body piece by piece, up to so many bytes.
+async fn read(request: Request, most: u64) -> Result<Vec<u8>, ApiError> {
+    let mut pieces = request.into_body().into_data_stream();
+    let mut file = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        let broken = |_| ApiError::new(Code::InvalidArguments, "the body did not arrive whole");
+        let piece = piece.map_err(broken)?;
+        if (file.len() + piece.len()) as u64 > most {
+            let text = format!(
+                "a bundle may have {} MiB; an operator can raise `sandbox.packages.bundle_mb`",
+                most >> 20
+            );
+            return Err(ApiError::of_field(Code::TooLarge, "file", text));
+        }
+        file.extend_from_slice(&piece);
+    }
+    Ok(file)
+}
+
+/// What a bundle is that the tenant keeps; for those who may add servers.
+#[utoipa::path(get, path = "/api/mcp-bundles/{sha256}", tag = "mcp", params(("sha256" = String, Path)),
+    responses((status = 200, body = Bundle), (status = 401, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem)),
+)]
+pub(in crate::gateway) async fn read_mcp_bundle(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(sha256): Path<String>,
+) -> Result<Json<Bundle>, ApiError> {
+    let bundles = Bundles::new(&state.servers, &caller);
+    Ok(Json(bundles.report(&sha256).await?.into()))
+}
+
+/// Makes an entry of a bundle, with the values that it needs. Nothing is kept.
+#[utoipa::path(post, path = "/api/mcp-bundles/{sha256}/entry", tag = "mcp",
+    params(("sha256" = String, Path)), request_body = BundleEntryRequest, responses(
+    (status = 200, body = FilledEntryResponse), (status = 400, body = Problem),
+    (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn fill_mcp_bundle_entry(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(sha256): Path<String>,
+    Body(request): Body<BundleEntryRequest>,
+) -> Result<Json<FilledEntryResponse>, ApiError> {
+    let bundles = Bundles::new(&state.servers, &caller);
+    let entry = bundles.entry(&sha256, &request.values, &request.network);
+    Ok(Json(entry.await?.into()))
+}
+
+/// Puts a bundle in the place of the one that a server runs, for its admins. Time limit, lists of tools
+/// and the like stay; secrets of the old bundle are removed.
+#[utoipa::path(post, path = "/api/mcp-bundles/{sha256}/replace", tag = "mcp",
+    params(("sha256" = String, Path)), request_body = BundleReplaceRequest, responses(
+    (status = 200, body = Bundle), (status = 400, body = Problem), (status = 401, body = Problem),
+    (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem),
+))]
+pub(in crate::gateway) async fn replace_mcp_bundle(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(sha256): Path<String>,
+    Body(request): Body<BundleReplaceRequest>,
+) -> Result<Json<Bundle>, ApiError> {
+    let server = required("server", request.server)?;
+    let seen = required("seen", request.seen)?;
+    let bundles = Bundles::new(&state.servers, &caller);
+    let filled = bundles
+        .entry(&sha256, &request.values, &request.network)
+        .await?;
+    let servers = state.servers.administration(&caller);
+    servers.replace_bundle(&server, &seen, filled).await?;
+    Ok(Json(bundles.report(&sha256).await?.into()))
+}

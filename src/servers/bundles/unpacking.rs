@@ -1,0 +1,151 @@
+//! What comes into the volume of a bundle: its files, written by this gateway as a tar archive to a shell
+//! in the sandbox of the installation. So nothing in there reads what a stranger packed.
+
+use std::io::{self, Write};
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{mpsc, oneshot};
+
+use super::archive::Archive;
+use super::facts::BundleFacts;
+use super::runtime;
+use crate::domain::{InstallProblem, Scope};
+use crate::mcp::config::EntryProblem;
+use crate::store::{self, Records};
+
+/// Says which runtime there is, then takes exactly as many bytes as it is told: stdin stays open.
+const UNPACK: &str = r#"set -e
+if [ -n "$1" ]; then
+  command -v "$1" >/dev/null || exit 127
+  printf '{"runtime":"%s"}\n' "$("$1" --version </dev/null 2>&1)"
+fi
+printf '{"phase":"installing"}\n'
+mkdir /workspace/bundle
+head -c "$2" | tar --extract --file=- --directory=/workspace/bundle --no-same-owner --preserve-permissions"#;
+/// Pieces of the archive that wait for the sandbox.
+const PIECES: usize = 8;
+/// Bytes of one.
+const PIECE: usize = 64 << 10;
+
+/// A bundle that is kept.
+pub(crate) struct KeptBundle {
+    pub(crate) facts: BundleFacts,
+    file: Vec<u8>,
+}
+
+/// What is unpacked, and how.
+pub(crate) struct Unpacking {
+    /// What runs in the sandbox.
+    pub(crate) command: Vec<String>,
+    /// What it reads.
+    pub(crate) archive: mpsc::Receiver<Bytes>,
+}
+
+/// A bundle of a tenant; `None` where its file is not kept any more, or is another.
+pub(crate) async fn kept(
+    records: &Records,
+    scope: &Scope,
+    sha256: &str,
+) -> Result<Option<KeptBundle>, store::Error> {
+    let Scope::Tenant(tenant) = scope else {
+        return Ok(None);
+    };
+    let Some(facts) = kept_facts(records, scope, sha256).await? else {
+        return Ok(None);
+    };
+    let file = records.mcp_bundles().content(tenant, sha256).await?;
+    let file = file.filter(|file| hex::encode(Sha256::digest(file)) == sha256);
+    Ok(file.map(|file| KeptBundle { facts, file }))
+}
+
+/// The facts of one.
+pub(crate) async fn kept_facts(
+    records: &Records,
+    scope: &Scope,
+    sha256: &str,
+) -> Result<Option<BundleFacts>, store::Error> {
+    let Scope::Tenant(tenant) = scope else {
+        return Ok(None);
+    };
+    let row = records.mcp_bundles().find(tenant, sha256).await?;
+    Ok(row.and_then(|row| serde_json::from_str(&row.facts).ok()))
+}
+
+impl KeptBundle {
+    /// Begins to unpack it, to `most` bytes at most.
+    pub(crate) async fn unpack(self, most: u64) -> Result<Unpacking, String> {
+        let (tell, told) = oneshot::channel();
+        let (pieces, archive) = mpsc::channel(PIECES);
+        let program = runtime::program(&self.facts.kind).unwrap_or_default();
+        let Self { facts, file } = self;
+        tokio::task::spawn_blocking(move || pour(&file, (&facts, most), tell, pieces));
+        let bytes = told
+            .await
+            .map_err(|_| "the bundle could not be read".to_owned())?;
+        let bytes = bytes?.to_string();
+        let words = ["/bin/sh", "-c", UNPACK, "unpack", program, &bytes];
+        Ok(Unpacking {
+            command: words.map(str::to_owned).to_vec(),
+            archive,
+        })
+    }
+}
+
+/// Why it does not run with what the sandboxes have, if they said what that is.
+pub(crate) fn runtime_problem(
+    facts: &BundleFacts,
+    has: Option<&str>,
+) -> Option<(InstallProblem, String)> {
+    let (wanted, has) = (facts.runtime.as_deref()?, has?);
+    (!runtime::fits(wanted, has)).then(|| {
+        let text = format!(
+            "the bundle runs with {} {wanted}, and the sandboxes have {has}",
+            facts.kind
+        );
+        (InstallProblem::NeedsNewer, text)
+    })
+}
+
+/// Tells how many bytes the archive has, then writes it for as long as somebody reads.
+fn pour(
+    file: &[u8],
+    (facts, most): (&BundleFacts, u64),
+    tell: oneshot::Sender<Result<u64, String>>,
+    pieces: mpsc::Sender<Bytes>,
+) {
+    let named = |problems: Vec<EntryProblem>| {
+        let texts: Vec<String> = problems.into_iter().map(|it| it.message).collect();
+        texts.join("; ")
+    };
+    let mut archive = match Archive::read(file, most).map_err(named) {
+        Ok(archive) => archive,
+        Err(text) => return drop(tell.send(Err(text))),
+    };
+    let bytes = archive.tar_bytes(&facts.entry_point);
+    let is_told = tell.send(bytes.map_err(|error| error.to_string()));
+    if is_told.is_err() {
+        return;
+    }
+    let to = io::BufWriter::with_capacity(PIECE, Pieces(pieces));
+    if let Err(error) = archive.write_tar(to, &facts.entry_point) {
+        // Whoever reads says why it ended.
+        tracing::debug!(%error, "A bundle was not unpacked to its end");
+    }
+}
+
+/// Passes on what is written.
+struct Pieces(mpsc::Sender<Bytes>);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let piece = Bytes::copy_from_slice(bytes);
+        let sent = self.0.blocking_send(piece);
+        sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
