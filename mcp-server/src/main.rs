@@ -4,6 +4,7 @@
 //! it started with it.
 
 mod command;
+mod custom;
 mod failure;
 mod files;
 mod init;

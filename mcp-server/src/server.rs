@@ -9,24 +9,24 @@ use rmcp::{
     model::{
         Annotations, CallToolRequestParams, CallToolResponse, CallToolResult,
         CompleteRequestMethod, CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest,
-        CustomResult, EmbeddedResource, ErrorCode, Implementation, JsonObject,
-        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-        ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ResourceContents, Role, ServerCapabilities,
-        ServerConfig, Tool,
+        CustomResult, EmbeddedResource, Implementation, JsonObject, ListPromptsRequestMethod,
+        ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+        ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ResourceContents, Role, ServerCapabilities, ServerConfig, Tool,
     },
     service::RequestContext,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     command::{self, Groups, Progress},
+    custom::{self, answer, params},
     failure::Failure,
     files::{
-        self, Incoming, InstructionsParams, Part, SkillPart, SkillsParams, Workspace, people,
-        people::Uploads,
+        self, Incoming, InstructionsParams, Part, SkillPart, SkillsParams, Workspace,
+        checkpoints::Scans, people::Uploads,
     },
     settings::Settings,
     stops::Stops,
@@ -47,11 +47,6 @@ const PLACE_ATTACHMENT: &str = "sepal/placeAttachment";
 /// What the gateway asks for before it asks a model. No tool either, and it changes nothing.
 const WORKSPACE_INSTRUCTIONS: &str = "sepal/workspaceInstructions";
 
-/// What people do with files through the gateway. No tools either.
-const LIST_FOLDER: &str = "sepal/listFolder";
-const READ_FILE: &str = "sepal/readFile";
-const PUT_FILE: &str = "sepal/putFile";
-const REMOVE_FILE: &str = "sepal/removeFile";
 /// How the gateway puts the files of a skill that a model uses into the workspace. No tool either.
 const PLACE_SKILL: &str = "sepal/placeSkill";
 
@@ -71,6 +66,7 @@ pub(crate) struct Server {
     incoming: Arc<Incoming>,
     uploads: Arc<Uploads>,
     incoming_skill: Arc<Incoming>,
+    scans: Arc<Scans>,
     settings: Settings,
     tools: Vec<Tool>,
     groups: Groups,
@@ -91,6 +87,7 @@ impl Server {
             incoming: Arc::default(),
             uploads: Arc::default(),
             incoming_skill: Arc::default(),
+            scans: Arc::default(),
             settings,
             tools: tools::definitions()?,
             groups,
@@ -130,35 +127,6 @@ impl Server {
         let (workspace, incoming) = (Arc::clone(&self.workspace), Arc::clone(&self.incoming));
         let place = move || files::place(&workspace, &incoming, &part);
         answer(move || place().map(|name| json!({ "name": name }))).await
-    }
-
-    /// What a person does with files.
-    async fn on_people(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
-        let workspace = Arc::clone(&self.workspace);
-        match request.method.as_str() {
-            LIST_FOLDER => {
-                let asked = params(request)?;
-                answer(move || Ok(people::answer(people::list_folder(&workspace, &asked)))).await
-            }
-            READ_FILE => {
-                let asked = params(request)?;
-                answer(move || Ok(people::answer(people::read_file(&workspace, &asked)))).await
-            }
-            PUT_FILE => {
-                let (part, uploads) = (params(request)?, Arc::clone(&self.uploads));
-                let put = move || people::put_file(&workspace, &uploads, &part);
-                answer(move || Ok(people::answer(put()))).await
-            }
-            REMOVE_FILE => {
-                let asked = params(request)?;
-                answer(move || Ok(people::answer(people::remove_file(&workspace, &asked)))).await
-            }
-            unknown => Err(ErrorData::new(
-                ErrorCode::METHOD_NOT_FOUND,
-                unknown.to_owned(),
-                None,
-            )),
-        }
     }
 
     async fn on_skill(&self, request: &CustomRequest) -> Result<CustomResult, ErrorData> {
@@ -285,7 +253,8 @@ impl ServerHandler for Server {
         if request.method == WORKSPACE_SKILLS {
             return self.on_skills(&request).await;
         }
-        self.on_people(&request).await
+        let workspace = Arc::clone(&self.workspace);
+        custom::people(&request, (workspace, &self.uploads, &self.scans)).await
     }
 
     async fn call_tool(
@@ -311,27 +280,6 @@ impl ServerHandler for Server {
         };
         Ok(result.into())
     }
-}
-
-fn params<P: DeserializeOwned>(request: &CustomRequest) -> Result<P, ErrorData> {
-    let invalid = |text: String| ErrorData::invalid_params(text, None);
-    request
-        .params_as()
-        .map_err(|error| invalid(error.to_string()))?
-        .ok_or_else(|| invalid("there are no parameters".to_owned()))
-}
-
-/// What the gateway asked for, done where blocking is allowed.
-async fn answer<T: Serialize + Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<CustomResult, ErrorData> {
-    let internal = |text: String| ErrorData::internal_error(text, None);
-    let done = tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| internal(error.to_string()))?
-        .map_err(|failure| ErrorData::invalid_params(failure.to_string(), None))?;
-    let done = serde_json::to_value(done).map_err(|error| internal(error.to_string()))?;
-    Ok(CustomResult::new(done))
 }
 
 /// The model can mend its arguments, so a mismatch is a tool result and not a protocol fault.

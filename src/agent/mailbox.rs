@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::checkpoints::Checkpoints;
 use super::cluster::message::SessionUpdate;
 use super::feed::{Feed, Joined, QueueView};
 use crate::domain::{
@@ -141,6 +142,8 @@ pub(super) trait WorkspaceDoor: Send + Sync {
     async fn open(&self) -> Result<Held, Refusal>;
     /// Bytes that the workspace may have in all.
     fn room(&self) -> u64;
+    /// The history of the workspace.
+    fn checkpoints(&self) -> &Checkpoints;
 }
 
 /// What the session's task is told. Small, because a mailbox has room for many: what is large is in

@@ -4,6 +4,7 @@
 
 mod attachments;
 mod budget;
+mod checkpoints;
 mod cluster;
 mod effects;
 mod feed;
@@ -23,6 +24,7 @@ pub use crate::sandbox::host::SandboxHost;
 pub use crate::servers::{Servers, ServersParts};
 pub use attachments::{AttachmentLimits, Attachments};
 pub use budget::{BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets};
+pub use checkpoints::{PlannedChange, UndoPlan, Undone};
 pub use effects::context_sources::ContextSources;
 pub use effects::session_agent::{AgentFactory, Reviewer, SessionAgent};
 pub use effects::tool_call::SessionTools;
@@ -44,6 +46,7 @@ pub use rules::{
 pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
 pub use sessions::approvals::{Approvals, WaitingPage, WaitingSession};
 pub use sessions::attach::Upload;
+pub use sessions::files::changes::WorkspaceHistory;
 pub use sessions::files::{FilePurpose, SessionFiles};
 pub use sessions::fork::{ForkRequest, family, fork};
 pub use sessions::import::{CarriedFile, Conversation, Imported, Importing};

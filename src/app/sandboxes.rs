@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{Sandbox, SandboxDriver};
 use crate::domain::{McpNetwork, NetworkWord};
-use crate::sandbox::host::{PackageInstalling, SandboxHost};
+use crate::sandbox::host::{CheckpointLimits, PackageInstalling, SandboxHost};
 use crate::sandbox::{
     Bounds, Bubblewrap, Capacity, DeferredRuntime, DiskMonitor, Docker, DockerProblem,
     DockerSettings, Error, Off, Peers, Room, Runtime, Settings as BubblewrapSettings,
@@ -202,6 +202,10 @@ impl FoundRuntime {
             output_bytes: settings.output_kb * 1024,
             bounds,
             idle_limit: settings.idle,
+            checkpoints: CheckpointLimits {
+                steps: settings.checkpoints.into(),
+                bytes: mebibytes(settings.checkpoints_mb),
+            },
             network: settings.network.clone(),
             has_foreign_image: settings.image != OWN_IMAGE,
             packages: packages(settings, bounds),

@@ -4,6 +4,7 @@
 pub mod access;
 pub mod attachment;
 pub mod budget;
+pub mod checkpoint;
 pub mod code;
 pub mod compaction_strategy;
 pub mod digest;
@@ -35,6 +36,9 @@ pub use attachment::{Attachment, BlobId, MediaType, ResourceRef};
 pub use budget::{
     Budget, BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, Days, Grant, Need,
     WARN_PERCENT, grant, in_force, tightest,
+};
+pub use checkpoint::{
+    ChangeCause, ChangeCounts, ContentHash, FileChange, FileKind, FileState, WorkspaceChange,
 };
 pub use code::Code;
 pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};

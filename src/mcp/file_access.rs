@@ -254,7 +254,11 @@ impl<'c> FileAccess<'c> {
         Ok(())
     }
 
-    async fn ask<T: DeserializeOwned>(self, method: &str, asked: Value) -> Result<T, FileError> {
+    pub(super) async fn ask<T: DeserializeOwned>(
+        self,
+        method: &str,
+        asked: Value,
+    ) -> Result<T, FileError> {
         let answer = self.connection.request(method, asked, self.limit).await;
         let mut answer = match answer {
             Ok(answer) => answer,
@@ -274,7 +278,7 @@ impl<'c> FileAccess<'c> {
     }
 }
 
-fn nonsense() -> FileError {
+pub(super) fn nonsense() -> FileError {
     Error::Refused("the answer is not about these files".to_owned()).into()
 }
 
@@ -292,7 +296,7 @@ fn is_sound(entry: &FolderEntry) -> bool {
 }
 
 /// Versions go into headers.
-fn is_version(text: &str) -> bool {
+pub(super) fn is_version(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
     !text.is_empty() && text.len() <= MAX_VERSION && text.bytes().all(is_letter)
 }

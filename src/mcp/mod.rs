@@ -3,6 +3,7 @@
 //! A connection takes any byte stream; where the server runs is not this layer's business.
 
 pub mod authorization;
+mod checkpoint_access;
 pub mod config;
 mod connection;
 mod elicitation;
@@ -19,6 +20,7 @@ mod tools;
 mod wire;
 mod workspace_files;
 
+pub use checkpoint_access::{Found, RestoreStep, Scan, Unrestored};
 pub use connection::{CallNews, Connection, ToolCall, ToolProgress, visit_pages};
 pub use elicitation::{Address, Asked, Form, FormAnswer, Question};
 pub use error::Error;

@@ -25,10 +25,21 @@ pub struct SandboxHost {
     pub idle_limit: Duration,
     /// What the bundled server's commands may reach.
     pub network: McpNetwork,
+    /// How much of the history of a workspace is kept.
+    pub checkpoints: CheckpointLimits,
     /// How packages of servers are installed.
     pub packages: PackageInstalling,
     /// Whether the image of the sandboxes is the operator's own.
     pub has_foreign_image: bool,
+}
+
+/// How much of the history of a workspace is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckpointLimits {
+    /// Steps of one session; 0 = nothing is kept.
+    pub steps: u64,
+    /// Bytes of files' contents of one session; 0 = nothing is kept.
+    pub bytes: u64,
 }
 
 /// How packages of servers are installed.

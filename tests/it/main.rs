@@ -71,4 +71,5 @@ mod traces;
 mod turn_limit;
 mod usage;
 mod vendors;
+mod workspace_changes;
 mod workspace_files;

@@ -4,6 +4,7 @@
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::rest::Client;
 use crate::support::docker::{self, lines};
 use crate::support::postgres::new_database;
 use crate::support::{Person, RedisServer, Server, TestApp, TestSocket, until};
@@ -188,4 +189,41 @@ async fn a_session_moves_and_nobody_removes_what_is_anothers() {
     let (third, life) = of(&installation, &name);
     assert!(third != second && life != life_of_b);
     two.rounds_until_gone(&installation, &life_of_b).await;
+}
+
+/// The history of the files goes where the session goes: it is kept with the records.
+#[tokio::test]
+async fn what_changed_at_one_gateway_is_undone_at_another() {
+    let two = Two::start().await;
+    let mut at_a = TestSocket::open(two.a.address, &two.person, Some("moves")).await;
+    append(&two.a, &mut at_a, "one").await;
+    append(&two.a, &mut at_a, "two").await;
+    let b = two.b.as_ref().unwrap().address;
+    let session = at_a.session();
+    let at = |path: &str| format!("/api/sessions/{session}/changes{path}");
+    let client = Client::at(b, &two.person.key);
+    let history = client.get(&at("")).await.ok(200);
+    let number = history["items"][0]["number"].as_u64().unwrap();
+    let undo = at(&format!("/{number}/undo"));
+    let plan = client.get(&undo).await.ok(200);
+    let digest = json!({ "digest": plan["digest"] });
+    assert_eq!(client.post(&undo, digest).await.ok(200)["restored"], 1);
+    let mut at_b = TestSocket::open(b, &two.person, Some("moves")).await;
+    let said = append(&two.a, &mut at_b, "three").await;
+    assert!(said.contains("one three"), "{said}");
+    // And back: the first gateway knows nothing of it but what is kept.
+    drop(at_a);
+    let mut at_a = TestSocket::open(two.a.address, &two.person, Some("moves")).await;
+    let said = append(&two.a, &mut at_a, "four").await;
+    assert!(said.contains("one three four"), "{said}");
+    let history = Client::with_key(&two.a, &two.person.key)
+        .get(&at(""))
+        .await
+        .ok(200);
+    let numbers = history["items"].as_array().unwrap().iter();
+    let numbers: Vec<_> = numbers
+        .map(|step| step["number"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, [5, 4, 3, 2, 1]);
+    assert_eq!(history["items"][2]["undoes"], number);
 }

@@ -2,6 +2,7 @@
 //! resolved by the kernel or by cap-std, so that `..`, absolute paths, symbolic links and races
 //! cannot lead out of it.
 
+pub(crate) mod checkpoints;
 mod facts;
 #[cfg(test)]
 mod fuzz;

@@ -6,6 +6,7 @@
     reason = "helper functions are not covered by the allowance for tests"
 )]
 
+mod checkpoints;
 mod commands;
 mod containment;
 mod endings;

@@ -16,7 +16,7 @@ use crate::harness::{Harness, fifo, in_time};
 const ROOM: u64 = 1 << 30;
 
 impl Harness {
-    async fn ask(&self, method: &str, params: Value) -> Value {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Value {
         let request = CustomRequest::new(method, Some(params));
         match in_time(self.client.send_request(request.into())).await {
             Ok(ServerResult::CustomResult(answer)) => answer.0,

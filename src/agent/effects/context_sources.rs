@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::skills::SessionSkills;
 use super::tool_call::SessionTools;
 use super::tool_call::workspace::instructions::WorkspaceInstructions;
+use super::tool_call::workspace::undone::UndoneChanges;
 use crate::context::{
     Assembler, ContextBuilder, ContextProvider, HistoryProvider, SystemPromptProvider,
 };
@@ -34,12 +35,14 @@ impl ContextSources {
             Arc::new(instructions) as Arc<dyn ContextProvider>
         });
         let history: Arc<dyn ContextProvider> = Arc::new(HistoryProvider::whole());
+        let undone: Arc<dyn ContextProvider> = Arc::new(UndoneChanges::new(Arc::clone(tools)));
         ContextBuilder::default()
             .with_system_prompt(self.system_prompt.clone())
             .with_context_providers(self.before.iter().cloned())
             .with_context_providers([skills])
             .with_context_providers(instructions)
             .with_context_providers([history])
+            .with_context_providers([undone])
             .with_context_providers(self.after.iter().cloned())
             .build()
     }

@@ -377,7 +377,8 @@ impl Running {
                 CallNews::Progress(progress) => feed.announce(What::Progress(id.clone(), progress)),
                 CallNews::Question(question) => elicitations.ask(&asker, *question),
             };
-            let outcome = tools.run(&call, fence.as_ref(), &stop, news).await;
+            let held = (fence.as_ref(), &stop);
+            let outcome = tool_call::checkpointed::run(&tools, &call, held, news).await;
             let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             let ended = Command::CallEnded {
                 call: call.id.clone(),

@@ -225,6 +225,10 @@ pub struct Sandbox {
     /// How long a sandbox may lie idle.
     #[serde(rename = "idle_minutes", deserialize_with = "read::minutes")]
     pub idle: Duration,
+    /// Steps of the history of one workspace; 0 = none.
+    pub checkpoints: u32,
+    /// MiB of files' contents that are kept for it.
+    pub checkpoints_mb: u32,
     /// How packages of MCP servers are installed.
     pub packages: Packages,
 }

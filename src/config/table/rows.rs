@@ -352,6 +352,10 @@ settings! { since "0.1":
         "Sandboxes of this gateway that may run at the same time: each MCP server that runs in one counts, and warm ones too.";
     "sandbox.idle_minutes" ["SPL_SANDBOX_IDLE_MINUTES"] Whole(1, 525_600), Is("15"),
         "Minutes without a call after which a sandbox is stopped; its workspace stays.";
+    "sandbox.checkpoints" ["SPL_SANDBOX_CHECKPOINTS"] Whole(0, 10_000), Is("200"),
+        "Steps of the history of one session's workspace, each of which can be undone; 0 = no history is kept.";
+    "sandbox.checkpoints_mb" ["SPL_SANDBOX_CHECKPOINTS_MB"] Whole(0, 100_000), Is("64"),
+        "MiB of files' contents that are kept for the history of one session's workspace, in the database; 0 = no history is kept.";
     "sandbox.packages.enabled" ["SPL_PACKAGES"] Flag, Is("true"),
         "Whether packages of MCP servers (`npx`, `uvx` and the like) are installed; without, such entries are refused.";
     "sandbox.packages.npm_registry" ["SPL_NPM_REGISTRY"] Url, Is("https://registry.npmjs.org"),

@@ -6,6 +6,7 @@ mod api_keys;
 mod attachments;
 mod budgets;
 mod calibrations;
+mod checkpoints;
 mod compaction_defaults;
 mod gestures;
 mod installation;
@@ -40,6 +41,7 @@ pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use attachments::{AttachedTo, Attachments};
 pub use budgets::{Budgets, ListedBudget, Payer, Reserved};
 pub use calibrations::{CalibrationRow, Calibrations};
+pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
 pub use compaction_defaults::CompactionDefaults;
 pub use gestures::{GestureStage, Gestures};
 pub use links::{LinkTarget, Links};
@@ -161,6 +163,8 @@ impl Records {
         webhooks: Webhooks,
         /// What has to be told outside of the page.
         notifications: Notifications,
+        /// The history of sessions' workspaces.
+        checkpoints: Checkpoints,
         /// Which sandbox is whose.
         sandboxes: Sandboxes,
     }

@@ -15,10 +15,10 @@ use crate::rest::{Answer, Client};
 use crate::support::{Person, TestApp, TestSocket};
 
 /// Somebody with a session whose files are asked for.
-struct Ana {
-    person: Person,
-    client: Client,
-    session: String,
+pub(crate) struct Ana {
+    pub(crate) person: Person,
+    pub(crate) client: Client,
+    pub(crate) session: String,
 }
 
 /// What came back, byte for byte.
@@ -36,7 +36,7 @@ impl Content {
 }
 
 impl Ana {
-    async fn open(app: &TestApp, tenant: &str) -> Self {
+    pub(crate) async fn open(app: &TestApp, tenant: &str) -> Self {
         let (person, client, session) = with_session(app, tenant).await;
         Self {
             person,
@@ -45,18 +45,18 @@ impl Ana {
         }
     }
 
-    fn at(&self, rest: &str) -> String {
+    pub(crate) fn at(&self, rest: &str) -> String {
         format!("/api/sessions/{}/{rest}", self.session)
     }
 
-    async fn list(&self, query: &str) -> Value {
+    pub(crate) async fn list(&self, query: &str) -> Value {
         self.client
             .get(&self.at(&format!("files{query}")))
             .await
             .ok(200)
     }
 
-    async fn put(&self, path: &str, content: impl Into<Vec<u8>>) -> Answer {
+    pub(crate) async fn put(&self, path: &str, content: impl Into<Vec<u8>>) -> Answer {
         let request = self
             .client
             .request(Method::PUT, &self.at(&format!("files/{path}")));
@@ -80,7 +80,7 @@ impl Ana {
     }
 
     /// What a command of the model prints in the sandbox.
-    async fn runs(&self, app: &TestApp, command: &str) -> String {
+    pub(crate) async fn runs(&self, app: &TestApp, command: &str) -> String {
         let mut socket = TestSocket::open(app.address, &self.person, Some(&self.session)).await;
         app.model
             .will_call("execute_command", json!({ "command": command }))

@@ -1416,6 +1416,96 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What changed in the session's workspace, and by whom. Nothing is started to say so.
+         * @description What changed in the session's workspace, and by whom. Nothing is started to say so.
+         */
+        get: operations["list_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/changes/{number}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What one step changed.
+         * @description What one step changed.
+         */
+        get: operations["read_change"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/changes/{number}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A file that a step changed, with its contents before and after. They are hostile: they come from inside
+         *     the sandbox.
+         * @description A file that a step changed, with its contents before and after. They are hostile: they come from inside
+         *     the sandbox.
+         */
+        get: operations["read_changed_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/changes/{number}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an undo would change now: the way from the workspace as it is to what it was before this step. The
+         *     session's sandbox is started to look.
+         * @description What an undo would change now: the way from the workspace as it is to what it was before this step. The
+         *     session's sandbox is started to look.
+         */
+        get: operations["plan_undo"];
+        put?: never;
+        /**
+         * Bring the workspace back as it was before this step, and with it before all later ones. That is a step
+         *     too, and can be undone. Refused while calls run, and where something else would change than was shown.
+         * @description Bring the workspace back as it was before this step, and with it before all later ones. That is a step
+         *     too, and can be undone. Refused while calls run, and where something else would change than was shown.
+         */
+        post: operations["undo_change"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions/{id}/completions": {
         parameters: {
             query?: never;
@@ -2510,6 +2600,60 @@ export interface components {
             /** @description For `navigator.credentials.create`, as the JSON form of WebAuthn. */
             publicKey: Record<string, unknown>;
         };
+        /** @description A step with the paths that it changed. */
+        ChangeDetails: components["schemas"]["ChangeItem"] & {
+            /** @description Sorted; the first 1000 of them. */
+            files: components["schemas"]["ChangedPath"][];
+            /**
+             * Format: int64
+             * @description How many there are.
+             */
+            total: number;
+        };
+        /** @description One step of the history of a workspace. */
+        ChangeItem: {
+            /**
+             * Format: int64
+             * @description Counts the steps of the session, from 1.
+             */
+            number: number;
+            /** @description When it was noticed (RFC 3339, UTC). */
+            at: string;
+            /** @description The calls that ran; more than one ran side by side, and which of them changed what is not known. */
+            calls: string[];
+            /** @description The people who changed files, by their ids. */
+            people: string[];
+            /**
+             * Format: int64
+             * @description The step before which an undo brought the workspace back; null for anything else.
+             */
+            undoes?: number | null;
+            /**
+             * @description Whether the workspace could not be looked at right afterwards, so that whatever came until the next
+             *     look is counted with it.
+             */
+            isLate: boolean;
+            /**
+             * Format: int64
+             * @description Files, folders and links that were made.
+             */
+            created: number;
+            /**
+             * Format: int64
+             * @description Those that are others now.
+             */
+            modified: number;
+            /**
+             * Format: int64
+             * @description Those that are gone.
+             */
+            deleted: number;
+        };
+        /** @description The history of a workspace. */
+        ChangeList: {
+            /** @description The newest first, as many as are kept. */
+            items: components["schemas"]["ChangeItem"][];
+        };
         /** @description A gesture that allows the change. */
         ChangePasskeysRequest: {
             /**
@@ -2541,6 +2685,38 @@ export interface components {
             after: components["schemas"]["ToolEffect"];
             /** @description Why, in words. */
             because: string;
+        };
+        /** @description An entry of a workspace at one time. */
+        ChangedEntry: {
+            /** @description `folder`, `file` or `link`. */
+            kind: string;
+            /** @description Who may read, write and run it, in octal digits as in `chmod`. */
+            mode: string;
+            /**
+             * Format: int64
+             * @description Of a file; 0 for anything else.
+             */
+            bytes: number;
+            /** @description Where a link leads. */
+            target?: string | null;
+            /**
+             * @description Whether the content of a file is kept: not of one above 1 MiB, nor where the limit of the session's
+             *     history left no room for it.
+             */
+            hasContent: boolean;
+        };
+        /** @description A changed file before and after. */
+        ChangedFile: {
+            path: string;
+            before?: components["schemas"]["EntryContent"] | null;
+            after?: components["schemas"]["EntryContent"] | null;
+        };
+        /** @description A path whose entry changed. */
+        ChangedPath: {
+            /** @description From the workspace down; one that is no plain text stands in bash's `$'...'` form. */
+            path: string;
+            before?: components["schemas"]["ChangedEntry"] | null;
+            after?: components["schemas"]["ChangedEntry"] | null;
         };
         /** @description A tool that a newer version defines otherwise. */
         ChangedTool: {
@@ -2797,6 +2973,11 @@ export interface components {
         };
         Drift: {
             since: string;
+        };
+        /** @description An entry with its content. */
+        EntryContent: components["schemas"]["ChangedEntry"] & {
+            /** @description The content of a text file, 1 MiB at most; null where it is no text in UTF-8, or is not kept. */
+            text?: string | null;
         };
         /** @description An event as the socket would send it. */
         EventItem: {
@@ -3345,6 +3526,28 @@ export interface components {
             text: string;
             /** @description Whether it was looked for. */
             isMatch: boolean;
+        };
+        /** @description A path that an undo would change: `before` is what is there now. */
+        PlannedPath: components["schemas"]["ChangedPath"] & {
+            /** @description Whether it can be done. What cannot be brought back stays as it is. */
+            isPossible: boolean;
+        };
+        /** @description What an undo would change. */
+        PlannedUndo: {
+            /**
+             * Format: int64
+             * @description The step before which the workspace is brought back.
+             */
+            number: number;
+            /** @description Names exactly these changes; the undo itself asks for it. */
+            digest: string;
+            /** @description Sorted; the first 1000 of them. */
+            files: components["schemas"]["PlannedPath"][];
+            /**
+             * Format: int64
+             * @description How many there are.
+             */
+            total: number;
         };
         /** @description A refused request, as clients read it. */
         Problem: {
@@ -4581,6 +4784,32 @@ export interface components {
             since: string;
             /** @description What is other than in the definition before; empty for the first that is kept. */
             changes: components["schemas"]["DefinitionChangeItem"][];
+        };
+        /** @description What was shown. */
+        UndoChangeRequest: {
+            /** @description The `digest` of the plan. */
+            digest: string;
+        };
+        /** @description What an undo did. */
+        UndoneChange: {
+            /**
+             * Format: int64
+             * @description The step that the undo is itself, by which it can be undone; null where nothing had to change.
+             */
+            number?: number | null;
+            /**
+             * Format: int64
+             * @description Paths that are as they were.
+             */
+            restored: number;
+            /** @description The first 1000 of those that are not. */
+            unrestored: components["schemas"]["UnrestoredPath"][];
+        };
+        /** @description A path that is not as it was. */
+        UnrestoredPath: {
+            path: string;
+            /** @description Why, for people. */
+            reason: string;
         };
         /** @description What is summed together; it names only what was grouped by. */
         UsageItem: {
@@ -12915,6 +13144,505 @@ export interface operations {
             };
             /** @description There is no such thing for this caller. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_changes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The history of a workspace. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeList"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+                /** @description The number of the address. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A step with the paths that it changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeDetails"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_changed_file: {
+        parameters: {
+            query: {
+                /** @description As `path` of the change names it. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+                /** @description The number of the address. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A changed file before and after. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangedFile"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plan_undo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+                /** @description The number of the address. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What an undo would change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlannedUndo"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    undo_change: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+                /** @description The number of the address. */
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UndoChangeRequest"];
+            };
+        };
+        responses: {
+            /** @description What an undo did. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndoneChange"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The present state stands against it; `code` says what. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -63,17 +63,17 @@ pub(crate) enum Kind {
 pub(crate) struct Refused {
     kind: Kind,
     /// For people.
-    text: String,
+    pub(in crate::files) text: String,
 }
 
 impl Refused {
-    fn new(kind: Kind, text: impl Into<String>) -> Self {
+    pub(in crate::files) fn new(kind: Kind, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { kind, text }
     }
 
     /// What went wrong with what people call `path`.
-    fn of(path: &str, error: &io::Error) -> Self {
+    pub(in crate::files) fn of(path: &str, error: &io::Error) -> Self {
         let (kind, text) = match Errno::from_io_error(error) {
             Some(Errno::NOENT) => (Kind::Missing, format!("`{path}` does not exist")),
             Some(Errno::NOTDIR) => (Kind::NotFolder, format!("`{path}` is not in a folder")),
@@ -128,7 +128,7 @@ fn parts(path: &str) -> Result<Vec<OsString>, Refused> {
 }
 
 /// The name at the end of a path, and the folders before it.
-fn split(path: &str) -> Result<(Vec<OsString>, OsString), Refused> {
+pub(in crate::files) fn split(path: &str) -> Result<(Vec<OsString>, OsString), Refused> {
     let mut folders = parts(path)?;
     let name = folders.pop();
     let none = || Refused::new(Kind::Invalid, "the path names the workspace itself");
@@ -136,7 +136,11 @@ fn split(path: &str) -> Result<(Vec<OsString>, OsString), Refused> {
 }
 
 /// The folder in which those folders lie. `makes` those that are missing.
-fn open_folder(root: &Dir, folders: &[OsString], makes: bool) -> io::Result<Dir> {
+pub(in crate::files) fn open_folder(
+    root: &Dir,
+    folders: &[OsString],
+    makes: bool,
+) -> io::Result<Dir> {
     let mut folder = root.try_clone()?;
     for part in folders {
         folder = match open_one(&folder, part) {
@@ -163,7 +167,7 @@ fn open_one(folder: &Dir, name: &OsStr) -> io::Result<Dir> {
 
 /// Which content it is: another number of the file, another size or another time of its last change is
 /// another one.
-fn version(found: &Metadata) -> String {
+pub(in crate::files) fn version(found: &Metadata) -> String {
     let changed = i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec());
     format!("{:x}-{:x}-{changed:x}", found.ino(), found.len())
 }
@@ -175,7 +179,7 @@ fn modified_ms(found: &Metadata) -> i64 {
 }
 
 /// What it is, in one word.
-fn kind_of(found: &Metadata) -> &'static str {
+pub(in crate::files) fn kind_of(found: &Metadata) -> &'static str {
     if found.is_dir() {
         "folder"
     } else if found.is_symlink() {

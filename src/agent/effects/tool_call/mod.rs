@@ -3,6 +3,7 @@
 
 mod authorizing;
 mod broken;
+pub(super) mod checkpointed;
 pub(in crate::agent) mod connections;
 pub(in crate::agent) mod outcome;
 mod pages;
@@ -23,6 +24,7 @@ use self::outcome::{failed, fenced, gone_tool, kept};
 use self::shown::Shown;
 use self::written_files::Files;
 use crate::agent::attachments::Attachments;
+use crate::agent::checkpoints::Checkpoints;
 use crate::agent::journal::fence::Fence;
 use crate::domain::{BlobId, Code, Digest, EngineId, Memo, ToolRef, TurnId, UserId};
 use crate::mcp::{self, CallNews, Standstill, ToolAnswer, ToolCall, ToolboxTool};
@@ -51,6 +53,8 @@ pub struct SessionTools {
     pub(in crate::agent) place: Arc<SandboxHost>,
     pub(in crate::agent) assignment: SandboxAssignment,
     attachments: Attachments,
+    /// The history of the workspace.
+    pub(in crate::agent) checkpoints: Checkpoints,
     /// Never held across an await.
     view: Mutex<Arc<View>>,
     /// Never held across an await.
@@ -70,6 +74,7 @@ impl SessionTools {
     ) -> Self {
         Self {
             view: Mutex::new(servers.bare_view()),
+            checkpoints: Checkpoints::new(&place, assignment.key()),
             servers,
             engine: OnceLock::new(),
             place,
@@ -261,6 +266,8 @@ impl SessionTools {
         loop {
             let ready = async {
                 let connected = self.connect(call).await?;
+                let (tool, server, opened) = &connected;
+                checkpointed::before(self, call, (&tool.tool, server, opened)).await;
                 if let Some(fence) = fence {
                     fence
                         .check()

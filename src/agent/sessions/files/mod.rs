@@ -1,6 +1,7 @@
 //! The files of a session's workspace, for the person whose session it is. All of it goes through the
 //! server in the sandbox: only inside the walls do links lead nowhere.
 
+pub(in crate::agent) mod changes;
 mod refusing;
 
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use self::refusing::refused;
 use super::{Sessions, may_act};
 use crate::agent::mailbox::{Message, SessionRequest, WorkspaceDoor};
-use crate::domain::{Caller, Code, Holder, SessionKey, Share};
+use crate::domain::{Caller, Code, Holder, SessionKey, Share, UserId};
 use crate::mcp::{FileAccess, FileError, FilePart, FolderPage, UploadPart, UploadedFile};
 use crate::session::{Command, Refusal};
 
@@ -30,6 +31,7 @@ pub enum FilePurpose {
 /// The files of one session, for as long as a request of its owner takes.
 pub struct SessionFiles {
     door: Box<dyn WorkspaceDoor>,
+    by: UserId,
     upload_limit: u64,
     _share: Share,
 }
@@ -50,7 +52,8 @@ impl SessionFiles {
             sessions.tell(key, caller, open).await?;
         }
         let by = caller.user.id.clone();
-        let door = sessions.request(key, caller, |reply| Message::Files { by, reply });
+        let whose = by.clone();
+        let door = sessions.request(key, caller, |reply| Message::Files { by: whose, reply });
         let door = door.await?;
         let share = sessions.attachments().use_files(Holder {
             tenant: caller.tenant.id.clone(),
@@ -58,6 +61,7 @@ impl SessionFiles {
         })?;
         Ok(Self {
             door,
+            by,
             upload_limit: sessions.attachments().limits().upload,
             _share: share,
         })
@@ -124,8 +128,11 @@ impl SessionFiles {
     pub async fn put(&self, part: UploadPart<'_>) -> Result<Option<UploadedFile>, Refusal> {
         let room = self.door.room();
         let part = UploadPart { room, ..part };
-        self.ask(ANSWER_LIMIT, async |files| files.put(part).await)
-            .await
+        let put = async |files: FileAccess<'_>| files.put(part).await;
+        if part.is_last {
+            return self.change(ANSWER_LIMIT, put).await;
+        }
+        self.ask(ANSWER_LIMIT, put).await
     }
 
     /// Deletes a file or link, or a folder.
@@ -138,10 +145,23 @@ impl SessionFiles {
         if self.door.is_unused().await {
             return Err(missing(path));
         }
-        self.ask(REMOVAL_LIMIT, async |files| {
+        self.change(REMOVAL_LIMIT, async |files| {
             files.remove(path, version, is_recursive).await
         })
         .await
+    }
+
+    /// Asks for something that changes files; what it changed is kept as this person's.
+    async fn change<T>(
+        &self,
+        limit: Duration,
+        request: impl AsyncFnOnce(FileAccess<'_>) -> Result<T, FileError>,
+    ) -> Result<T, Refusal> {
+        let opened = self.door.open().await?;
+        let changing = request(FileAccess::new(&opened.connection, limit));
+        let kept = self.door.checkpoints();
+        let done = kept.by_person(&self.by, &opened.connection, changing);
+        done.await.map_err(refused)
     }
 
     /// Asks the server in the sandbox, which is started if need be.

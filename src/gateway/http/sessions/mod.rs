@@ -2,6 +2,7 @@
 //! the records.
 
 mod attachments;
+mod changes;
 mod commands;
 mod events;
 mod export;
@@ -45,6 +46,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(attachments::read_attachment))
         .merge(offers::routes())
         .merge(files::routes())
+        .merge(changes::routes())
         .routes(routes!(commands::send_message))
         .routes(routes!(commands::decide_call))
         .routes(routes!(commands::answer_elicitation))

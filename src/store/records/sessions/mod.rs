@@ -14,7 +14,7 @@ use self::row::{Row, upsert};
 use crate::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
 use crate::store::Error;
 use crate::store::db::{Db, PerRow, Statement, args};
-use crate::store::records::usage;
+use crate::store::records::{checkpoints, usage};
 
 /// The most rows of one page.
 pub(super) const MAX_ROWS: usize = 200;
@@ -272,7 +272,8 @@ impl<'s> Sessions<'s> {
         let limits = "DELETE FROM budgets WHERE tenant = $1 AND level IN ('own', 'session') \
                       AND subject = $2";
         let rest = [texts, attached, shared, told, limits].map(|sql| Statement::new(sql, whom()));
-        let rest = rest.into_iter().chain([orphaned]);
+        let history = checkpoints::forget(key, before);
+        let rest = rest.into_iter().chain([orphaned]).chain(history);
         self.db.execute_all(rest.collect()).await?;
         // All that no session of the tenant holds, so that what an earlier deletion left goes too.
         let unheld = "DELETE FROM blobs WHERE tenant = $1 AND NOT EXISTS (SELECT 1 FROM attachments \

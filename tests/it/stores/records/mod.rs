@@ -1,5 +1,6 @@
 //! What the records promise beyond what signing in tests.
 
+mod checkpoints;
 mod notifications;
 mod skills;
 mod texts;

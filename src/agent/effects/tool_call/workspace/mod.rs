@@ -4,6 +4,7 @@
 
 pub(in crate::agent::effects) mod instructions;
 mod skill_files;
+pub(in crate::agent::effects) mod undone;
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 
 use super::SessionTools;
 use crate::agent::attachments::{file_name, is_file_name};
+use crate::agent::checkpoints::Checkpoints;
 use crate::agent::mailbox::WorkspaceDoor;
 use crate::domain::{Attachment, BlobId, Code, TurnId};
 use crate::servers::{BUNDLED, Held, Source};
@@ -131,5 +133,9 @@ impl WorkspaceDoor for OwnersDoor {
 
     fn room(&self) -> u64 {
         self.tools.place.bounds.workspace_bytes
+    }
+
+    fn checkpoints(&self) -> &Checkpoints {
+        &self.tools.checkpoints
     }
 }

@@ -1,0 +1,153 @@
+//! Brings the workspace back as it was before a step, and keeps that as a step too.
+
+use std::collections::BTreeSet;
+
+use super::plan::{PlannedChange, UndoPlan, plan};
+use super::restoring::restore;
+use super::tracked::Tracked;
+use super::{CheckpointError, Checkpoints, State};
+use crate::domain::{ChangeCause, UserId};
+use crate::mcp::{Connection, FileAccess, Unrestored};
+use crate::store::Error;
+
+/// What an undo did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undone {
+    /// The step that it is itself; none where nothing had to change.
+    pub number: Option<u64>,
+    /// Paths that are as they were.
+    pub restored: u64,
+    /// Paths that are not, and why.
+    pub unrestored: Vec<Unrestored>,
+}
+
+/// Why an undo is not done.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::agent) enum UndoError {
+    #[error("calls run in this session; wait until they have ended, or stop them, and undo then")]
+    CallsRun,
+    #[error("that change is not kept any more: only the newest changes of a session are")]
+    Gone,
+    #[error("the files have changed since this was shown; look at what would change now")]
+    Changed,
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+}
+
+impl Checkpoints {
+    /// What bringing back the workspace as it was before that step would change now.
+    pub(in crate::agent) async fn plan_undo(
+        &self,
+        number: u64,
+        connection: &Connection,
+    ) -> Result<UndoPlan, UndoError> {
+        let mut state = self.state.lock().await;
+        self.plan(&mut state, number, connection).await
+    }
+
+    /// Brings back the workspace as it was before that step, if that changes what was shown. What cannot
+    /// be brought back stays as it is.
+    pub(in crate::agent) async fn undo(
+        &self,
+        (number, shown): (u64, &str),
+        by: &UserId,
+        connection: &Connection,
+    ) -> Result<Undone, UndoError> {
+        let mut state = self.state.lock().await;
+        let plan = self.plan(&mut state, number, connection).await?;
+        if plan.digest != shown {
+            return Err(UndoError::Changed);
+        }
+        let before = state.tracked.as_ref().map_or(0, |tracked| tracked.number);
+        let access = FileAccess::new(connection, super::ANSWER_LIMIT);
+        let failed = restore((&self.records, &self.key), &plan, access).await;
+        let cause = ChangeCause {
+            people: vec![by.clone()],
+            undoes: Some(number),
+            ..ChangeCause::default()
+        };
+        // Also where it broke off: what it changed so far is a step that can be undone.
+        self.look_again(&mut state, access, &cause).await?;
+        let failed = failed?;
+        let Some(tracked) = &state.tracked else {
+            return Err(CheckpointError::Overtaken.into());
+        };
+        Ok(undone(plan, tracked, before, &failed))
+    }
+
+    /// The paths that people brought back since a call was the last to change files, sorted.
+    pub(in crate::agent) async fn undone_since_calls(&self) -> Result<Vec<String>, Error> {
+        let rows = self.records.checkpoints();
+        let history = rows.history(&self.key).await?;
+        let newest = history
+            .iter()
+            .take_while(|step| step.cause.calls.is_empty());
+        let mut paths = BTreeSet::new();
+        for step in newest.filter(|step| step.cause.undoes.is_some()) {
+            let change = rows.change(&self.key, step.number).await?;
+            let changes = change.map(|(_, changes)| changes).unwrap_or_default();
+            paths.extend(changes.into_iter().map(|change| change.path));
+        }
+        Ok(paths.into_iter().collect())
+    }
+
+    async fn plan(
+        &self,
+        state: &mut State,
+        number: u64,
+        connection: &Connection,
+    ) -> Result<UndoPlan, UndoError> {
+        if !state.window.is_idle() {
+            return Err(UndoError::CallsRun);
+        }
+        let access = FileAccess::new(connection, super::ANSWER_LIMIT);
+        let cause = state.late.clone().unwrap_or_default();
+        self.look_again(state, access, &cause).await?;
+        state.late = None;
+        let rows = self.records.checkpoints();
+        let steps = rows.changes_from(&self.key, number).await;
+        let steps = steps.map_err(CheckpointError::from)?;
+        let Some(tracked) = &state.tracked else {
+            return Err(CheckpointError::Overtaken.into());
+        };
+        if steps.first().is_none_or(|(first, _)| *first != number) {
+            return Err(UndoError::Gone);
+        }
+        Ok(plan(number, tracked, &steps))
+    }
+}
+
+/// What is as it was now, and what is not.
+fn undone(plan: UndoPlan, tracked: &Tracked, before: u64, failed: &[Unrestored]) -> Undone {
+    let (mut restored, mut unrestored) = (0, Vec::new());
+    for PlannedChange {
+        change,
+        is_possible,
+    } in plan.changes
+    {
+        let is_done = match (tracked.entries.get(&change.path), &change.after) {
+            (Some(is), Some(was)) => is.is_like(was),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if is_done {
+            restored += 1;
+            continue;
+        }
+        let why = failed.iter().find(|failed| failed.path == change.path);
+        let text = match why {
+            Some(failed) => failed.text.clone(),
+            None if is_possible => "it was changed meanwhile".to_owned(),
+            None => "its content is not kept".to_owned(),
+        };
+        unrestored.push(Unrestored {
+            path: change.path,
+            text,
+        });
+    }
+    Undone {
+        number: (tracked.number > before).then_some(tracked.number),
+        restored,
+        unrestored,
+    }
+}

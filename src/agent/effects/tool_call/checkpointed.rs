@@ -1,0 +1,66 @@
+//! Looks at the workspace around the calls that may change it, so that what they changed is known and can be
+//! undone.
+
+use tokio_util::sync::CancellationToken;
+
+use super::SessionTools;
+use super::workspace::Workspace;
+use crate::agent::journal::fence::Fence;
+use crate::domain::McpWorkspace;
+use crate::mcp::CallNews;
+use crate::servers::{BUNDLED, Held, ServerEntry, Source};
+use crate::session::{Call, Outcome};
+
+/// The tools of the session's own sandbox that only read.
+const READING: [&str; 2] = ["read_file", "list_files"];
+
+/// Runs one approved call, and keeps what it changed before its end is told.
+pub(in crate::agent::effects) async fn run(
+    tools: &SessionTools,
+    call: &Call,
+    (fence, cancel): (Option<&Fence>, &CancellationToken),
+    on_news: impl FnMut(CallNews),
+) -> Outcome {
+    let outcome = tools.run(call, fence, cancel, on_news).await;
+    // Nothing is started to look: what cannot be seen now is seen before the next call.
+    let open = tools.link(BUNDLED).and_then(|link| link.held());
+    let connection = open.as_ref().map(|held| &held.connection);
+    tools.checkpoints.after_call(&call.id, connection).await;
+    outcome
+}
+
+/// Keeps what changed before a call that may change files.
+pub(super) async fn before(
+    tools: &SessionTools,
+    call: &Call,
+    (tool, server, opened): (&str, &ServerEntry, &Held),
+) {
+    if server.source == Source::Bundled {
+        if !READING.contains(&tool) {
+            tools
+                .checkpoints
+                .before_call(&call.id, &opened.connection)
+                .await;
+        }
+        return;
+    }
+    let may_write = !server.is_remote() && server.config.workspace == McpWorkspace::Rw;
+    if !may_write || !tools.checkpoints.is_on() {
+        return;
+    }
+    // Our own server looks: others are not asked about the files of people.
+    let Some(workspace) = Workspace::of(tools) else {
+        return;
+    };
+    match workspace.open().await {
+        Ok(own) => {
+            tools
+                .checkpoints
+                .before_call(&call.id, &own.connection)
+                .await;
+        }
+        Err(error) => {
+            tracing::warn!(error, "The files are not looked at before a call");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The states of a workspace and what changed between them: one form from the store to the doors.
+
+use serde::{Deserialize, Serialize};
+
+use super::id::{CallId, UserId};
+use super::time::Timestamp;
+
+/// What an entry of a workspace is. Pipes, sockets and devices are not remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileKind {
+    Folder,
+    File,
+    /// A symbolic link, which is never followed.
+    Link,
+}
+
+/// SHA-256 of a file's content, in hex.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ContentHash(Box<str>);
+
+impl ContentHash {
+    /// From what stands in the store.
+    pub fn from_stored(text: String) -> Self {
+        Self(text.into())
+    }
+
+    /// The hash as it stands in the store.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An entry of a workspace at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    pub kind: FileKind,
+    /// Who may read, write and run it, as in `chmod`.
+    pub mode: u32,
+    /// Of a file; 0 for anything else.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes: u64,
+    /// Which content a file has on the disk, while it is there; empty where a look cannot tell.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// The content of a file; none where it was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentHash>,
+    /// Where a link leads, in bash's form where it is no plain text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
+impl FileState {
+    /// Whether nobody could tell the two apart: times do not count. Of contents that were not read, the
+    /// versions decide.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let is_same = (self.kind, self.mode, self.bytes, &self.target)
+            == (other.kind, other.mode, other.bytes, &other.target);
+        let has_same_content = match (&self.content, &other.content) {
+            (Some(content), Some(others)) => content == others,
+            (None, _) | (_, None) => !self.version.is_empty() && self.version == other.version,
+        };
+        is_same && (self.kind != FileKind::File || has_same_content)
+    }
+}
+
+/// A path of a workspace whose entry changed: none before = it was made, none after = it is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// From the workspace down, in bash's form where it is no plain text.
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<FileState>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<FileState>,
+}
+
+/// Who or what changed files. Several of them did it at the same time, and nobody knows which file was
+/// whose; none = what happened between calls, such as a server that runs on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeCause {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallId>,
+    /// By the files of the session, or by an undo.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub people: Vec<UserId>,
+    /// The change whose beginning was brought back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<u64>,
+    /// Whether the workspace could not be looked at right afterwards, so that what came until the next look
+    /// is counted with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_late: bool,
+}
+
+/// How many entries changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeCounts {
+    pub created: u64,
+    pub modified: u64,
+    pub deleted: u64,
+}
+
+impl ChangeCounts {
+    /// Of these, folders and links among them.
+    pub fn of(changes: &[FileChange]) -> Self {
+        let mut counts = Self::default();
+        for change in changes {
+            match (&change.before, &change.after) {
+                (None, _) => counts.created += 1,
+                (_, None) => counts.deleted += 1,
+                (Some(_), Some(_)) => counts.modified += 1,
+            }
+        }
+        counts
+    }
+
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.created + self.modified + self.deleted
+    }
+}
+
+/// One step of the history of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceChange {
+    /// Counts the changes of a session, from 1.
+    pub number: u64,
+    pub at: Timestamp,
+    pub cause: ChangeCause,
+    pub counts: ChangeCounts,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ContentHash, FileKind, FileState};
+
+    #[test]
+    fn times_do_not_count_where_contents_are_known() {
+        let file = |version: &str, content: Option<&str>| FileState {
+            kind: FileKind::File,
+            mode: 0o644,
+            bytes: 1,
+            version: version.to_owned(),
+            content: content.map(|content| ContentHash::from_stored(content.to_owned())),
+            target: None,
+        };
+        assert!(file("1", Some("a")).is_like(&file("2", Some("a"))));
+        assert!(!file("1", Some("a")).is_like(&file("1", Some("b"))));
+        assert!(file("1", None).is_like(&file("1", Some("b"))));
+        assert!(!file("1", None).is_like(&file("2", None)));
+        assert!(!file("", None).is_like(&file("", None)));
+        let folder = |mode| FileState {
+            kind: FileKind::Folder,
+            mode,
+            ..file("", None)
+        };
+        assert!(folder(0o755).is_like(&folder(0o755)) && !folder(0o755).is_like(&folder(0o700)));
+    }
+}

@@ -1,0 +1,74 @@
+//! A changed file before and after, for a comparison.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::super::key_of;
+use super::StepPath;
+use super::body::ChangedEntry;
+use crate::agent::WorkspaceHistory;
+use crate::domain::{Caller, FileState};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Query, required};
+
+/// Which file.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::gateway::http) struct ChangedFileQuery {
+    /// As `path` of the change names it.
+    #[param(max_length = 20_480, required)]
+    path: Option<String>,
+}
+
+/// An entry with its content.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::gateway::http) struct EntryContent {
+    #[serde(flatten)]
+    entry: ChangedEntry,
+    /// The content of a text file, 1 MiB at most; null where it is no text in UTF-8, or is not kept.
+    text: Option<String>,
+}
+
+/// A changed file before and after.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::gateway::http) struct ChangedFile {
+    path: String,
+    before: Option<EntryContent>,
+    after: Option<EntryContent>,
+}
+
+/// A file that a step changed, with its contents before and after. They are hostile: they come from inside
+/// the sandbox.
+#[utoipa::path(get, path = "/api/sessions/{id}/changes/{number}/file", tag = "sessions",
+    params(("id" = String, Path), ("number" = u64, Path), ChangedFileQuery),
+    responses((status = 200, body = ChangedFile), (status = 400, body = Problem),
+        (status = 404, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn read_changed_file(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    StepPath { session, number }: StepPath,
+    Query(query): Query<ChangedFileQuery>,
+) -> Result<Json<ChangedFile>, ApiError> {
+    let key = key_of(&caller, session);
+    let history = WorkspaceHistory::open(&state.sessions, &key, &caller).await?;
+    let path = required("path", query.path)?;
+    let (before, after) = history.file(number, &path).await?;
+    Ok(Json(ChangedFile {
+        path,
+        before: before.map(shown),
+        after: after.map(shown),
+    }))
+}
+
+fn shown((state, content): (FileState, Option<Vec<u8>>)) -> EntryContent {
+    // What holds NUL is no text to anybody, though UTF-8 has it.
+    let text = content.filter(|content| !content.contains(&0));
+    EntryContent {
+        entry: ChangedEntry::of(&state),
+        text: text.and_then(|content| String::from_utf8(content).ok()),
+    }
+}
