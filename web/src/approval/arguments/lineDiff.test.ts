@@ -11,6 +11,9 @@ describe('diffRows', () => {
     check('a\nb\nc', 'a\nx\nc', [' a', '-b', '+x', ' c'])
     check('a', 'a\n', [' a', '+'])
     check('same', 'same', [' same'])
+    check('a\nb\n', 'a\n', [' a', '-b'])
+    check('a\n', 'a', [' a', '-'])
+    check('a\n\n', 'a\n', [' a', '-'])
   })
 
   it('folds what is far from a change, and keeps every line', () => {

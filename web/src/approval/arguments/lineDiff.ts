@@ -20,8 +20,11 @@ const CONTEXT_LINES = 3
 const DIFF_TIMEOUT_MS = 300
 
 export function diffRows(before: string, after: string): Row[] {
-  const from = before.split('\n')
-  const to = after.split('\n')
+  // Where both end their last line, nothing follows it; where one alone does, that is a difference.
+  const isEnded = before.endsWith('\n') && after.endsWith('\n')
+  const linesOf = (text: string) => (isEnded ? text.slice(0, -1) : text).split('\n')
+  const from = linesOf(before)
+  const to = linesOf(after)
   const changes = diffArrays(from, to, { timeout: DIFF_TIMEOUT_MS }) ?? [
     { value: from, added: false, removed: true },
     { value: to, added: true, removed: false },
