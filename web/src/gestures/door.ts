@@ -1,6 +1,6 @@
 /** The requests about fresh gestures and passkeys. */
 import { t } from '@/locales'
-import { request, RequestError } from '@/wire/request'
+import { reasonOr, request } from '@/wire/request'
 import './texts'
 
 /** A call as the person was shown it. */
@@ -41,5 +41,5 @@ export const door = {
 }
 
 export function reasonOf(error: unknown): string {
-  return error instanceof RequestError && error.status !== 0 ? error.message : t('gestures.noAnswer')
+  return reasonOr(error, t('gestures.noAnswer'))
 }

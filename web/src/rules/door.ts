@@ -1,7 +1,7 @@
 /** The requests about rules. */
 import { reactive } from 'vue'
 import { t } from '@/locales'
-import { request, RequestError } from '@/wire/request'
+import { reasonOr, request, RequestError } from '@/wire/request'
 import type { NewRule, RuleGiven, RuleItem, RuleOffer, RulePreview, Simulation } from './types'
 
 export const door = {
@@ -44,6 +44,5 @@ export function isMissing(error: unknown): boolean {
 
 /** Why something was not done, in the server's words. */
 export function reasonOf(error: unknown): string {
-  if (!(error instanceof RequestError)) return ''
-  return error.status === 0 ? t('settings.noAnswer') : error.message
+  return error instanceof RequestError ? reasonOr(error, t('settings.noAnswer')) : ''
 }

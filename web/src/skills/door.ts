@@ -1,7 +1,7 @@
 /** The requests about skills. */
 import { t } from '@/locales'
 import { address } from '@/wire/base'
-import { csrf, request, RequestError, retried } from '@/wire/request'
+import { csrf, reasonOr, request, RequestError, retried } from '@/wire/request'
 import type { components } from '@/wire/rest.generated'
 import type { Problem } from '@/wire/restTypes'
 import './texts'
@@ -79,5 +79,5 @@ export function problemsOf(error: unknown): SkillProblem[] {
 }
 
 export function reasonOf(error: unknown): string {
-  return error instanceof RequestError && error.status !== 0 ? error.message : t('skills.noAnswer')
+  return reasonOr(error, t('skills.noAnswer'))
 }

@@ -3,7 +3,7 @@
  * they come with the settings and not with every session.
  */
 import type { components } from '@/wire/rest.generated'
-import { request, RequestError } from '@/wire/request'
+import { reasonOr, request } from '@/wire/request'
 import { t } from '@/locales'
 
 export type Webhook = components['schemas']['WebhookItem']
@@ -22,5 +22,5 @@ export const outside = {
 
 /** Why a request was refused, in words. */
 export function reasonOf(error: unknown): string {
-  return error instanceof RequestError && error.status !== 0 ? error.message : t('settings.noAnswer')
+  return reasonOr(error, t('settings.noAnswer'))
 }

@@ -67,6 +67,11 @@ export function reasonOf(error: unknown): string {
   return error instanceof RequestError ? error.message : ''
 }
 
+/** What the server says of a refusal; the other words where it said nothing. */
+export function reasonOr(error: unknown, noAnswer: string): string {
+  return error instanceof RequestError && error.status !== 0 ? error.message : noAnswer
+}
+
 let csrfToken = ''
 
 /** Called with every answer that carries the token (`me`, setup, login, link). */

@@ -1,7 +1,7 @@
 /** The requests about files of a workspace, and where their contents are. */
 import { t } from '@/locales'
 import { address } from '@/wire/base'
-import { csrf, request, RequestError, retried } from '@/wire/request'
+import { csrf, reasonOr, request, RequestError, retried } from '@/wire/request'
 import type { Problem } from '@/wire/restTypes'
 import { send, type UploadWatch } from '@/wire/upload'
 import '@/files/words/texts'
@@ -92,5 +92,5 @@ async function answered(asked: Promise<Response>, alsoTaken: number[] = []): Pro
 }
 
 export function reasonOf(error: unknown): string {
-  return error instanceof RequestError && error.status !== 0 ? error.message : t('files.noAnswer')
+  return reasonOr(error, t('files.noAnswer'))
 }

@@ -1,6 +1,6 @@
 /** The requests about what changed in a workspace. */
 import { t } from '@/locales'
-import { request, RequestError } from '@/wire/request'
+import { reasonOr, request } from '@/wire/request'
 import './texts'
 
 /** One step of the history. */
@@ -66,5 +66,5 @@ export const door = {
 }
 
 export function reasonOf(error: unknown): string {
-  return error instanceof RequestError && error.status !== 0 ? error.message : t('fileHistory.noAnswer')
+  return reasonOr(error, t('fileHistory.noAnswer'))
 }

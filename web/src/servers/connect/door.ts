@@ -1,6 +1,6 @@
 /** The requests about the person's own connections to servers. */
 import { t } from '@/locales'
-import { request, RequestError } from '@/wire/request'
+import { reasonOr, request } from '@/wire/request'
 import type { components } from '@/wire/rest.generated'
 import './texts'
 
@@ -16,7 +16,7 @@ export const door = {
 }
 
 export function reasonOf(error: unknown): string {
-  return error instanceof RequestError && error.status !== 0 ? error.message : t('connect.noAnswer')
+  return reasonOr(error, t('connect.noAnswer'))
 }
 
 /** Leaves for the authorisation server; only an address of the web is one. */
