@@ -1,47 +1,24 @@
 //! Mail through a relay that speaks TLS, whose certificate the machine trusts or does not.
 
-use std::sync::Arc;
-
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::Certificate;
 use serde_json::json;
 use tempfile::TempDir;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 use super::{ENV, HUSH, will_ask};
 use crate::model_stub::ModelStub;
 use crate::rest::Client;
-use crate::support::{Relayed, Server, TestSocket, person};
-
-/// What a relay named `localhost` speaks TLS with, and the certificate of who vouches for it, as PEM.
-fn vouched_for() -> (TlsAcceptor, String) {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().unwrap();
-    let authority = params.self_signed(&key).unwrap().pem();
-    let issuer = Issuer::new(params, key);
-    let key = KeyPair::generate().unwrap();
-    let own = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let own = own.signed_by(&key, &issuer).unwrap();
-    let key = PrivatePkcs8KeyDer::from(key.serialize_der());
-    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![own.der().clone()], key.into())
-        .unwrap();
-    (TlsAcceptor::from(Arc::new(config)), authority)
-}
+use crate::support::{Relayed, Server, TestSocket, person, vouched_for};
 
 /// A server that mails through this relay and trusts that authority; calls wait in it for somebody who
 /// wants mail.
-async fn mailing(relay: &Relayed, authority: &str) -> (TempDir, Server, TestSocket, ModelStub) {
+async fn mailing(
+    relay: &Relayed,
+    authority: &Certificate,
+) -> (TempDir, Server, TestSocket, ModelStub) {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let trusted = folder.path().join("authority.pem");
-    std::fs::write(&trusted, authority).unwrap();
+    std::fs::write(&trusted, authority.pem()).unwrap();
     let model = ModelStub::start().await;
     let url = relay.url();
     let mut env = ENV.to_vec();

@@ -11,6 +11,7 @@ mod relay;
 mod server;
 mod smtp;
 mod socket;
+mod tls;
 
 pub(crate) use self::redis::RedisServer;
 pub(crate) use app::{Person, TestApp};
@@ -22,6 +23,7 @@ pub(crate) use relay::Relay;
 pub(crate) use server::{Server, colleague, person, sepal};
 pub(crate) use smtp::Relayed;
 pub(crate) use socket::{Said, TestSocket};
+pub(crate) use tls::vouched_for;
 
 use std::time::Duration;
 

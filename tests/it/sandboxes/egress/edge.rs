@@ -2,21 +2,17 @@
 
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use sepal::domain::AllowedHosts;
 use sepal::net::{AUTHORITY_VARIABLE, EdgeSecret, Egress, Reach, Secrets};
 use sepal::sandbox::{Access, Ended, Launch};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::rustls::RootCertStore;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::super::house::House;
 use super::egress;
-use crate::support::{Door, docker};
+use crate::support::{Door, docker, vouched_for};
 
 const STAND_IN: &str = "sepal-secret-0123456789abcdef0123456789abcdef";
 
@@ -41,24 +37,9 @@ struct TlsSite {
 
 impl TlsSite {
     async fn start() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let authority = params.self_signed(&key).unwrap();
+        let (acceptor, authority) = vouched_for();
         let mut roots = RootCertStore::empty();
         roots.add(authority.der().clone()).unwrap();
-        let issuer = Issuer::new(params, key);
-        let key = KeyPair::generate().unwrap();
-        let own = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        let own = own.signed_by(&key, &issuer).unwrap();
-        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
-        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![own.der().clone()], key.into())
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let serving = async move {
