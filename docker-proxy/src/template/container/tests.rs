@@ -145,7 +145,7 @@ fn only_the_own_workspace_is_mounted() {
         "Source",
         json!("sepal-ws-sbx_0000000000000000000000000000000b"),
     );
-    mount("Target", json!("/sepal"));
+    mount("Target", json!("/usr"));
     mount("BindOptions", json!({ "Propagation": "shared" }));
     mount(
         "VolumeOptions",
