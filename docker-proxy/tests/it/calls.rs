@@ -80,7 +80,11 @@ async fn answers_tell_no_more_than_is_needed() {
     let (_, told) = proxy.ask(&line, None).await;
     assert!(told["Id"].is_string(), "{told}");
     let config = told["Config"].as_object().unwrap();
-    assert!(config.keys().all(|name| name == "Volumes"), "{told}");
+    let needed = ["Volumes", "Entrypoint", "Cmd"];
+    assert!(
+        config.keys().all(|name| needed.contains(&name.as_str())),
+        "{told}"
+    );
     let (_, info) = proxy.ask("GET /info", None).await;
     assert_eq!(info["MemoryLimit"], true);
     assert!(info["Runtimes"].get("runc").is_some(), "{info}");
