@@ -8,7 +8,7 @@ use crate::domain::{AllowedHosts, McpServerConfig};
 use crate::net::EdgeSecret;
 
 /// One reference.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reference {
     /// `${NAME}`.
     Variable(String),
@@ -116,8 +116,9 @@ pub fn expand(config: &McpServerConfig, from: &References<'_>) -> Result<Expande
 struct Filling<'a> {
     from: &'a References<'a>,
     secrets: BTreeSet<String>,
-    /// By the name of the reference: it stands for the same wherever it occurs.
-    edge: BTreeMap<String, EdgeSecret>,
+    /// By its reference: it stands for the same wherever it occurs. A secret and a variable of one name are
+    /// two.
+    edge: BTreeMap<Reference, EdgeSecret>,
 }
 
 impl Filling<'_> {
@@ -132,7 +133,7 @@ impl Filling<'_> {
             let (Reference::Secret(name) | Reference::Variable(name)) = &reference;
             if let Some(hosts) = hosts.get(name) {
                 self.secrets.insert(value.clone());
-                let secret = self.edge.entry(name.clone());
+                let secret = self.edge.entry(reference.clone());
                 let secret = secret.or_insert_with(|| stood_for(value, hosts));
                 return Ok(secret.stand_in.clone());
             }
@@ -286,6 +287,29 @@ mod tests {
         // Another start has another one.
         let again = expand(&config, &from).unwrap();
         assert_ne!(again.environment["TOKEN"], edge.stand_in);
+    }
+
+    #[test]
+    fn a_secret_and_a_variable_of_one_name_are_stood_for_apart() {
+        let config = serde_json::from_value(json!({
+            "command": "x", "env": { "A": "${secret:TOKEN}", "B": "${TOKEN}" },
+            "network": ["api.example.com"], "secretHosts": { "TOKEN": ["api.example.com"] },
+        }))
+        .unwrap();
+        let environment = BTreeMap::from([("TOKEN".to_owned(), "swordfish-2".to_owned())]);
+        let from = References {
+            environment: Some(&environment),
+            secrets: BTreeMap::from([("TOKEN".to_owned(), "swordfish-1".to_owned())]),
+        };
+        let expanded = expand(&config, &from).unwrap();
+        let check = |variable: &str, expected: &str| {
+            let stand_in = &expanded.environment[variable];
+            let mut all = expanded.edge.iter();
+            let found = all.find(|it| it.stand_in == *stand_in).unwrap();
+            assert_eq!(found.value.expose_secret(), expected);
+        };
+        check("A", "swordfish-1");
+        check("B", "swordfish-2");
     }
 
     #[test]
