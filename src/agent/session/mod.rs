@@ -313,19 +313,19 @@ impl LiveSession {
         self.look().await;
     }
 
-    /// A refusal holds only if nothing was written elsewhere meanwhile: people at this gateway may have
-    /// been shown more than this task has read.
+    /// A refusal, or an answer that there is nothing to do (what was asked for stands already), holds
+    /// only if nothing was written elsewhere meanwhile: people at this gateway may have been shown more
+    /// than this task has read.
     async fn tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
+        let before = self.replica.state.control.version;
         let first = self.try_to_tell(request.clone()).await;
         let version = self.replica.state.control.version;
         let is_final = match &first {
-            Ok(_) => true,
+            Ok(_) => version > before,
             // A store that is away is not waited for twice.
-            Err(refusal) => {
-                refusal.code == Code::StoreUnavailable || self.replica.cluster.membership.is_alone()
-            }
+            Err(refusal) => refusal.code == Code::StoreUnavailable,
         };
-        if is_final {
+        if is_final || self.replica.cluster.membership.is_alone() {
             return first;
         }
         self.replica.catch_up().await;

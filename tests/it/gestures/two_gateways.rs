@@ -30,19 +30,20 @@ async fn a_gesture_counts_once_whichever_gateway_takes_it() {
     let mut statuses = [one.0, two.0];
     statuses.sort_unstable();
     assert_eq!(statuses, [201, 403], "one challenge, one gesture");
-    let proof = at_b.by_password(&calls).await;
-    let decision = yes(&card, &proof);
-    let (status, answer) = at_a.decide(&session, &decision).await;
-    assert_eq!(status, 202, "{answer}");
-    let back = json!({ "callId": card["callId"], "approved": false, "takeBack": true });
-    let (status, answer) = at_b.decide(&session, &back).await;
-    assert_eq!(status, 202, "{answer}");
-    for browser in [&at_a, &at_b] {
-        let (status, problem) = browser.decide(&session, &decision).await;
-        assert_eq!(
-            (status, &problem["code"]),
-            (403, &json!("gesture_required"))
-        );
+    // Neither gateway waits until it has heard of what was decided at the other one.
+    for (here, there) in [(&at_a, &at_b), (&at_b, &at_a), (&at_a, &at_b)] {
+        let proof = there.by_password(&calls).await;
+        let decision = yes(&card, &proof);
+        let (status, answer) = here.decide(&session, &decision).await;
+        assert_eq!(status, 202, "{answer}");
+        let back = json!({ "callId": card["callId"], "approved": false, "takeBack": true });
+        let (status, answer) = there.decide(&session, &back).await;
+        assert_eq!(status, 202, "{answer}");
+        for browser in [here, there] {
+            let (status, problem) = browser.decide(&session, &decision).await;
+            let refused = (403, &json!("gesture_required"));
+            assert_eq!((status, &problem["code"]), refused, "{problem}");
+        }
     }
     // Two gateways at the same moment.
     let proof = at_a.by_password(&json!([])).await;
