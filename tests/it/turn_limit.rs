@@ -9,8 +9,8 @@ use crate::model_stub::Reply;
 use crate::rest::Client;
 use crate::support::{DEADLINE, TestApp, TestSocket};
 
-async fn impatient(sandbox: &str) -> TestApp {
-    TestApp::start_tuned(&[("SPL_SANDBOX", sandbox)], |settings| {
+async fn impatient() -> TestApp {
+    TestApp::start_tuned(&[("SPL_SANDBOX", "none")], |settings| {
         settings.chat.turn_limit = Some(Duration::from_millis(300));
     })
     .await
@@ -19,7 +19,7 @@ async fn impatient(sandbox: &str) -> TestApp {
 /// S0.58.
 #[tokio::test]
 async fn a_turn_that_takes_too_long_is_stopped_and_told_and_can_be_tried_again() {
-    let app = impatient("none").await;
+    let app = impatient().await;
     app.model.will_say("never heard").stall();
     let mut ana = app.socket("acme").await;
     ana.say("hello").await;
@@ -39,7 +39,7 @@ async fn a_turn_that_takes_too_long_is_stopped_and_told_and_can_be_tried_again()
 /// S0.58.
 #[tokio::test]
 async fn a_turn_that_was_asked_for_over_rest_has_the_same_limit() {
-    let app = impatient("none").await;
+    let app = impatient().await;
     let person = app.person("acme").await;
     let client = Client::with_key(&app, &person.key);
     let session = client.post("/api/sessions", json!({})).await.json();
@@ -65,7 +65,11 @@ async fn a_turn_that_was_asked_for_over_rest_has_the_same_limit() {
 /// S0.58: waiting for a person is no time of the turn, and what they say begins it anew.
 #[tokio::test]
 async fn a_call_that_runs_too_long_is_stopped_but_a_card_may_wait() {
-    let app = impatient("bubblewrap").await;
+    // Long enough for a busy machine to start the sandbox and come to the card.
+    let app = TestApp::start_tuned(&[("SPL_SANDBOX", "bubblewrap")], |settings| {
+        settings.chat.turn_limit = Some(Duration::from_secs(3));
+    })
+    .await;
     let endless = json!({"command": "sleep 600"});
     app.model
         .will(Reply::answer("", &[("execute_command", endless)]));

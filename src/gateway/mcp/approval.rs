@@ -12,7 +12,7 @@ use crate::mcp::Form;
 use crate::session::{self, Call, Elicitation, ElicitationAnswer};
 
 /// How long a person has; after that the next way counts.
-const PATIENCE: Duration = Duration::from_mins(5);
+pub(super) const PATIENCE: Duration = Duration::from_mins(5);
 /// Characters that a client is given to show. A form is no place to read more in, and what a client cuts
 /// off nobody has seen: longer calls are not asked there.
 const MOST_SHOWN: usize = 8_000;
@@ -44,23 +44,16 @@ pub enum Heard {
 /// What the person says; nobody, when the client cannot ask or no answer came.
 pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> Heard {
     let modes = peer.supported_elicitation_modes();
-    let Some(schema) = schema().filter(|_| modes.contains(&ElicitationMode::Form)) else {
+    if !modes.contains(&ElicitationMode::Form) {
         return Heard::Nobody;
-    };
-    match message(call) {
-        Ok(message) => {
-            let request = ElicitRequestParams::FormElicitationParams {
-                meta: None,
-                message,
-                requested_schema: schema,
-            };
-            let verdict = ask(peer, call, request).await;
-            verdict.map_or(Heard::Nobody, Heard::Verdict)
-        }
-        Err(chars) => Heard::TooLong {
-            chars,
-            most: MOST_SHOWN,
+    }
+    match form_of_call(call) {
+        Ok(Some(form)) => match heard(peer, &call.id, form).await {
+            Some(answer) => verdict_of(&answer).map_or(Heard::Nobody, Heard::Verdict),
+            None => Heard::Nobody,
         },
+        Ok(None) => Heard::Nobody,
+        Err(too_long) => too_long,
     }
 }
 
@@ -70,12 +63,45 @@ pub(super) async fn pass_on(
     peer: &Peer<RoleServer>,
     asked: &Elicitation,
 ) -> Option<ElicitationAnswer> {
-    // A page is opened where Sepal shows the whole address of it.
-    if asked.url.is_some()
-        || !peer
-            .supported_elicitation_modes()
-            .contains(&ElicitationMode::Form)
+    if !peer
+        .supported_elicitation_modes()
+        .contains(&ElicitationMode::Form)
     {
+        return None;
+    }
+    let form = form_of_question(asked)?;
+    let answer = heard(peer, &asked.call, form).await?;
+    answer_of(asked, answer).unwrap_or_else(|problem| {
+        tracing::info!(call.id = %asked.call, %problem, "The client's answer does not fit");
+        Some(DECLINED)
+    })
+}
+
+const DECLINED: ElicitationAnswer = ElicitationAnswer {
+    action: session::ElicitationAction::Decline,
+    content: None,
+};
+
+/// The form that asks whether a call may run, with all of the call; none = it cannot be built. An error
+/// where the call is longer than what can be shown.
+pub(super) fn form_of_call(call: &Call) -> Result<Option<ElicitRequestParams>, Heard> {
+    let message = message(call).map_err(|chars| Heard::TooLong {
+        chars,
+        most: MOST_SHOWN,
+    })?;
+    Ok(
+        schema().map(|schema| ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message,
+            requested_schema: schema,
+        }),
+    )
+}
+
+/// The form of a server that asks something; none for a page, which is opened where Sepal shows the
+/// whole address of it.
+pub(super) fn form_of_question(asked: &Elicitation) -> Option<ElicitRequestParams> {
+    if asked.url.is_some() {
         return None;
     }
     let schema = serde_json::from_value::<ElicitationSchema>(asked.schema.clone());
@@ -83,43 +109,18 @@ pub(super) async fn pass_on(
         .inspect_err(|error| tracing::error!(%error, "A form of a server cannot be passed on"))
         .ok()?;
     schema.property_order = Some(asked.order.clone());
-    let request = ElicitRequestParams::FormElicitationParams {
+    Some(ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: format!(
             "The MCP server {} asks, in its own words:\n\n{}",
             asked.server, asked.message
         ),
         requested_schema: schema,
-    };
-    let answer = heard(peer, &asked.call, request).await?;
-    let decline = ElicitationAnswer {
-        action: session::ElicitationAction::Decline,
-        content: None,
-    };
-    match (answer.action, answer.content) {
-        (ElicitationAction::Accept, Some(content)) => {
-            let problem = Form::problem_with(&asked.schema, &content);
-            if let Some(problem) = problem {
-                tracing::info!(call.id = %asked.call, %problem, "The client's answer does not fit");
-                return Some(decline);
-            }
-            Some(ElicitationAnswer {
-                action: session::ElicitationAction::Accept,
-                content: Some(content),
-            })
-        }
-        (ElicitationAction::Accept | ElicitationAction::Decline, _) => Some(decline),
-        // A word of a later revision is no answer either.
-        (ElicitationAction::Cancel | _, _) => None,
-    }
+    })
 }
 
-async fn ask(
-    peer: &Peer<RoleServer>,
-    call: &Call,
-    request: ElicitRequestParams,
-) -> Option<Verdict> {
-    let answer = heard(peer, &call.id, request).await?;
+/// What the answer to the form of a call says; none = the form was put away.
+pub(super) fn verdict_of(answer: &ElicitResult) -> Option<Verdict> {
     match answer.action {
         ElicitationAction::Accept => Some(accepted(answer.content.as_ref())),
         ElicitationAction::Decline => Some(Verdict {
@@ -128,6 +129,28 @@ async fn ask(
         }),
         // A word of a later revision is no answer either.
         ElicitationAction::Cancel | _ => None,
+    }
+}
+
+/// What the server hears that asked; none = the form was put away. An error is what does not fit its
+/// schema.
+pub(super) fn answer_of(
+    asked: &Elicitation,
+    answer: ElicitResult,
+) -> Result<Option<ElicitationAnswer>, String> {
+    match (answer.action, answer.content) {
+        (ElicitationAction::Accept, Some(content)) => {
+            if let Some(problem) = Form::problem_with(&asked.schema, &content) {
+                return Err(problem);
+            }
+            Ok(Some(ElicitationAnswer {
+                action: session::ElicitationAction::Accept,
+                content: Some(content),
+            }))
+        }
+        (ElicitationAction::Accept | ElicitationAction::Decline, _) => Ok(Some(DECLINED)),
+        // A word of a later revision is no answer either.
+        (ElicitationAction::Cancel | _, _) => Ok(None),
     }
 }
 

@@ -4,11 +4,12 @@
 #[expect(deprecated, reason = "clients of today still set the level (S0.54)")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CompleteRequestParams,
-    CompleteResult, CustomRequest, CustomResult, DiscoverResult, GetPromptRequestParams,
-    GetPromptResponse, InitializeRequestParams, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult,
+    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
@@ -35,7 +36,7 @@ impl Logged {
     }
 
     fn log(&self, what: &'static str, method: &str, message: &impl Serialize) {
-        if self.server.exposure.logs_messages {
+        if self.server.asking.exposure.logs_messages {
             log(self.door, what, method, message);
         }
     }
@@ -84,6 +85,9 @@ impl ServerHandler for Logged {
             Option<PaginatedRequestParams> => ListResourceTemplatesResult;
         complete "completion/complete" CompleteRequestParams => CompleteResult;
         on_custom_request "another" CustomRequest => CustomResult;
+        get_task "tasks/get" GetTaskParams => GetTaskResult;
+        update_task "tasks/update" UpdateTaskParams => ();
+        cancel_task "tasks/cancel" CancelTaskParams => ();
     }
 
     async fn call_tool(
@@ -93,9 +97,11 @@ impl ServerHandler for Logged {
     ) -> Result<CallToolResponse, ErrorData> {
         self.log("request", "tools/call", &request);
         let answer = self.server.call_tool(request, context).await;
-        // The agent neither begins tasks nor asks for more in an answer.
+        // The agent does not ask for more in an answer.
         if let Ok(CallToolResponse::Complete(result)) = &answer {
             self.log("answer", "tools/call", result);
+        } else if let Ok(CallToolResponse::Task(task)) = &answer {
+            self.log("answer", "tools/call", task);
         } else if let Err(error) = &answer {
             self.log("error", "tools/call", error);
         }

@@ -3,6 +3,7 @@
 //! a session like any other, told and watched through [`crate::agent::Sessions`].
 
 mod approval;
+mod asking;
 mod http;
 mod logged;
 mod missing;
@@ -11,6 +12,7 @@ mod question;
 mod server;
 mod shown;
 mod stdio;
+mod tasks;
 mod visible;
 
 pub use approval::{Heard, Verdict};

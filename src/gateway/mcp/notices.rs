@@ -73,58 +73,36 @@ impl Notices {
 
     /// Tells of the question's progress.
     pub(super) async fn tell(&self, news: News<'_>) {
+        let text = news.words();
         match news {
             News::Thinking(iteration) => {
-                let text = format!("Ask the model ({iteration})");
                 self.progress(&text).await;
                 let data = json!({ "iteration": iteration });
                 self.log(Severity::Debug, &text, data).await;
             }
             News::Waiting(call) => {
-                let text = format!("`{}` waits for approval", call.name);
                 self.progress(&text).await;
                 let data = json!({ "tool": call.name, "call": call.id });
                 self.log(Severity::Info, &text, data).await;
             }
-            News::LeftToPage(call, chars, most) => {
-                let text = format!(
-                    "`{}` is too long to be shown here ({chars} characters, {most} at most): read \
-                     and decide it in the page",
-                    call.name
-                );
+            News::LeftToPage(call, ..) | News::ForPage(call, _) => {
                 self.warn(&text, json!({ "tool": call.name, "call": call.id }))
                     .await;
             }
-            News::Declined(server) => {
-                let text = format!(
-                    "the server `{server}` asked a person something, and nobody can be asked here: \
-                     it was declined"
-                );
-                self.warn(&text, json!({ "server": server })).await;
-            }
-            News::ForPage(call, missing) => {
-                let text = format!(
-                    "{} to `{}`: it is decided in the page, at `/approvals`",
-                    missing.words(),
-                    call.name
-                );
-                self.warn(&text, json!({ "tool": call.name, "call": call.id }))
-                    .await;
-            }
+            News::Declined(server) => self.warn(&text, json!({ "server": server })).await,
             News::Running(tool, args) => {
                 let args = redact_args(args);
-                self.progress(&format!("`{tool}` runs")).await;
+                self.progress(&text).await;
                 let text = format!(">> Execute tool {tool}({args})");
                 let data = json!({ "tool": tool });
                 self.log(Severity::Info, &text, data).await;
             }
             News::Ended(tool, went_well) => {
-                let (level, how) = if went_well {
-                    (Severity::Debug, "is done")
+                let level = if went_well {
+                    Severity::Debug
                 } else {
-                    (Severity::Warning, "gave no result")
+                    Severity::Warning
                 };
-                let text = format!("`{tool}` {how}");
                 self.progress(&text).await;
                 self.log(level, &text, json!({ "tool": tool })).await;
             }

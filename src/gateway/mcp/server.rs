@@ -6,45 +6,33 @@ use async_trait::async_trait;
 #[expect(deprecated, reason = "clients of today still set the level (S0.54)")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, ContentBlock, Implementation, JsonObject,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, GetTaskParams, GetTaskResult, Implementation,
+    JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
     ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
 use super::approval::{Heard, elicit, pass_on};
+use super::asking::{Asking, result};
 use super::notices::{Notices, Threshold};
-use super::question::{Door, Ending, News, Question};
-use super::{Exposure, Life};
-use crate::agent::{Sessions, limit_reached};
-use crate::domain::{Caller, Resource, SessionKey, Shares};
-use crate::session::{Call, Elicitation, ElicitationAnswer, Refusal};
+use super::question::{Door, News};
+use super::tasks::{TaskClient, Tasks};
+use crate::domain::Caller;
+use crate::session::{Call, Elicitation, ElicitationAnswer};
 
 /// One client's view of the agent.
 #[derive(Clone)]
 pub(super) struct AgentServer {
-    pub(super) sessions: Sessions,
-    pub(super) exposure: Arc<Exposure>,
-    pub(super) life: Life,
+    pub(super) asking: Asking,
     /// Whoever started the process; over HTTP each request brings its own caller.
     pub(super) local: Option<Caller>,
     pub(super) threshold: Threshold,
-    /// Questions that are being answered, of all clients.
-    pub(super) questions: Arc<Shares>,
+    pub(super) tasks: Tasks,
 }
-
-/// Questions to the agent.
-const QUESTIONS: Resource = Resource {
-    name: "questions",
-    plural: "questions that are being answered",
-    remedy: "wait for an answer",
-    total: "runtime.limits.questions",
-    setting: "runtime.limits.questions",
-};
 
 /// The door of a call: the client that made it.
 struct ClientDoor {
@@ -69,7 +57,7 @@ impl Door for ClientDoor {
 
 impl AgentServer {
     fn tool(&self) -> Tool {
-        let tool = &self.exposure.tool;
+        let tool = &self.asking.exposure.tool;
         let schema = json!({
             "type": "object",
             "properties": {
@@ -101,7 +89,7 @@ impl AgentServer {
         name: &str,
         arguments: Option<&JsonObject>,
     ) -> Result<String, String> {
-        let tool = &self.exposure.tool;
+        let tool = &self.asking.exposure.tool;
         if name != tool.name {
             return Err(format!("there is no tool `{name}`, only `{}`", tool.name));
         }
@@ -114,42 +102,14 @@ impl AgentServer {
         }
     }
 
-    /// Asks on a task of its own: when the client leaves, the turn is still stopped in order.
-    pub(super) async fn answer(
-        &self,
-        caller: Caller,
-        text: String,
-        door: impl Door + 'static,
-    ) -> CallToolResult {
-        let share = match self.questions.take(caller.holder(), 1) {
-            Ok(share) => share,
-            Err(reached) => return result(Err(limit_reached(&QUESTIONS, reached))),
-        };
-        let stop = self.life.stop.child_token();
-        let _stops = stop.clone().drop_guard();
-        let (sessions, exposure) = (self.sessions.clone(), Arc::clone(&self.exposure));
-        let asking = self.life.tasks.spawn(async move {
-            let question = Question {
-                sessions: &sessions,
-                caller: &caller,
-                text,
-                ways: &exposure.approval,
-                has_page: exposure.has_page,
-                limit: exposure.turn_limit,
-                stop,
-            };
-            let asked = question.ask(&door).await;
-            // It counts until the turn has come to rest, whenever its client left.
-            drop(share);
-            asked
-        });
-        match asking.await {
-            Ok(asked) => result(asked),
-            Err(error) => {
-                tracing::error!(%error, "A question broke off");
-                CallToolResult::error(vec![ContentBlock::text("internal error")])
-            }
-        }
+    /// Whoever asks for a task.
+    fn task_client(&self, context: &RequestContext<RoleServer>) -> Result<TaskClient, ErrorData> {
+        let caller = self.caller(context).ok_or_else(nobody)?;
+        let capabilities = context.client_capabilities();
+        let elicitation = capabilities.and_then(|capabilities| capabilities.elicitation);
+        // Forms were all that there was before modes had names.
+        let has_forms = elicitation.is_some_and(|it| it.form.is_some() || it.url.is_none());
+        Ok(TaskClient { caller, has_forms })
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Option<Caller> {
@@ -159,26 +119,8 @@ impl AgentServer {
     }
 }
 
-/// The tool's result: the answer as text, or why there is none.
-fn result(asked: Result<(SessionKey, Ending), Refusal>) -> CallToolResult {
-    let failed = |code: &str, text: &str| {
-        let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-        result.structured_content = Some(json!({ "code": code, "error": text }));
-        result
-    };
-    match asked {
-        Ok((_, Ending::Answered(text))) => CallToolResult::success(vec![ContentBlock::text(text)]),
-        Ok((_, Ending::Failed(code, text))) => {
-            // S3.30: what whoever asked reads instead of an answer.
-            let mut result = failed(code.as_str(), &text);
-            result.content = vec![ContentBlock::text(format!(
-                "Error processing request: {text}"
-            ))];
-            result
-        }
-        Ok((_, Ending::Cancelled)) => failed("cancelled", "the question was stopped"),
-        Err(refusal) => failed(refusal.code.as_str(), &refusal.message),
-    }
+fn nobody() -> ErrorData {
+    ErrorData::invalid_request("nobody is signed in", None)
 }
 
 impl ServerHandler for AgentServer {
@@ -186,14 +128,15 @@ impl ServerHandler for AgentServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
-            .enable_tools();
-        let agent = &self.exposure.agent;
+            .enable_tools()
+            .enable_tasks();
+        let agent = &self.asking.exposure.agent;
         let implementation = Implementation::new(agent.name.clone(), agent.version.clone());
         ServerConfig::new(capabilities.build()).with_server_info(implementation)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        (name == self.exposure.tool.name).then(|| self.tool())
+        (name == self.asking.exposure.tool.name).then(|| self.tool())
     }
 
     #[expect(deprecated, reason = "clients of today still set the level (S0.54)")]
@@ -253,6 +196,40 @@ impl ServerHandler for AgentServer {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let client = self.task_client(&context)?;
+        let task = self
+            .tasks
+            .get(&self.asking, client, &request.task_id)
+            .await?;
+        Ok(GetTaskResult::new(task))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let client = self.task_client(&context)?;
+        let answers = (request.task_id.as_str(), request.input_responses);
+        self.tasks.update(&self.asking, client, answers).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context).ok_or_else(nobody)?;
+        self.tasks
+            .cancel(&self.asking, &caller, &request.task_id)
+            .await
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -260,16 +237,22 @@ impl ServerHandler for AgentServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let read = self.read(&request.name, request.arguments.as_ref());
         let text = read.map_err(|text| ErrorData::invalid_params(text, None))?;
-        let Some(caller) = self.caller(&context) else {
-            return Err(ErrorData::invalid_request("nobody is signed in", None));
-        };
+        let client = self.task_client(&context)?;
+        let capabilities = context.client_capabilities();
+        if capabilities.is_some_and(|capabilities| capabilities.supports_tasks()) {
+            return Ok(match self.tasks.create(&self.asking, client, text).await {
+                Ok(task) => CallToolResponse::Task(task),
+                Err(refusal) => result(Err(refusal)).into(),
+            });
+        }
+        let caller = client.caller;
         let token = context.meta.get_progress_token();
         let door = ClientDoor {
             peer: context.peer.clone(),
             notices: Notices::new(context.peer.clone(), self.threshold.clone(), token),
         };
         tokio::select! {
-            result = self.answer(caller, text, door) => Ok(result.into()),
+            result = self.asking.answer(caller, text, door) => Ok(result.into()),
             // Dropping the answer stops the turn; a cancelled request gets no reply.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
         }

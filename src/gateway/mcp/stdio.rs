@@ -7,9 +7,11 @@ use rmcp::ServiceExt as _;
 use tokio::io::BufReader;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::asking::Asking;
 use super::logged::Logged;
 use super::notices::{Notices, Threshold};
 use super::server::AgentServer;
+use super::tasks::Tasks;
 use super::{Exposure, Life};
 use crate::agent::Sessions;
 use crate::domain::Caller;
@@ -24,13 +26,16 @@ pub async fn serve_stdio(
 ) -> anyhow::Result<()> {
     let threshold = Threshold::default();
     let server = AgentServer {
-        sessions,
-        exposure,
-        life: life.clone(),
+        asking: Asking {
+            sessions,
+            exposure,
+            life: life.clone(),
+            // There is nobody else.
+            questions: Arc::default(),
+        },
         local: Some(caller),
         threshold: threshold.clone(),
-        // There is nobody else.
-        questions: Arc::default(),
+        tasks: Tasks::default(),
     };
     let (input, output) = rmcp::transport::io::stdio_pipes();
     let input = BufReader::with_capacity(buffer, input);

@@ -6,6 +6,7 @@ mod http;
 mod legacy;
 mod rules;
 mod stdio;
+mod tasks;
 
 use std::process::Stdio;
 use std::sync::Arc;

@@ -115,10 +115,12 @@ fn reply(answer: &Answer, request: &Value, session: Option<usize>, seen: &Seen) 
 }
 
 fn called(answer: &Answer, id: &Value, is_forgotten: bool) -> Response {
-    let text = |text: String| {
+    let text = |text: &str| {
         let content = json!([{ "type": "text", "text": text }]);
         json!({ "jsonrpc": "2.0", "id": id, "result": { "content": content } }).to_string()
     };
+    // Put into the message as it is: to write 100 MB of JSON takes a debug build seconds.
+    let long = |bytes: usize| text("LONG").replace("LONG", &"x".repeat(bytes));
     let error = |id: &Value, code: i32| {
         let error = json!({ "code": code, "message": "not today" });
         json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
@@ -131,26 +133,26 @@ fn called(answer: &Answer, id: &Value, is_forgotten: bool) -> Response {
             let result = json!({ "jsonrpc": "2.0", "id": id, "result": { "content": content } });
             as_json(200, result.to_string())
         }
-        Answer::Long(bytes) => as_json(200, text("x".repeat(bytes))),
+        Answer::Long(bytes) => as_json(200, long(bytes)),
         Answer::Pieces { kind, bytes } => {
-            let whole = text("x".repeat(bytes));
+            let whole = long(bytes);
             let whole = match kind {
                 "text/event-stream" => format!("id: 1\ndata: {whole}\n\n"),
                 _ => whole,
             };
-            let pieces: Vec<Bytes> = whole
-                .as_bytes()
-                .chunks(64 * 1024)
-                .map(Bytes::copy_from_slice)
-                .collect();
-            let pieces = futures::stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
+            let mut whole = Bytes::from(whole);
+            let pieces = std::iter::from_fn(move || {
+                let piece = whole.split_to(whole.len().min(64 * 1024));
+                (!piece.is_empty()).then_some(Ok::<_, Infallible>(piece))
+            });
+            let pieces = futures::stream::iter(pieces);
             ([(header::CONTENT_TYPE, kind)], Body::from_stream(pieces)).into_response()
         }
         Answer::Nameless(status, code) => as_json(status, error(&Value::Null, code)),
         Answer::Named(status, code) => as_json(status, error(id, code)),
         Answer::Bare(status) => StatusCode::from_u16(status).unwrap().into_response(),
         Answer::Forgets if is_forgotten => as_json(400, error(&Value::Null, -32_000)),
-        Answer::Forgets => as_json(200, text("fine".to_owned())),
+        Answer::Forgets => as_json(200, text("fine")),
     }
 }
 

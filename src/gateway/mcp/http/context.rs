@@ -13,8 +13,10 @@ use crate::agent::limit_reached;
 use crate::domain::{Caller, Resource, Share, UserId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
+use crate::gateway::mcp::asking::Asking;
 use crate::gateway::mcp::notices::Threshold;
 use crate::gateway::mcp::server::AgentServer;
+use crate::gateway::mcp::tasks::Tasks;
 use crate::gateway::mcp::{Exposure, Life};
 
 /// What the routes share.
@@ -26,6 +28,7 @@ pub(in crate::gateway::mcp) struct McpContext {
     pub(in crate::gateway::mcp) manager: Arc<LocalSessionManager>,
     /// Whose connection each is. Never held across an await.
     pub(in crate::gateway::mcp) owners: Arc<Mutex<HashMap<String, Owned>>>,
+    pub(in crate::gateway::mcp) tasks: Tasks,
 }
 
 /// A connection of somebody.
@@ -47,12 +50,15 @@ impl McpContext {
     /// The server for one client.
     pub(in crate::gateway::mcp) fn server(&self) -> AgentServer {
         AgentServer {
-            sessions: self.gateway.sessions.clone(),
-            exposure: Arc::clone(&self.exposure),
-            life: self.life.clone(),
+            asking: Asking {
+                sessions: self.gateway.sessions.clone(),
+                exposure: Arc::clone(&self.exposure),
+                life: self.life.clone(),
+                questions: Arc::clone(&self.gateway.limits.questions),
+            },
             local: None,
             threshold: Threshold::default(),
-            questions: Arc::clone(&self.gateway.limits.questions),
+            tasks: self.tasks.clone(),
         }
     }
 

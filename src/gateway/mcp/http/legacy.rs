@@ -278,7 +278,7 @@ async fn answer_now(
         Ok(text) => text,
         Err(text) => return refuse(text),
     };
-    let result: CallToolResult = server.answer(caller, text, NobodyThere).await;
+    let result: CallToolResult = server.asking.answer(caller, text, NobodyThere).await;
     let answer = json!({ "jsonrpc": "2.0", "id": call.id, "result": result });
     if is_logged {
         logged::log("/message", "answer", "tools/call", &answer);

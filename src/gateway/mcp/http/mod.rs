@@ -23,6 +23,7 @@ use crate::domain::{Code, Share};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
 use crate::gateway::mcp::logged::Logged;
+use crate::gateway::mcp::tasks::Tasks;
 
 /// Names a client's connection in `/mcp`.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -34,6 +35,7 @@ pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Ro
         exposure,
         manager: Arc::default(),
         owners: Arc::default(),
+        tasks: Tasks::default(),
         life,
     };
     // The guard knows under which names we answer, and whose pages may call.

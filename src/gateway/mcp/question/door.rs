@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::domain::Iteration;
+use crate::domain::{Iteration, Timestamp};
 use crate::gateway::mcp::approval::Heard;
 use crate::gateway::mcp::missing::Missing;
 use crate::session::{Call, Elicitation, ElicitationAnswer};
@@ -28,6 +28,33 @@ pub enum News<'a> {
     Declined(&'a str),
 }
 
+impl News<'_> {
+    /// It as a line for people.
+    pub(in crate::gateway::mcp) fn words(&self) -> String {
+        match self {
+            Self::Thinking(iteration) => format!("Ask the model ({iteration})"),
+            Self::Waiting(call) => format!("`{}` waits for approval", call.name),
+            Self::LeftToPage(call, chars, most) => format!(
+                "`{}` is too long to be shown here ({chars} characters, {most} at most): read and \
+                 decide it in the page",
+                call.name
+            ),
+            Self::ForPage(call, missing) => format!(
+                "{} to `{}`: it is decided in the page, at `/approvals`",
+                missing.words(),
+                call.name
+            ),
+            Self::Running(tool, _) => format!("`{tool}` runs"),
+            Self::Ended(tool, true) => format!("`{tool}` is done"),
+            Self::Ended(tool, false) => format!("`{tool}` gave no result"),
+            Self::Declined(server) => format!(
+                "the server `{server}` asked a person something, and nobody can be asked here: it \
+                 was declined"
+            ),
+        }
+    }
+}
+
 /// Whoever asked.
 #[async_trait]
 pub trait Door: Send + Sync {
@@ -39,6 +66,12 @@ pub trait Door: Send + Sync {
     async fn fill_in(&self, _asked: &Elicitation) -> Option<ElicitationAnswer> {
         None
     }
+
+    /// When the last thing happened of what is known.
+    fn seen(&self, _at: Timestamp) {}
+
+    /// All of what happened before is known.
+    fn caught_up(&self) {}
 
     /// Tells what goes on.
     async fn tell(&self, news: News<'_>);

@@ -2,31 +2,20 @@
 
 mod answering;
 mod door;
+mod watch;
 
-use std::collections::{HashMap, HashSet};
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::FuturesUnordered;
-use futures::{Future, StreamExt as _};
-use serde_json::Value;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::door::{Door, News};
+use self::watch::Watch;
 use super::approval::{Heard, Verdict};
 use super::missing::Missing;
-use crate::agent::{Joined, Page, SessionRequest, Sessions, ShownEvent, What, damaged};
+use crate::agent::{Joined, SessionRequest, Sessions};
 use crate::config::ApprovalWay;
-use crate::domain::{CallId, Caller, Code, SessionKey};
-use crate::session::{Call, Command, Decision, Event, Refusal, overdue};
-
-/// How long a stopped turn has to come to rest.
-const REST: Duration = Duration::from_secs(10);
-/// Events that are read at once after falling behind.
-const CATCH_UP: usize = 500;
+use crate::domain::{Caller, Code, SessionKey};
+use crate::session::{Call, Command, Decision, Refusal, overdue};
 
 /// How a question ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,184 +43,54 @@ pub struct Question<'a> {
     pub stop: CancellationToken,
 }
 
-/// What the session is told then; none = somebody in the page decides.
-type Questioning<'a> = Pin<Box<dyn Future<Output = Option<SessionRequest>> + Send + 'a>>;
-
 impl Question<'_> {
     /// Asks in a new session, and names it with the ending.
     pub async fn ask(self, door: &dyn Door) -> Result<(SessionKey, Ending), Refusal> {
-        let key = self.sessions.new_session(self.caller, None);
-        let joined = self.sessions.join(&key, self.caller).await?;
-        let say = Command::Say {
-            text: self.text.clone(),
-            author: self.caller.actor(),
-            client_message_id: None,
-            effort: None,
-            attachments: vec![],
-        };
-        let say = SessionRequest::Command(say);
-        self.sessions.tell(&key, self.caller, say).await?;
-        let watch = Watch {
-            question: &self,
-            key: &key,
-            door,
-            joined,
-            seq: 0,
-            asked: HashSet::new(),
-            said: HashMap::new(),
-            asking: FuturesUnordered::new(),
-        };
-        let ending = watch.run().await?;
+        let (key, joined) = begin(self.sessions, self.caller, self.text.clone()).await?;
+        let ending = self.follow(&key, joined, door).await?;
         Ok((key, ending))
     }
-}
 
-struct Watch<'a> {
-    question: &'a Question<'a>,
-    key: &'a SessionKey,
-    door: &'a dyn Door,
-    joined: Joined,
-    /// The last event that was looked at.
-    seq: u64,
-    asked: HashSet<CallId>,
-    /// Arguments as the model wrote them, for what is told of running calls.
-    said: HashMap<CallId, Value>,
-    asking: FuturesUnordered<Questioning<'a>>,
-}
-
-impl Watch<'_> {
-    async fn run(mut self) -> Result<Ending, Refusal> {
-        let limit = self.question.limit;
-        let mut ends_at = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let mut is_stopping = false;
-        let mut is_late = false;
-        loop {
-            tokio::select! {
-                signal = self.joined.signals.recv() => {
-                    let events = self.events(signal).await?;
-                    for event in events {
-                        if let Some(ending) = self.look(&event).await {
-                            return Ok(if is_late { late(limit) } else { ending });
-                        }
-                    }
-                }
-                Some(decided) = self.asking.next() => self.decide(decided).await,
-                () = self.question.stop.cancelled(), if !is_stopping => {
-                    is_stopping = true;
-                    ends_at = Some(self.stop().await?);
-                }
-                () = until(ends_at) => {
-                    if is_stopping {
-                        return Ok(if is_late { late(limit) } else { Ending::Cancelled });
-                    }
-                    (is_stopping, is_late) = (true, true);
-                    ends_at = Some(self.stop().await?);
-                }
-            }
+    /// Follows a session that was begun with a question until its first turn ends, which may be long
+    /// ago.
+    pub(super) async fn follow(
+        &self,
+        key: &SessionKey,
+        joined: Joined,
+        door: &dyn Door,
+    ) -> Result<Ending, Refusal> {
+        let queue = joined.view.queue.clone();
+        let mut watch = Watch::new((self, key, door), joined);
+        if let Some(ending) = watch.read_past(queue).await? {
+            return Ok(ending);
         }
-    }
-
-    async fn stop(&mut self) -> Result<Instant, Refusal> {
-        self.asking.clear();
-        let stop = Command::Stop {
-            turn: None,
-            said_so_far: None,
-            thought_so_far: None,
-            spent: Vec::new(),
-        };
-        let Question {
-            sessions, caller, ..
-        } = self.question;
-        sessions
-            .tell(self.key, caller, SessionRequest::Command(stop))
-            .await?;
-        Ok(Instant::now() + REST)
-    }
-
-    /// The shown events of a signal; after falling behind, those that were missed.
-    async fn events(
-        &mut self,
-        signal: Result<Arc<crate::agent::Signal>, RecvError>,
-    ) -> Result<Vec<ShownEvent>, Refusal> {
-        match signal {
-            Ok(signal) => match &signal.what {
-                What::Event(event) => Ok(vec![event.clone()]),
-                What::Deleted | What::Rewound => Err(deleted()),
-                What::Damaged => Err(damaged()),
-                // Another gateway decided: the journal has it.
-                What::Moved(_) => missed(self.question, self.key, self.seq).await,
-                What::Delta(_)
-                | What::Progress(..)
-                | What::Copying(_)
-                | What::ResourceChanged(_)
-                | What::Queue(_)
-                | What::Usage(_)
-                | What::Notice(_) => Ok(Vec::new()),
-            },
-            Err(RecvError::Lagged(_)) => {
-                let Question {
-                    sessions, caller, ..
-                } = self.question;
-                self.joined = sessions.join(self.key, caller).await?;
-                missed(self.question, self.key, self.seq).await
-            }
-            Err(RecvError::Closed) => Err(deleted()),
-        }
-    }
-
-    /// Looks at one event; the ending, if it is one.
-    async fn look(&mut self, shown: &ShownEvent) -> Option<Ending> {
-        if shown.seq <= self.seq {
-            return None;
-        }
-        self.seq = shown.seq;
-        if let Some(ending) = ending(&shown.event) {
-            return Some(ending);
-        }
-        if let Event::Said { calls, .. } = &shown.event {
-            let said = calls
-                .iter()
-                .map(|call| (call.id.clone(), call.args.clone()));
-            self.said.extend(said);
-        }
-        if let Event::Started { call, name, .. } = &shown.event {
-            let args = self.said.get(call).unwrap_or(&Value::Null);
-            self.door.tell(News::Running(name, args)).await;
-        }
-        if let Event::ElicitationAsked(asked) = &shown.event {
-            let (question, door, asked) = (self.question, self.door, Arc::clone(asked));
-            self.asking
-                .push(Box::pin(async move { question.answer(door, &asked).await }));
-        }
-        match news(&shown.event) {
-            Some(News::Waiting(call)) => {
-                self.door.tell(News::Waiting(call)).await;
-                if self.asked.insert(call.id.clone()) {
-                    let (question, door) = (self.question, self.door);
-                    let call = Arc::new(call.clone());
-                    self.asking.push(Box::pin(async move {
-                        let verdict = question.verdict(door, &call).await?;
-                        Some(decision(&call, verdict, question.caller))
-                    }));
-                }
-            }
-            Some(news) => self.door.tell(news).await,
-            None => {}
-        }
-        None
-    }
-
-    /// Passes a verdict or an answer on. That somebody in the page was faster is no trouble.
-    async fn decide(&mut self, decided: Option<SessionRequest>) {
-        let Some(decided) = decided else { return };
-        let (sessions, caller) = (self.question.sessions, self.question.caller);
-        if let Err(refusal) = sessions.tell(self.key, caller, decided).await {
-            tracing::info!(session.id = %self.key.session, %refusal, "A decision came too late");
-        }
+        door.caught_up();
+        watch.run().await
     }
 }
 
-fn decision(call: &Call, verdict: Verdict, caller: &Caller) -> SessionRequest {
+/// Says a question in a new session.
+pub(super) async fn begin(
+    sessions: &Sessions,
+    caller: &Caller,
+    text: String,
+) -> Result<(SessionKey, Joined), Refusal> {
+    let key = sessions.new_session(caller, None);
+    let joined = sessions.join(&key, caller).await?;
+    let say = Command::Say {
+        text,
+        author: caller.actor(),
+        client_message_id: None,
+        effort: None,
+        attachments: vec![],
+    };
+    let say = SessionRequest::Command(say);
+    sessions.tell(&key, caller, say).await?;
+    Ok((key, joined))
+}
+
+/// The verdict of the person at the door on a call as it was shown.
+pub(super) fn decision(call: &Call, verdict: Verdict, caller: &Caller) -> SessionRequest {
     let decision = Decision {
         call: call.id.clone(),
         approved: verdict.approved,
@@ -302,69 +161,4 @@ impl Question<'_> {
 
 fn late(limit: Option<Duration>) -> Ending {
     Ending::Failed(Code::TurnTimeout, overdue(limit.unwrap_or_default()))
-}
-
-/// Resolves then; never, if there is no such time.
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn deleted() -> Refusal {
-    Refusal::new(Code::SessionNotFound, "the session was deleted")
-}
-
-fn ending(event: &Event) -> Option<Ending> {
-    if let Event::Answered {
-        text,
-        finish,
-        stop_detail,
-        ..
-    } = event
-    {
-        let code = Code::BudgetExhausted;
-        let why = stop_detail.iter().filter(|_| finish == code.as_str());
-        let mut cut = why.map(|why| Ending::Failed(code, format!("{text}\n\n{why}")));
-        cut.next_back()
-            .or_else(|| Some(Ending::Answered(text.clone())))
-    } else if let Event::TurnFailed { code, text, .. } = event {
-        Some(Ending::Failed(*code, text.clone()))
-    } else if let Event::Cancelled { .. } = event {
-        Some(Ending::Cancelled)
-    } else {
-        None
-    }
-}
-
-fn news(event: &Event) -> Option<News<'_>> {
-    if let Event::Thinking { iteration, .. } = event {
-        Some(News::Thinking(*iteration))
-    } else if let Event::ApprovalAsked { call, .. } = event {
-        Some(News::Waiting(call))
-    } else if let Event::Ended { name, outcome, .. } = event {
-        Some(News::Ended(name, !outcome.is_error()))
-    } else {
-        None
-    }
-}
-
-/// The shown events after that one.
-async fn missed(
-    question: &Question<'_>,
-    key: &SessionKey,
-    mut after: u64,
-) -> Result<Vec<ShownEvent>, Refusal> {
-    let mut missed = Vec::new();
-    loop {
-        let page = question
-            .sessions
-            .page(key, question.caller, Page::After(after), CATCH_UP);
-        let page = page.await?;
-        let Some(last) = page.last() else { break };
-        after = last.seq;
-        missed.extend(page);
-    }
-    Ok(missed)
 }

@@ -1,0 +1,324 @@
+//! The session of a question, watched until its first turn ends.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::FuturesUnordered;
+use futures::{Future, StreamExt as _};
+use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+use super::door::{Door, News};
+use super::{Ending, Question, decision, late};
+use crate::agent::{Joined, Page, QueueState, SessionRequest, ShownEvent, What, damaged};
+use crate::domain::{CallId, Code, Digest, SessionKey};
+use crate::session::{Call, Command, Elicitation, Event, Refusal};
+
+/// How long a stopped turn has to come to rest.
+const REST: Duration = Duration::from_secs(10);
+/// Events that are read at once after falling behind.
+const CATCH_UP: usize = 500;
+
+/// What the session is told then; none = somebody in the page decides.
+type Questioning<'a> = Pin<Box<dyn Future<Output = Option<SessionRequest>> + Send + 'a>>;
+
+/// A question that is followed.
+pub(super) struct Watch<'a> {
+    question: &'a Question<'a>,
+    key: &'a SessionKey,
+    door: &'a dyn Door,
+    joined: Joined,
+    /// The last event that was looked at.
+    seq: u64,
+    /// Calls that wait, each with the digest that was asked about.
+    open: HashMap<CallId, Option<Digest>>,
+    /// Arguments as the model wrote them, for what is told of running calls.
+    said: HashMap<CallId, Value>,
+    asking: FuturesUnordered<Questioning<'a>>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(
+        (question, key, door): (&'a Question<'a>, &'a SessionKey, &'a dyn Door),
+        joined: Joined,
+    ) -> Self {
+        Self {
+            question,
+            key,
+            door,
+            joined,
+            seq: 0,
+            open: HashMap::new(),
+            said: HashMap::new(),
+            asking: FuturesUnordered::new(),
+        }
+    }
+
+    /// Goes on until the turn ends.
+    pub(super) async fn run(mut self) -> Result<Ending, Refusal> {
+        let limit = self.question.limit;
+        let mut ends_at = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut is_stopping = false;
+        let mut is_late = false;
+        loop {
+            tokio::select! {
+                signal = self.joined.signals.recv() => {
+                    let events = self.events(signal).await?;
+                    for event in events {
+                        if let Some(ending) = self.look(&event).await {
+                            return Ok(if is_late { late(limit) } else { ending });
+                        }
+                    }
+                }
+                Some(decided) = self.asking.next() => self.decide(decided).await,
+                () = self.question.stop.cancelled(), if !is_stopping => {
+                    is_stopping = true;
+                    ends_at = Some(self.stop().await?);
+                }
+                () = until(ends_at) => {
+                    if is_stopping {
+                        return Ok(if is_late { late(limit) } else { Ending::Cancelled });
+                    }
+                    (is_stopping, is_late) = (true, true);
+                    ends_at = Some(self.stop().await?);
+                }
+            }
+        }
+    }
+
+    async fn stop(&mut self) -> Result<Instant, Refusal> {
+        self.asking.clear();
+        let stop = Command::Stop {
+            turn: None,
+            said_so_far: None,
+            thought_so_far: None,
+            spent: Vec::new(),
+        };
+        let Question {
+            sessions, caller, ..
+        } = self.question;
+        sessions
+            .tell(self.key, caller, SessionRequest::Command(stop))
+            .await?;
+        Ok(Instant::now() + REST)
+    }
+
+    /// The shown events of a signal; after falling behind, those that were missed.
+    async fn events(
+        &mut self,
+        signal: Result<Arc<crate::agent::Signal>, RecvError>,
+    ) -> Result<Vec<ShownEvent>, Refusal> {
+        match signal {
+            Ok(signal) => match &signal.what {
+                What::Event(event) => Ok(vec![event.clone()]),
+                What::Deleted | What::Rewound => Err(deleted()),
+                What::Damaged => Err(damaged()),
+                // Another gateway decided: the journal has it.
+                What::Moved(_) => missed(self.question, self.key, self.seq).await,
+                What::Delta(_)
+                | What::Progress(..)
+                | What::Copying(_)
+                | What::ResourceChanged(_)
+                | What::Queue(_)
+                | What::Usage(_)
+                | What::Notice(_) => Ok(Vec::new()),
+            },
+            Err(RecvError::Lagged(_)) => {
+                let Question {
+                    sessions, caller, ..
+                } = self.question;
+                self.joined = sessions.join(self.key, caller).await?;
+                missed(self.question, self.key, self.seq).await
+            }
+            Err(RecvError::Closed) => Err(deleted()),
+        }
+    }
+
+    /// Looks at one event; the ending, if it is one.
+    async fn look(&mut self, shown: &ShownEvent) -> Option<Ending> {
+        if shown.seq <= self.seq {
+            return None;
+        }
+        if let Some(ending) = self.note(shown) {
+            return Some(ending);
+        }
+        if let Event::Started { call, name, .. } = &shown.event {
+            let args = self.said.get(call).unwrap_or(&Value::Null);
+            self.door.tell(News::Running(name, args)).await;
+        }
+        if let Event::ElicitationAsked(asked) = &shown.event {
+            self.ask_for_answer(asked);
+        }
+        match news(&shown.event) {
+            Some(News::Waiting(call)) => {
+                self.door.tell(News::Waiting(call)).await;
+                self.ask_about(call);
+            }
+            Some(news) => self.door.tell(news).await,
+            None => {}
+        }
+        None
+    }
+
+    /// What an event says of the question itself; the ending, if it is one.
+    fn note(&mut self, shown: &ShownEvent) -> Option<Ending> {
+        self.seq = shown.seq;
+        self.door.seen(shown.at);
+        if let Event::Said { calls, .. } = &shown.event {
+            let said = calls
+                .iter()
+                .map(|call| (call.id.clone(), call.args.clone()));
+            self.said.extend(said);
+        }
+        if let Event::Decided { call, .. } = &shown.event {
+            self.open.remove(call);
+        }
+        ending(&shown.event)
+    }
+
+    /// Has the door asked about a call that waits, once for what is shown of it.
+    fn ask_about(&mut self, call: &Call) {
+        let digest = call.digest().cloned();
+        let known = self.open.insert(call.id.clone(), digest.clone());
+        if known == Some(digest) {
+            return;
+        }
+        let (question, door) = (self.question, self.door);
+        let call = Arc::new(call.clone());
+        self.asking.push(Box::pin(async move {
+            let verdict = question.verdict(door, &call).await?;
+            Some(decision(&call, verdict, question.caller))
+        }));
+    }
+
+    fn ask_for_answer(&mut self, asked: &Arc<Elicitation>) {
+        let (question, door, asked) = (self.question, self.door, Arc::clone(asked));
+        self.asking
+            .push(Box::pin(async move { question.answer(door, &asked).await }));
+    }
+
+    /// What happened before the session was joined. None of it is told again; what still waits is asked.
+    pub(super) async fn read_past(&mut self, queue: QueueState) -> Result<Option<Ending>, Refusal> {
+        let joined_at = self.joined.view.seq;
+        while self.seq < joined_at {
+            let page = page(self.question, self.key, self.seq).await?;
+            if page.is_empty() {
+                break;
+            }
+            for shown in page.iter().filter(|shown| shown.seq <= joined_at) {
+                if let Some(ending) = self.note(shown) {
+                    return Ok(Some(ending));
+                }
+            }
+            if page.last().is_some_and(|last| last.seq > joined_at) {
+                break;
+            }
+        }
+        for call in queue.calls.iter().filter(|call| call.is_pending()) {
+            self.ask_about(call);
+        }
+        for asked in &queue.elicitations {
+            self.ask_for_answer(asked);
+        }
+        for shown in missed(self.question, self.key, self.seq).await? {
+            if let Some(ending) = self.look(&shown).await {
+                return Ok(Some(ending));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Passes a verdict or an answer on. That somebody in the page was faster is no trouble.
+    async fn decide(&mut self, decided: Option<SessionRequest>) {
+        let Some(decided) = decided else { return };
+        if let SessionRequest::Decide { decision, .. } = &decided
+            && self.open.get(&decision.call) != Some(&decision.digest)
+        {
+            // Whoever was faster stays right: a yes is not taken back because nobody answered here.
+            tracing::info!(session.id = %self.key.session, call.id = %decision.call, "A call was decided elsewhere");
+            return;
+        }
+        let (sessions, caller) = (self.question.sessions, self.question.caller);
+        if let Err(refusal) = sessions.tell(self.key, caller, decided).await {
+            tracing::info!(session.id = %self.key.session, %refusal, "A decision came too late");
+        }
+    }
+}
+
+/// Resolves then; never, if there is no such time.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn deleted() -> Refusal {
+    Refusal::new(Code::SessionNotFound, "the session was deleted")
+}
+
+fn ending(event: &Event) -> Option<Ending> {
+    if let Event::Answered {
+        text,
+        finish,
+        stop_detail,
+        ..
+    } = event
+    {
+        let code = Code::BudgetExhausted;
+        let why = stop_detail.iter().filter(|_| finish == code.as_str());
+        let mut cut = why.map(|why| Ending::Failed(code, format!("{text}\n\n{why}")));
+        cut.next_back()
+            .or_else(|| Some(Ending::Answered(text.clone())))
+    } else if let Event::TurnFailed { code, text, .. } = event {
+        Some(Ending::Failed(*code, text.clone()))
+    } else if let Event::Cancelled { .. } = event {
+        Some(Ending::Cancelled)
+    } else {
+        None
+    }
+}
+
+fn news(event: &Event) -> Option<News<'_>> {
+    if let Event::Thinking { iteration, .. } = event {
+        Some(News::Thinking(*iteration))
+    } else if let Event::ApprovalAsked { call, .. } = event {
+        Some(News::Waiting(call))
+    } else if let Event::Ended { name, outcome, .. } = event {
+        Some(News::Ended(name, !outcome.is_error()))
+    } else {
+        None
+    }
+}
+
+/// The shown events after that one.
+async fn missed(
+    question: &Question<'_>,
+    key: &SessionKey,
+    mut after: u64,
+) -> Result<Vec<ShownEvent>, Refusal> {
+    let mut missed = Vec::new();
+    loop {
+        let page = page(question, key, after).await?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        missed.extend(page);
+    }
+    Ok(missed)
+}
+
+/// The next shown events after that one.
+async fn page(
+    question: &Question<'_>,
+    key: &SessionKey,
+    after: u64,
+) -> Result<Vec<ShownEvent>, Refusal> {
+    let page = Page::After(after);
+    question
+        .sessions
+        .page(key, question.caller, page, CATCH_UP)
+        .await
+}

@@ -1,0 +1,262 @@
+//! Questions as tasks (extension `io.modelcontextprotocol/tasks`, SEP-2663): the client is given a
+//! handle at once, and asks for what became of it. A task is its session, so it outlives the client, the
+//! connection and the gateway, and any gateway answers for it.
+
+mod inputs;
+mod watched;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::ErrorData;
+use rmcp::model::{CreateTaskResult, DetailedTask, InputResponses, Task, TaskPayload, TaskStatus};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use self::watched::{Seen, TaskDoor, Watched};
+use super::asking::{Asking, result};
+use super::question::{Ending, Question, begin};
+use crate::agent::{Joined, QueueState, SessionRequest};
+use crate::domain::{Caller, Code, SessionId, SessionKey, Share, TurnId};
+use crate::session::{Command, Refusal};
+use crate::store::clock::now;
+
+/// How often a client is asked to look, in ms.
+const POLL_INTERVAL_MS: u64 = 1_000;
+/// The turn that a question begins.
+const FIRST: TurnId = TurnId(1);
+
+/// The tasks that this gateway follows.
+#[derive(Clone, Default)]
+pub(super) struct Tasks {
+    /// Never held across an await.
+    watched: Arc<Mutex<HashMap<SessionKey, Arc<Watched>>>>,
+}
+
+/// Whoever asks for a task.
+#[derive(Clone)]
+pub(super) struct TaskClient {
+    pub(super) caller: Caller,
+    /// Whether the person there can be shown a form.
+    pub(super) has_forms: bool,
+}
+
+impl Tasks {
+    /// Begins a question; it goes on when the client leaves.
+    pub(super) async fn create(
+        &self,
+        asking: &Asking,
+        client: TaskClient,
+        text: String,
+    ) -> Result<CreateTaskResult, Refusal> {
+        let share = asking.share(&client.caller)?;
+        let (key, joined) = begin(&asking.sessions, &client.caller, text).await?;
+        let watched = Arc::new(Watched::default());
+        self.all().insert(key.clone(), Arc::clone(&watched));
+        let door = TaskDoor::new(&watched, client.has_forms);
+        self.follow(asking, (client.caller, share), (&key, joined), door);
+        let seen = watched.seen(&asking.life.stop).await;
+        // What became of it meanwhile is for `tasks/get`, which can say it whole.
+        Ok(CreateTaskResult::new(task(&key, &seen)))
+    }
+
+    /// How a task is, and what it wants to know.
+    pub(super) async fn get(
+        &self,
+        asking: &Asking,
+        client: TaskClient,
+        id: &str,
+    ) -> Result<DetailedTask, ErrorData> {
+        let (key, joined) = find(asking, &client.caller, id).await?;
+        let queue = joined.view.queue.clone();
+        let watched = self.watch(asking, &client, (&key, joined))?;
+        let seen = watched.seen(&asking.life.stop).await;
+        let task = task(&key, &seen);
+        let payload = match seen.ending {
+            Some(Ok(Ending::Cancelled)) => TaskPayload::Cancelled,
+            Some(Err(refusal)) => return Err(refused(&refusal)),
+            // Also a turn that failed: it is a result of the tool with `isError`.
+            Some(Ok(ending)) => match serde_json::to_value(result(Ok(ending))) {
+                Ok(Value::Object(result)) => TaskPayload::Completed { result },
+                Ok(_) | Err(_) => return Err(ErrorData::internal_error("no result", None)),
+            },
+            None => {
+                let asked = asked(asking, &client, (&watched, &queue));
+                if asked.is_empty() {
+                    TaskPayload::Working
+                } else {
+                    TaskPayload::InputRequired {
+                        input_requests: inputs::requests(asked),
+                    }
+                }
+            }
+        };
+        Ok(DetailedTask::new(task, payload))
+    }
+
+    /// Takes answers of the person at the client. Answers to what is not asked (any more) say nothing,
+    /// as the extension wants it; one that cannot be read is refused, and none is taken then.
+    pub(super) async fn update(
+        &self,
+        asking: &Asking,
+        client: TaskClient,
+        (id, answers): (&str, InputResponses),
+    ) -> Result<(), ErrorData> {
+        let (key, joined) = find(asking, &client.caller, id).await?;
+        let queue = joined.view.queue.clone();
+        let watched = self.watch(asking, &client, (&key, joined))?;
+        watched.seen(&asking.life.stop).await;
+        let asked = asked(asking, &client, (&watched, &queue));
+        let read = inputs::read(&asked, &client.caller, answers);
+        for (name, said) in read.map_err(|text| ErrorData::invalid_params(text, None))? {
+            match said {
+                Some(said) => {
+                    let told = asking.sessions.tell(&key, &client.caller, said).await;
+                    told.map_err(|refusal| refused(&refusal))?;
+                }
+                None => watched.put_away(name),
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops a task; one that has ended stays as it is.
+    pub(super) async fn cancel(
+        &self,
+        asking: &Asking,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(), ErrorData> {
+        let (key, _) = find(asking, caller, id).await?;
+        let stop = Command::Stop {
+            turn: Some(FIRST),
+            said_so_far: None,
+            thought_so_far: None,
+            spent: Vec::new(),
+        };
+        let told = asking
+            .sessions
+            .tell(&key, caller, SessionRequest::Command(stop));
+        told.await.map_err(|refusal| refused(&refusal))?;
+        Ok(())
+    }
+
+    /// Follows a task here, if it is not followed: a gateway before this one may have begun it.
+    fn watch(
+        &self,
+        asking: &Asking,
+        client: &TaskClient,
+        (key, joined): (&SessionKey, Joined),
+    ) -> Result<Arc<Watched>, ErrorData> {
+        if let Some(watched) = self.all().get(key) {
+            return Ok(Arc::clone(watched));
+        }
+        let share = asking.share(&client.caller);
+        let share = share.map_err(|refusal| refused(&refusal))?;
+        let mut all = self.all();
+        if let Some(watched) = all.get(key) {
+            return Ok(Arc::clone(watched));
+        }
+        let watched = Arc::new(Watched::default());
+        all.insert(key.clone(), Arc::clone(&watched));
+        drop(all);
+        let door = TaskDoor::new(&watched, client.has_forms);
+        let caller = client.caller.clone();
+        self.follow(asking, (caller, share), (key, joined), door);
+        Ok(watched)
+    }
+
+    /// Follows on a task of its own, until the turn ends or this gateway does: then the session goes on
+    /// elsewhere or later, and is followed there by whoever is asked for it.
+    fn follow(
+        &self,
+        asking: &Asking,
+        (caller, share): (Caller, Share),
+        (key, joined): (&SessionKey, Joined),
+        door: TaskDoor,
+    ) {
+        let (tasks, key) = (self.clone(), key.clone());
+        let (sessions, exposure) = (asking.sessions.clone(), Arc::clone(&asking.exposure));
+        let stop = asking.life.stop.clone();
+        asking.life.tasks.spawn(async move {
+            let question = Question {
+                sessions: &sessions,
+                caller: &caller,
+                text: String::new(),
+                ways: &exposure.approval,
+                has_page: exposure.has_page,
+                limit: exposure.turn_limit,
+                // A client that leaves stops nothing, and neither does a gateway that ends.
+                stop: CancellationToken::new(),
+            };
+            tokio::select! {
+                ended = question.follow(&key, joined, &door) => {
+                    door.end(ended);
+                }
+                () = stop.cancelled() => {}
+            }
+            tasks.all().remove(&key);
+            drop(share);
+        });
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<Watched>>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a person at the client may be asked now.
+fn asked(
+    asking: &Asking,
+    client: &TaskClient,
+    (watched, queue): (&Watched, &QueueState),
+) -> Vec<inputs::Asked> {
+    if !client.has_forms {
+        return Vec::new();
+    }
+    let mut asked = inputs::asked(&asking.exposure, &client.caller, queue);
+    asked.retain(|asked| !watched.is_put_away(&asked.name));
+    asked
+}
+
+/// The session of a task, for whoever may see it.
+async fn find(
+    asking: &Asking,
+    caller: &Caller,
+    id: &str,
+) -> Result<(SessionKey, Joined), ErrorData> {
+    let session = SessionId::parse(id).ok_or_else(unknown)?;
+    let tenant = caller.tenant.id.clone();
+    let key = SessionKey { tenant, session };
+    let joined = asking.sessions.join(&key, caller).await;
+    let joined = joined.map_err(|refusal| refused(&refusal))?;
+    if !joined.view.is_stored {
+        return Err(unknown());
+    }
+    Ok((key, joined))
+}
+
+fn task(key: &SessionKey, seen: &Seen) -> Task {
+    let created_at = seen.created_at.unwrap_or_else(now);
+    let updated_at = seen.updated_at.unwrap_or(created_at);
+    let id = key.session.to_string();
+    let (created_at, updated_at) = (created_at.to_rfc3339(), updated_at.to_rfc3339());
+    let mut task = Task::new(id, TaskStatus::Working, created_at, updated_at)
+        .with_poll_interval_ms(POLL_INTERVAL_MS);
+    // Without an end (`ttlMs`): a session stays until a person deletes it.
+    task.status_message.clone_from(&seen.said);
+    task
+}
+
+fn unknown() -> ErrorData {
+    let text = "there is no such task, or it is another person's, or its session was deleted";
+    ErrorData::invalid_params(text, None)
+}
+
+fn refused(refusal: &Refusal) -> ErrorData {
+    if refusal.code == Code::SessionNotFound {
+        return unknown();
+    }
+    let data = json!({ "code": refusal.code.as_str() });
+    ErrorData::invalid_request(refusal.message.clone(), Some(data))
+}

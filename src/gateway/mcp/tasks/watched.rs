@@ -1,0 +1,140 @@
+//! What a gateway knows of a task that it follows, and how the person at the client is waited for.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::inputs;
+use crate::domain::Timestamp;
+use crate::gateway::mcp::approval::{Heard, PATIENCE, form_of_call, form_of_question};
+use crate::gateway::mcp::question::{Door, Ending, News};
+use crate::session::{Call, Elicitation, ElicitationAnswer, Refusal};
+
+/// A task as far as it was followed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    pub(super) created_at: Option<Timestamp>,
+    pub(super) updated_at: Option<Timestamp>,
+    /// The last thing that happened, in words.
+    pub(super) said: Option<String>,
+    /// How it ended.
+    pub(super) ending: Option<Result<Ending, Refusal>>,
+    /// Whether what happened before it was followed here was read.
+    is_caught_up: bool,
+}
+
+/// A task that is followed here.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    seen: watch::Sender<Seen>,
+    /// Names of what the person at the client put away without an answer.
+    put_away: watch::Sender<HashSet<String>>,
+}
+
+impl Watched {
+    /// How it is, once that is known; what is known then, where the gateway ends.
+    pub(super) async fn seen(&self, stop: &CancellationToken) -> Seen {
+        let mut seen = self.seen.subscribe();
+        tokio::select! {
+            // The sender is this one.
+            _ = seen.wait_for(|seen| {
+                seen.ending.is_some() || (seen.is_caught_up && seen.created_at.is_some())
+            }) => {}
+            () = stop.cancelled() => {}
+        }
+        seen.borrow().clone()
+    }
+
+    /// The person at the client does not answer this: the next way counts.
+    pub(super) fn put_away(&self, name: String) {
+        self.put_away.send_modify(|names| {
+            names.insert(name);
+        });
+    }
+
+    pub(super) fn is_put_away(&self, name: &str) -> bool {
+        self.put_away.borrow().contains(name)
+    }
+
+    /// Waits for as long as the person at the client may answer by `tasks/update`.
+    async fn wait_for_client(&self, name: &str) {
+        let mut put_away = self.put_away.subscribe();
+        let waiting = put_away.wait_for(|names| names.contains(name));
+        // Whoever answers ends the wait from outside: the call is decided then.
+        let _ = tokio::time::timeout(PATIENCE, waiting).await;
+    }
+}
+
+/// The door of a task: nobody is there, but the person at the client may answer when they look.
+pub(super) struct TaskDoor {
+    watched: Arc<Watched>,
+    /// Whether they can be shown a form.
+    has_forms: bool,
+}
+
+impl TaskDoor {
+    pub(super) fn new(watched: &Arc<Watched>, has_forms: bool) -> Self {
+        Self {
+            watched: Arc::clone(watched),
+            has_forms,
+        }
+    }
+
+    /// The task is over.
+    pub(super) fn end(&self, ending: Result<Ending, Refusal>) {
+        self.watched
+            .seen
+            .send_modify(|seen| seen.ending = Some(ending));
+    }
+}
+
+#[async_trait]
+impl Door for TaskDoor {
+    async fn decide(&self, call: &Call) -> Heard {
+        if !self.has_forms {
+            return Heard::Nobody;
+        }
+        match form_of_call(call) {
+            Ok(Some(_)) => {
+                self.watched
+                    .wait_for_client(&inputs::name_of_call(call))
+                    .await;
+                Heard::Nobody
+            }
+            Ok(None) => Heard::Nobody,
+            Err(too_long) => too_long,
+        }
+    }
+
+    async fn fill_in(&self, asked: &Elicitation) -> Option<ElicitationAnswer> {
+        if self.has_forms && form_of_question(asked).is_some() {
+            self.watched
+                .wait_for_client(&inputs::name_of_question(asked))
+                .await;
+        }
+        None
+    }
+
+    fn seen(&self, at: Timestamp) {
+        self.watched.seen.send_modify(|seen| {
+            seen.created_at.get_or_insert(at);
+            seen.updated_at = Some(at);
+        });
+    }
+
+    fn caught_up(&self) {
+        self.watched
+            .seen
+            .send_modify(|seen| seen.is_caught_up = true);
+    }
+
+    async fn tell(&self, news: News<'_>) {
+        let words = news.words();
+        self.watched
+            .seen
+            .send_modify(|seen| seen.said = Some(words));
+    }
+}
