@@ -20,7 +20,7 @@ use super::approval::{Heard, elicit, pass_on};
 use super::asking::{Asking, result};
 use super::notices::{Notices, Threshold};
 use super::question::{Door, News};
-use super::tasks::{TaskClient, Tasks};
+use super::tasks::{Round, TaskClient, Tasks};
 use crate::domain::Caller;
 use crate::session::{Call, Elicitation, ElicitationAnswer};
 
@@ -245,16 +245,29 @@ impl ServerHandler for AgentServer {
                 Err(refusal) => result(Err(refusal)).into(),
             });
         }
-        let caller = client.caller;
         let token = context.meta.get_progress_token();
-        let door = ClientDoor {
-            peer: context.peer.clone(),
-            notices: Notices::new(context.peer.clone(), self.threshold.clone(), token),
-        };
+        let notices = Notices::new(context.peer.clone(), self.threshold.clone(), token);
+        let cancelled = || Err(ErrorData::internal_error("cancelled", None));
+        let version = context.protocol_version();
+        let is_asked_in_rounds = version.is_some_and(|version| !version.has_initialize());
+        if is_asked_in_rounds && client.has_forms {
+            let round = Round {
+                text,
+                state: request.request_state,
+                answers: request.input_responses.unwrap_or_default(),
+                notices,
+            };
+            return tokio::select! {
+                answer = self.tasks.round(&self.asking, client, round) => answer,
+                () = context.ct.cancelled() => cancelled(),
+            };
+        }
+        let peer = context.peer.clone();
+        let door = ClientDoor { peer, notices };
         tokio::select! {
-            result = self.asking.answer(caller, text, door) => Ok(result.into()),
+            result = self.asking.answer(client.caller, text, door) => Ok(result.into()),
             // Dropping the answer stops the turn; a cancelled request gets no reply.
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+            () = context.ct.cancelled() => cancelled(),
         }
     }
 }

@@ -20,14 +20,14 @@ use crate::support::{DEADLINE, Person, Server, TestApp, TestSocket, person};
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// A client of revision 2026-07-28, each of whose requests stands alone.
-struct Client {
+pub(super) struct Client {
     url: String,
     key: String,
-    capabilities: Value,
+    pub(super) capabilities: Value,
 }
 
 impl Client {
-    fn of(address: std::net::SocketAddr, person: &Person) -> Self {
+    pub(super) fn of(address: std::net::SocketAddr, person: &Person) -> Self {
         Self {
             url: format!("http://{address}/mcp"),
             key: person.key.clone(),
@@ -42,7 +42,7 @@ impl Client {
     }
 
     /// The whole JSON-RPC answer.
-    async fn ask(&self, method: &str, (name, mut params): (&str, Value)) -> Value {
+    pub(super) async fn ask(&self, method: &str, (name, mut params): (&str, Value)) -> Value {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
@@ -108,12 +108,12 @@ impl Client {
     }
 }
 
-fn yes() -> Value {
+pub(super) fn yes() -> Value {
     json!({ "action": "accept", "content": { "approve": true } })
 }
 
 /// What a task asks, in order of its names.
-fn asked(task: &Value) -> Vec<(String, String)> {
+pub(super) fn asked(task: &Value) -> Vec<(String, String)> {
     let requests = task["inputRequests"].as_object().unwrap();
     let asked = requests.iter().map(|(name, request)| {
         assert_eq!(request["method"], "elicitation/create", "{request}");
@@ -123,7 +123,7 @@ fn asked(task: &Value) -> Vec<(String, String)> {
     asked.collect()
 }
 
-fn write(path: &str) -> (&'static str, Value) {
+pub(super) fn write(path: &str) -> (&'static str, Value) {
     ("write_file", json!({ "path": path, "content": "once" }))
 }
 

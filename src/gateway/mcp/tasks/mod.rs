@@ -1,8 +1,10 @@
 //! Questions as tasks (extension `io.modelcontextprotocol/tasks`, SEP-2663): the client is given a
 //! handle at once, and asks for what became of it. A task is its session, so it outlives the client, the
-//! connection and the gateway, and any gateway answers for it.
+//! connection and the gateway, and any gateway answers for it. Clients that know no tasks and cannot be
+//! asked in the middle of a call have the same in rounds.
 
 mod inputs;
+mod rounds;
 mod watched;
 
 use std::collections::HashMap;
@@ -11,10 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rmcp::ErrorData;
 use rmcp::model::{CreateTaskResult, DetailedTask, InputResponses, Task, TaskPayload, TaskStatus};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
+pub(super) use self::rounds::Round;
 use self::watched::{Seen, TaskDoor, Watched};
 use super::asking::{Asking, result};
+use super::notices::Notices;
 use super::question::{Ending, Question, begin};
 use crate::agent::{Joined, QueueState, SessionRequest};
 use crate::domain::{Caller, Code, SessionId, SessionKey, Share, TurnId};
@@ -49,15 +52,28 @@ impl Tasks {
         client: TaskClient,
         text: String,
     ) -> Result<CreateTaskResult, Refusal> {
-        let share = asking.share(&client.caller)?;
-        let (key, joined) = begin(&asking.sessions, &client.caller, text).await?;
-        let watched = Arc::new(Watched::default());
-        self.all().insert(key.clone(), Arc::clone(&watched));
-        let door = TaskDoor::new(&watched, client.has_forms);
-        self.follow(asking, (client.caller, share), (&key, joined), door);
+        let (key, watched) = self.begin(asking, &client, (text, None)).await?;
         let seen = watched.seen(&asking.life.stop).await;
         // What became of it meanwhile is for `tasks/get`, which can say it whole.
         Ok(CreateTaskResult::new(task(&key, &seen)))
+    }
+
+    /// Begins a question and follows it. `notices` are for the client that waits, if one does.
+    async fn begin(
+        &self,
+        asking: &Asking,
+        client: &TaskClient,
+        (text, notices): (String, Option<Arc<Notices>>),
+    ) -> Result<(SessionKey, Arc<Watched>), Refusal> {
+        let share = asking.share(&client.caller)?;
+        let (key, joined) = begin(&asking.sessions, &client.caller, text).await?;
+        let watched = Arc::new(Watched::default());
+        watched.notify(notices);
+        self.all().insert(key.clone(), Arc::clone(&watched));
+        let door = TaskDoor::new(&watched, client.has_forms);
+        let caller = client.caller.clone();
+        self.follow(asking, (caller, share), (&key, joined), door);
+        Ok((key, watched))
     }
 
     /// How a task is, and what it wants to know.
@@ -106,18 +122,7 @@ impl Tasks {
         let queue = joined.view.queue.clone();
         let watched = self.watch(asking, &client, (&key, joined))?;
         watched.seen(&asking.life.stop).await;
-        let asked = asked(asking, &client, (&watched, &queue));
-        let read = inputs::read(&asked, &client.caller, answers);
-        for (name, said) in read.map_err(|text| ErrorData::invalid_params(text, None))? {
-            match said {
-                Some(said) => {
-                    let told = asking.sessions.tell(&key, &client.caller, said).await;
-                    told.map_err(|refusal| refused(&refusal))?;
-                }
-                None => watched.put_away(name),
-            }
-        }
-        Ok(())
+        take(asking, &client, (&key, &watched, &queue), answers).await
     }
 
     /// Stops a task; one that has ended stays as it is.
@@ -186,8 +191,8 @@ impl Tasks {
                 ways: &exposure.approval,
                 has_page: exposure.has_page,
                 limit: exposure.turn_limit,
-                // A client that leaves stops nothing, and neither does a gateway that ends.
-                stop: CancellationToken::new(),
+                // A gateway that ends stops nothing.
+                stop: door.stop(),
             };
             tokio::select! {
                 ended = question.follow(&key, joined, &door) => {
@@ -203,6 +208,27 @@ impl Tasks {
     fn all(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<Watched>>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Takes answers to what a person at the client is asked.
+async fn take(
+    asking: &Asking,
+    client: &TaskClient,
+    (key, watched, queue): (&SessionKey, &Watched, &QueueState),
+    answers: InputResponses,
+) -> Result<(), ErrorData> {
+    let asked = asked(asking, client, (watched, queue));
+    let read = inputs::read(&asked, &client.caller, answers);
+    for (name, said) in read.map_err(|text| ErrorData::invalid_params(text, None))? {
+        match said {
+            Some(said) => {
+                let told = asking.sessions.tell(key, &client.caller, said).await;
+                told.map_err(|refusal| refused(&refusal))?;
+            }
+            None => watched.put_away(name),
+        }
+    }
+    Ok(())
 }
 
 /// What a person at the client may be asked now.

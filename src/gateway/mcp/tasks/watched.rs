@@ -1,7 +1,7 @@
 //! What a gateway knows of a task that it follows, and how the person at the client is waited for.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::inputs;
 use crate::domain::Timestamp;
 use crate::gateway::mcp::approval::{Heard, PATIENCE, form_of_call, form_of_question};
+use crate::gateway::mcp::notices::Notices;
 use crate::gateway::mcp::question::{Door, Ending, News};
 use crate::session::{Call, Elicitation, ElicitationAnswer, Refusal};
 
@@ -32,6 +33,10 @@ pub(super) struct Watched {
     seen: watch::Sender<Seen>,
     /// Names of what the person at the client put away without an answer.
     put_away: watch::Sender<HashSet<String>>,
+    /// The client that waits, if one does. Never held across an await.
+    notices: Mutex<Option<Arc<Notices>>>,
+    /// Stops the turn.
+    stop: CancellationToken,
 }
 
 impl Watched {
@@ -46,6 +51,21 @@ impl Watched {
             () = stop.cancelled() => {}
         }
         seen.borrow().clone()
+    }
+
+    /// Everything that is seen from now on.
+    pub(super) fn changes(&self) -> watch::Receiver<Seen> {
+        self.seen.subscribe()
+    }
+
+    /// Tells that client what goes on from now on; none = nobody waits.
+    pub(super) fn notify(&self, notices: Option<Arc<Notices>>) {
+        *self.notices.lock().unwrap_or_else(PoisonError::into_inner) = notices;
+    }
+
+    /// Stops the turn when it is cancelled.
+    pub(super) fn stop(&self) -> &CancellationToken {
+        &self.stop
     }
 
     /// The person at the client does not answer this: the next way counts.
@@ -81,6 +101,11 @@ impl TaskDoor {
             watched: Arc::clone(watched),
             has_forms,
         }
+    }
+
+    /// Stops the turn.
+    pub(super) fn stop(&self) -> CancellationToken {
+        self.watched.stop.clone()
     }
 
     /// The task is over.
@@ -136,5 +161,10 @@ impl Door for TaskDoor {
         self.watched
             .seen
             .send_modify(|seen| seen.said = Some(words));
+        let notices = self.watched.notices.lock();
+        let notices = notices.unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(notices) = notices {
+            notices.tell(news).await;
+        }
     }
 }

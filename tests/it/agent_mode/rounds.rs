@@ -1,0 +1,114 @@
+//! Calls in rounds, for clients of revision 2026-07-28: what the person there is asked comes as a result,
+//! and the client calls again with the answers.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::tasks::{Client, asked, write, yes};
+use crate::model_stub::{ModelStub, Reply};
+use crate::support::{DEADLINE, Person, Server, TestApp, TestSocket, person};
+
+fn client(address: std::net::SocketAddr, person: &Person) -> Client {
+    let mut client = Client::of(address, person);
+    client.capabilities = json!({ "elicitation": {} });
+    client
+}
+
+/// One round; none of the rounds before = a new question.
+async fn call(client: &Client, before: Option<(&Value, Value)>) -> Value {
+    let mut call = json!({ "name": "process", "arguments": { "input": "Do it" } });
+    if let Some((before, answers)) = before {
+        call["requestState"] = before["requestState"].clone();
+        call["inputResponses"] = answers;
+    }
+    let answering = client.ask("tools/call", ("process", call));
+    tokio::time::timeout(DEADLINE, answering).await.unwrap()
+}
+
+fn result(answer: &Value, kind: &str) -> Value {
+    assert_eq!(answer["result"]["resultType"], kind, "{answer}");
+    answer["result"].clone()
+}
+
+/// Asserts S0.48.
+#[tokio::test]
+async fn a_call_ends_with_what_is_asked_and_goes_on_with_the_answers() {
+    let app = TestApp::with_sandbox().await;
+    let ana = app.person("acme").await;
+    let client = client(app.address, &ana);
+    let calls = [write("a.txt"), write("b.txt")];
+    app.model.then(Reply::answer("", &calls)).then_say("Done.");
+    let first = result(&call(&client, None).await, "input_required");
+    let keys: Vec<String> = asked(&first).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys.len(), 2, "{first}");
+    // One answer at a time: the other question stays.
+    let answers = json!({ &keys[0]: yes() });
+    let second = result(
+        &call(&client, Some((&first, answers))).await,
+        "input_required",
+    );
+    let left: Vec<String> = asked(&second).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(left, keys[1..]);
+    // An answer that is none is refused, and the question stays, too.
+    let wrong = json!({ &keys[1]: { "action": "perhaps" } });
+    let wrong = call(&client, Some((&second, wrong))).await;
+    assert_eq!(wrong["error"]["code"], -32_602, "{wrong}");
+    let answers = json!({ &keys[1]: { "action": "decline" } });
+    let done = result(&call(&client, Some((&second, answers))).await, "complete");
+    assert_eq!(done["content"][0]["text"], "Done.", "{done}");
+    let read = app.model.requests()[1].body["messages"].to_string();
+    assert_eq!(read.matches("declined").count(), 1, "{read}");
+}
+
+/// Nobody but its person goes on with it, and nobody with what is none.
+#[tokio::test]
+async fn the_state_of_a_round_is_its_persons_alone() {
+    let app = TestApp::with_sandbox().await;
+    let ana = app.person("acme").await;
+    let mine = client(app.address, &ana);
+    let (name, args) = write("a.txt");
+    app.model.will_call(name, args).then_say("Done.");
+    let first = result(&call(&mine, None).await, "input_required");
+    let (key, _) = asked(&first).remove(0);
+    for other in [app.person("acme").await, app.person("other").await] {
+        let other = client(app.address, &other);
+        let answer = call(&other, Some((&first, json!({ &key: yes() })))).await;
+        assert_eq!(answer["error"]["code"], -32_602, "{answer}");
+    }
+    for state in ["", "ses_00000000000000000000000000000000", "../../etc"] {
+        let forged = json!({ "requestState": state });
+        let answer = call(&mine, Some((&forged, json!({})))).await;
+        assert_eq!(answer["error"]["code"], -32_602, "{state}: {answer}");
+    }
+    // Somebody in the page was faster, and the answer of the client says nothing any more.
+    let session = first["requestState"].as_str().unwrap();
+    let mut page = TestSocket::open(app.address, &ana, Some(session)).await;
+    let card = page.wait_for_approval().await;
+    page.approve(&card).await;
+    let late = json!({ key: { "action": "decline" } });
+    let done = result(&call(&mine, Some((&first, late))).await, "complete");
+    assert_eq!(done["content"][0]["text"], "Done.", "{done}");
+}
+
+/// Asserts O1: `kill -9` between two rounds.
+#[tokio::test]
+async fn a_round_goes_on_after_a_kill() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    let (name, args) = write("a.txt");
+    model.will_call(name, args).then_say("Done.");
+    let server = Server::start_with(&data, &model, &[]);
+    let ana = person(&data, &[]);
+    let first = result(
+        &call(&client(server.address, &ana), None).await,
+        "input_required",
+    );
+    let (key, _) = asked(&first).remove(0);
+    server.kill();
+    let server = Server::start_with(&data, &model, &[]);
+    let again = client(server.address, &ana);
+    let answers = json!({ key: yes() });
+    let done = result(&call(&again, Some((&first, answers))).await, "complete");
+    assert_eq!(done["content"][0]["text"], "Done.", "{done}");
+}
