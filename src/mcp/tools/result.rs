@@ -74,9 +74,13 @@ impl ToolAnswer {
         let Some(structured) = &self.structured else {
             return;
         };
+        // Libraries of servers wrap a text into an object (`{"result": text}`), to have one.
+        let wrapped = structured.as_object().filter(|object| object.len() == 1);
+        let wrapped = wrapped.and_then(|object| object.values().next()?.as_str());
         let says_it = |text: &str| {
             let read = serde_json::from_str::<Value>(text);
             read.is_ok_and(|value| value == *structured)
+                || wrapped.is_some_and(|wrapped| wrapped.trim() == text.trim())
         };
         let is_text = |block: &AnswerBlock| match &block.content {
             AnswerContent::Text(text) => says_it(text),
@@ -277,6 +281,24 @@ mod tests {
             format!("{0}\n[180 bytes left out here]\n{0}", "ä".repeat(5))
         );
         assert_eq!(head_and_tail("short", 21), ("short".into(), None));
+    }
+
+    #[test]
+    fn a_structured_result_is_added_only_where_no_text_says_the_same() {
+        for (structured, is_added) in [
+            (json!({ "result": "warm\n" }), false),
+            (json!({ "result": "hot" }), true),
+            (json!({ "result": "warm", "degrees": 21 }), true),
+            (json!({ "degrees": 21 }), true),
+        ] {
+            let content = json!([{ "type": "text", "text": "warm" }]);
+            let result = json!({ "content": content, "structuredContent": structured });
+            let result: CallToolResult = serde_json::from_value(result).unwrap();
+            let mut said = ToolAnswer::from_wire(result, &Cleaner::default());
+            said.add_structured();
+            let whole = format!("warm\n{structured}");
+            assert_eq!(said.text, if is_added { &*whole } else { "warm" });
+        }
     }
 
     #[test]
