@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -12,8 +13,9 @@ use super::{Parts, STOP_LIMIT};
 use crate::agent::Sessions;
 use crate::config::{ApprovalWay, Settings};
 use crate::domain::{Caller, SessionKey};
-use crate::gateway::mcp::{self, Door, Ending, Exposure, Life, Question};
+use crate::gateway::mcp::{self, Door, Ending, Exposure, Life, News, Question};
 use crate::history::Input;
+use crate::servers::{Servers, packages_settled};
 
 /// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,7 @@ pub(super) fn input(settings: &Settings, purpose: Purpose) -> Input<'_> {
 /// The agent for the one person who started the process.
 pub struct AgentApp {
     sessions: Sessions,
+    servers: Servers,
     caller: Caller,
     exposure: Arc<Exposure>,
     parts: Parts,
@@ -71,6 +74,7 @@ impl AgentApp {
         let entered = entered.context("the local user cannot be found")?;
         Ok(Self {
             sessions: services.sessions.clone(),
+            servers: services.servers.clone(),
             caller: entered.caller,
             exposure: exposed(settings, false, false),
             questions: TaskTracker::new(),
@@ -92,13 +96,15 @@ impl AgentApp {
         served
     }
 
-    /// Answers one question, and stops.
+    /// Answers one question, and stops. What servers run is installed first: nobody asks twice, so the
+    /// tools have to be there.
     pub async fn ask(
         self,
         text: String,
         (ways, door): (&[ApprovalWay], &dyn Door),
         stop: CancellationToken,
     ) -> anyhow::Result<(SessionKey, Ending)> {
+        self.install(door, &stop).await;
         let question = Question {
             sessions: &self.sessions,
             caller: &self.caller,
@@ -112,6 +118,24 @@ impl AgentApp {
         self.sessions.listed().await;
         self.stop().await;
         Ok(asked?)
+    }
+
+    /// Waits until the servers can be started, and tells how far each is.
+    async fn install(&self, door: &dyn Door, stop: &CancellationToken) {
+        let (told, mut tells) = mpsc::unbounded_channel();
+        let installing = packages_settled(&self.servers, move |server, why| {
+            // Whoever listens lives as long.
+            let _ = told.send((server.to_owned(), why));
+        });
+        let telling = async {
+            while let Some((server, why)) = tells.recv().await {
+                door.tell(News::Package(&server, why.as_deref())).await;
+            }
+        };
+        tokio::select! {
+            ((), ()) = async { tokio::join!(installing, telling) } => {}
+            () = stop.cancelled() => {}
+        }
     }
 
     /// Lets turns come to rest before everything else goes.

@@ -156,6 +156,8 @@ impl Door for Terminal {
             News::Running(tool, args) => {
                 complain(&format!(">> Execute tool {tool}({})", redact_args(args)));
             }
+            News::Package(server, None) => complain(&format!("{server} can be used.")),
+            News::Package(server, Some(why)) => complain(&format!("{server}: {why}")),
             News::Declined(server) => complain(&format!(
                 "The server {server} asked a person something, and nobody can be asked here: it was \
                  declined."

@@ -51,6 +51,7 @@ pub use offers::ListedOffer;
 pub use packages::administration::{
     InstallationReport, PackageAdministration, PackagePreview, ToolChanges,
 };
+pub use packages::packages_settled;
 pub use person_connections::{
     Begun, ConnectError, ConnectionAnswer, ConnectionReport, ConnectionState, Connections,
     RedirectAddress,

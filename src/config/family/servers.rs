@@ -16,6 +16,7 @@ const SUFFIXES: &[(&str, &str)] = &[
     ("URL", "url"),
     ("INCLUDE_TOOLS", "includeTools"),
     ("EXCLUDE_TOOLS", "excludeTools"),
+    ("NETWORK", "network"),
 ];
 
 /// The variables of this family, as they count from 0.
@@ -26,6 +27,7 @@ pub(in crate::config) const FIRST_NAMES: &[&str] = &[
     "SPL_MCPS_0_URL",
     "SPL_MCPS_0_INCLUDE_TOOLS",
     "SPL_MCPS_0_EXCLUDE_TOOLS",
+    "SPL_MCPS_0_NETWORK",
 ];
 
 /// Whether a variable is one of this family.

@@ -343,5 +343,9 @@ pub const SERVERS: Family = Family {
             "`includeTools`, separated by commas or spaces; a comma alone is an empty list",
         ),
         ("SPL_MCPS_<n>_EXCLUDE_TOOLS", "`excludeTools`, the same way"),
+        (
+            "SPL_MCPS_<n>_NETWORK",
+            "`network`: hosts, separated by commas or spaces; a comma alone is none",
+        ),
     ],
 };

@@ -57,6 +57,21 @@ fn variables_name_servers_with_and_without_the_prefix() {
     assert_eq!(servers.len(), 3);
 }
 
+/// What `./run fetch_url` does: the hosts of a server of the file are those of the variable.
+#[test]
+fn a_variable_names_the_hosts_that_a_server_may_reach() {
+    let mut sources = yaml(&named("s: {command: c, network: [a.example]}"));
+    let pairs = [
+        ("SPL_MCPS_0_ID", "s"),
+        ("SPL_MCPS_0_NETWORK", "b.example, localhost:8080"),
+    ];
+    sources.env = env(&pairs).env;
+    let network = servers(&sources).remove("s").unwrap().network.unwrap();
+    assert_eq!(network.hosts(), ["b.example", "localhost:8080"]);
+    let wrong = ("SPL_MCPS_0_NETWORK", "https://b.example");
+    check_refused(&env(&[pairs[0], wrong]), &["SPL_MCPS_0_NETWORK", "scheme"]);
+}
+
 /// The file's list and the variable (`None` = absent), and what comes of them (S1.25-S1.27).
 /// Asserts S0.41, S1.24.
 #[test]

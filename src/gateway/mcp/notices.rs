@@ -89,7 +89,9 @@ impl Notices {
                 self.warn(&text, json!({ "tool": call.name, "call": call.id }))
                     .await;
             }
-            News::Declined(server) => self.warn(&text, json!({ "server": server })).await,
+            News::Package(server, _) | News::Declined(server) => {
+                self.warn(&text, json!({ "server": server })).await
+            }
             News::Running(tool, args) => {
                 let args = redact_args(args);
                 self.progress(&text).await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::entry::ServerEntry;
 use crate::domain::{InstallState, Installation, InstalledPackage, PackageSpec, SandboxId, Scope};
@@ -190,6 +190,49 @@ impl Installations {
             {
                 tracing::debug!(%error, "The installations are not read now");
             }
+        }
+    }
+
+    /// Waits until each of these can be started here or has failed. `tell` hears how each is, at each
+    /// change; `None` = it can be started.
+    pub(crate) async fn settled(
+        &self,
+        entries: &[(ServerEntry, PackageSpec)],
+        mut tell: impl FnMut(&str, Option<&Unavailable>),
+    ) {
+        let mut told: HashMap<&str, Option<Unavailable>> = HashMap::new();
+        let mut changes = self.changes.subscribe();
+        loop {
+            let mut is_open = false;
+            for (entry, spec) in entries {
+                let found = self.state(entry, spec);
+                is_open |= matches!(found, Some(Unavailable::Installing(_)));
+                if told.get(entry.name.as_str()) != Some(&found) {
+                    tell(&entry.name, found.as_ref());
+                    told.insert(&entry.name, found);
+                }
+            }
+            if !is_open {
+                return;
+            }
+            self.bell.notify_one();
+            if timeout(LOOK, changes.changed()).await.is_err()
+                && let Err(error) = self.refresh().await
+            {
+                tracing::debug!(%error, "The installations are not read now");
+            }
+        }
+    }
+
+    /// Why a server cannot be used now; `None` = it can, and its tools were listed.
+    fn state(&self, entry: &ServerEntry, spec: &PackageSpec) -> Option<Unavailable> {
+        match self.look(entry, spec) {
+            Ok(_) => {
+                let row = self.of(&entry.scope, &entry.name)?;
+                let state = row.installation.state;
+                state.is_open().then_some(Unavailable::Installing(state))
+            }
+            Err(unavailable) => Some(unavailable),
         }
     }
 

@@ -26,7 +26,7 @@ use self::job::{Job, Kind};
 use self::resolving::Resolved;
 use super::bundles;
 use super::catalogue::entry::ServerEntry;
-use super::catalogue::installations::ServerKey;
+use super::catalogue::installations::{ServerKey, Unavailable};
 use super::health::probe_limits::ProbeLimits;
 use super::registry::Servers;
 use crate::domain::{Installation, PackageSpec};
@@ -90,6 +90,33 @@ pub(super) async fn run(servers: Servers, (tasks, stop): (TaskTracker, Cancellat
             () = tokio::time::sleep(pause) => {}
         }
     }
+}
+
+/// Waits until the packages of the installation's own servers can be started here or have failed. `tell`
+/// hears how each is, in words (`None` = it can be started), at each change. Nothing is waited for where
+/// packages are not installed.
+pub async fn packages_settled(servers: &Servers, mut tell: impl FnMut(&str, Option<String>)) {
+    let place = &servers.0.place;
+    if !place.packages.is_on || !place.is_on() {
+        return;
+    }
+    let entries = servers.installation_entries(&servers.0.file.state());
+    let enabled = entries.into_iter().filter(|entry| entry.config.enabled);
+    let installed = enabled.filter_map(|entry| {
+        let command = package_of(&entry.config).ok().flatten()?;
+        Some((entry, command.spec))
+    });
+    let installed: Vec<_> = installed.collect();
+    let words = |why: &Unavailable| match why {
+        Unavailable::Installing(state) => format!("its package is installed ({})", state.as_str()),
+        Unavailable::Failed { .. }
+        | Unavailable::Replaced
+        | Unavailable::NotHere(_)
+        | Unavailable::Trial
+        | Unavailable::Off => why.to_string(),
+    };
+    let tell = |name: &str, why: Option<&Unavailable>| tell(name, why.map(words));
+    servers.0.installations.settled(&installed, tell).await;
 }
 
 struct Round {

@@ -122,7 +122,7 @@ fn text_of(result: &CallToolResult) -> (String, bool) {
 }
 
 /// The program, with nothing of this machine's environment.
-fn sepal(folder: &TempDir) -> Command {
+pub(crate) fn sepal(folder: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sepal"));
     command
         .env_clear()
@@ -136,7 +136,7 @@ fn sepal(folder: &TempDir) -> Command {
     command
 }
 
-fn with_model<'a>(command: &'a mut Command, model: &ModelStub) -> &'a mut Command {
+pub(crate) fn with_model<'a>(command: &'a mut Command, model: &ModelStub) -> &'a mut Command {
     command
         .env("LLM_PROVIDER", "openai-compatible")
         .env("OPENAI_BASE_URL", model.base_url())

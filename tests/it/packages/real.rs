@@ -1,14 +1,18 @@
 //! The reference servers as people use them: the line of their README, the public registries, one call.
 
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use sepal::domain::Role;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::bundles::{add_bundle, call};
 use super::{app_at, command, installation, with_docker};
+use crate::agent_mode::{sepal, with_model};
+use crate::model_stub::ModelStub;
 use crate::servers::{Api, operator};
 use crate::support::{Said, TestApp, TestSocket};
 
@@ -241,4 +245,69 @@ async fn memory_of_npm_runs_from_a_bundle() {
     assert_eq!(told["state"], "ready", "{told:#}");
     let said = call(&app, &mut socket, "read_graph").await;
     assert!(said.contains("entities"), "{said}");
+}
+
+/// What `./run call-news`, `./run fetch_url` and `./run call-multistep` begin: an example with the servers
+/// that it names, asked one question; what the model read at last, and what was said meanwhile.
+async fn ask_example(file: &str, model: &ModelStub, env: &[(&str, &str)]) -> (String, String) {
+    let home = TempDir::new().unwrap();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("site/examples");
+    let mut command = sepal(&home);
+    with_model(&mut command, model)
+        .env("SPL_SANDBOX", "bubblewrap")
+        .env("SPL_LLM_API_KEY", "test")
+        .envs(env.iter().copied())
+        .arg("--config")
+        .arg(examples.join(file))
+        .args(["agent", "--approve", "auto", "--call", "Go."])
+        .stderr(Stdio::piped());
+    let output = tokio::time::timeout(PATIENCE, command.output()).await;
+    let output = output.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!(answer["result"], "Done", "{answer}\n{said}");
+    let requests = model.requests();
+    let read = requests.last().unwrap().body["messages"].to_string();
+    (read, said)
+}
+
+/// Asserts S0.64.
+#[tokio::test]
+async fn the_example_of_news_fetches_a_page_of_the_host_that_it_may_reach() {
+    let model = ModelStub::start().await;
+    let page = json!({ "url": "https://pypi.org/pypi/mcp-server-fetch/json", "raw": true });
+    model.will_call("fetch", page).then_say("Done");
+    let env = [
+        ("SPL_MCPS_0_ID", "fetch"),
+        ("SPL_MCPS_0_NETWORK", "pypi.org"),
+        ("SPL_MCPS_0_ARGS", "mcp-server-fetch --ignore-robots-txt"),
+    ];
+    let (read, said) = ask_example("ai-news.yaml", &model, &env).await;
+    let result = read.split("\"role\":\"assistant\"").last().unwrap();
+    assert!(result.contains("Model Context Protocol"), "{read}\n{said}");
+    // The one question waited for the servers, and said so.
+    for said_of in [
+        "fetch: its package is installed (downloading)",
+        "fetch can be used",
+    ] {
+        assert!(said.contains(said_of), "{said}");
+    }
+    let tools = model.requests()[0].body["tools"].to_string();
+    assert!(tools.contains("get_current_time"), "{tools}");
+}
+
+/// Asserts S0.64.
+#[tokio::test]
+async fn the_example_of_an_architect_reads_what_is_in_the_workspace() {
+    let model = ModelStub::start().await;
+    let make = json!({ "command": "echo 'bricks and mortar' > plan.txt" });
+    model
+        .will_call("execute_command", make)
+        .will_call("list_directory", json!({ "path": "/workspace" }))
+        .will_call("read_text_file", json!({ "path": "/workspace/plan.txt" }))
+        .then_say("Done");
+    let (read, said) = ask_example("architect.yaml", &model, &[]).await;
+    assert!(read.contains("[FILE] plan.txt"), "{read}\n{said}");
+    // Once as it was written, once as the server read it.
+    assert_eq!(read.matches("bricks and mortar").count(), 2, "{read}");
 }

@@ -24,6 +24,8 @@ pub enum News<'a> {
     Running(&'a str, &'a Value),
     /// A call has its result: its tool and whether it went well.
     Ended(&'a str, bool),
+    /// The package of that server, before anything is asked; none = it can be started, else why it cannot.
+    Package(&'a str, Option<&'a str>),
     /// That server asked a person, and nobody can be asked here: it was declined.
     Declined(&'a str),
 }
@@ -47,6 +49,8 @@ impl News<'_> {
             Self::Running(tool, _) => format!("`{tool}` runs"),
             Self::Ended(tool, true) => format!("`{tool}` is done"),
             Self::Ended(tool, false) => format!("`{tool}` gave no result"),
+            Self::Package(server, None) => format!("`{server}` can be used"),
+            Self::Package(server, Some(why)) => format!("`{server}`: {why}"),
             Self::Declined(server) => format!(
                 "the server `{server}` asked a person something, and nobody can be asked here: it \
                  was declined"
