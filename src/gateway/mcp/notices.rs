@@ -90,7 +90,7 @@ impl Notices {
                     .await;
             }
             News::Package(server, _) | News::Declined(server) => {
-                self.warn(&text, json!({ "server": server })).await
+                self.warn(&text, json!({ "server": server })).await;
             }
             News::Running(tool, args) => {
                 let args = redact_args(args);

@@ -216,7 +216,7 @@ impl ServerHandler for AgentServer {
     ) -> Result<(), ErrorData> {
         let client = self.task_client(&context)?;
         let answers = (request.task_id.as_str(), request.input_responses);
-        self.tasks.update(&self.asking, client, answers).await
+        Box::pin(self.tasks.update(&self.asking, client, answers)).await
     }
 
     async fn cancel_task(
@@ -240,7 +240,8 @@ impl ServerHandler for AgentServer {
         let client = self.task_client(&context)?;
         let capabilities = context.client_capabilities();
         if capabilities.is_some_and(|capabilities| capabilities.supports_tasks()) {
-            return Ok(match self.tasks.create(&self.asking, client, text).await {
+            let creating = self.tasks.create(&self.asking, client, text);
+            return Ok(match Box::pin(creating).await {
                 Ok(task) => CallToolResponse::Task(task),
                 Err(refusal) => result(Err(refusal)).into(),
             });
@@ -258,7 +259,7 @@ impl ServerHandler for AgentServer {
                 notices,
             };
             return tokio::select! {
-                answer = self.tasks.round(&self.asking, client, round) => answer,
+                answer = Box::pin(self.tasks.round(&self.asking, client, round)) => answer,
                 () = context.ct.cancelled() => cancelled(),
             };
         }

@@ -58,8 +58,8 @@ impl Client {
             .header("mcp-name", name)
             .json(&body);
         let text = request.send().await.unwrap().text().await.unwrap();
-        let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
-        let last = data.filter(|data| !data.trim().is_empty()).next_back();
+        let mut data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+        let last = data.rfind(|data| !data.trim().is_empty());
         serde_json::from_str(last.unwrap_or(&text)).unwrap_or_else(|_| panic!("{method}: {text}"))
     }
 
