@@ -30,7 +30,7 @@ mod stand_in;
 mod stopping;
 mod unknown;
 mod vendor_search;
-mod views;
+pub(crate) mod views;
 pub(crate) mod waiting;
 
 use reqwest::Method;

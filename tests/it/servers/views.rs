@@ -5,12 +5,18 @@ use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
 
-use super::stand_in::{Answer, StandIn};
+use super::stand_in::{Answer, SILENT, StandIn};
 use super::{Api, offered, operator, wait_for_health};
 use crate::support::{Person, TestApp, TestSocket};
 
-const URI: &str = "ui://chart/main.html";
+pub(crate) const URI: &str = "ui://chart/main.html";
 const TYPE: &str = "text/html;profile=mcp-app";
+
+/// The address of such a server, and what keeps it.
+pub(crate) async fn start() -> (String, impl Sized) {
+    let server = charts().await;
+    (server.url.clone(), server)
+}
 
 /// A server with a tool that has a view, and one that only views may call.
 async fn charts() -> StandIn {
@@ -57,6 +63,7 @@ fn answer(method: &str, params: &Value) -> Answer {
                 json!({}),
             ),
             "ui://chart/large.html" => content(TYPE, &"x".repeat((2 << 20) + 1), json!({})),
+            "ui://chart/silent.html" => Err((SILENT, "")),
             "ui://chart/empty.html" => Ok(json!({ "contents": [] })),
             _ => Err((-32_002, "Resource not found")),
         },
@@ -74,7 +81,7 @@ async fn session_with(app: &TestApp, server: &StandIn) -> (Person, TestSocket) {
 }
 
 /// Has the model call the tool, and the person say yes to it.
-async fn run_chart(app: &TestApp, socket: &mut TestSocket) {
+pub(crate) async fn run_chart(app: &TestApp, socket: &mut TestSocket) {
     app.model
         .will_call("chart", json!({ "of": "sales" }))
         .then_say("Here");
@@ -286,4 +293,34 @@ async fn a_view_of_somebody_elses_session_is_nobodys() {
     let (status, refused) = owner.refused(Method::POST, &path, &which).await;
     assert_eq!(status, 403, "{refused}");
     assert!(server.asked("resources/read").is_empty());
+}
+
+/// Asserts S0.52: nobody waits for ever, and what went wrong is said.
+#[tokio::test]
+async fn a_server_that_gives_no_view_in_time_or_is_gone_is_told_so() {
+    let app = TestApp::start().await;
+    let server = charts().await;
+    let person = operator(&app, "house").await;
+    let mut socket = TestSocket::open(app.address, &person, None).await;
+    let api = Api::new(&app, &person);
+    api.add("charts", json!({ "url": server.url, "timeout": 1 }))
+        .await;
+    wait_for_health(&mut socket, "charts", "healthy").await;
+    run_chart(&app, &mut socket).await;
+    let path = format!("/api/sessions/{}/views", socket.session());
+    let which = |uri: &str| json!({ "server": "charts", "uri": uri });
+    let silent = which("ui://chart/silent.html");
+    let (status, refused) = api.refused(Method::POST, &path, &silent).await;
+    assert_eq!(status, 502, "{refused}");
+    assert!(
+        refused.to_string().contains("no answer within 1 s"),
+        "{refused}"
+    );
+    // It is asked again when somebody asks again.
+    let (status, view) = api.ask(Method::POST, &path, &which(URI)).await;
+    assert_eq!(status, 200, "{view}");
+    drop(server);
+    let (status, refused) = api.refused(Method::POST, &path, &which(URI)).await;
+    assert_eq!(status, 502, "{refused}");
+    assert!(refused.to_string().contains("charts"), "{refused}");
 }
