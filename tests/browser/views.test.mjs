@@ -89,6 +89,16 @@ await app.connect()
 got.textContent += 'theme ' + app.getHostContext().theme + ' '
 </script></body></html>`
 
+/** A view that wants to be typed into, whatever somebody does elsewhere. */
+const grasping = `<p>Grasping</p><input id="typed"><script>
+addEventListener('message', ({ data }) => data.id === 1 && parent.postMessage({ jsonrpc: '2.0', method: 'ui/notifications/initialized' }, '*'))
+parent.postMessage({ jsonrpc: '2.0', id: 1, method: 'ui/initialize', params: {} }, '*')
+setInterval(() => {
+  document.getElementById('typed').blur()
+  document.getElementById('typed').focus()
+}, 20)
+</script>`
+
 /** A server over streamable HTTP with a tool for each kind of view, and an address that nobody may reach. */
 class Charts {
   static async start() {
@@ -133,7 +143,7 @@ class Charts {
       case 'initialize':
         return { protocolVersion: '2025-11-25', capabilities: { tools: {}, resources: {} }, serverInfo: { name: 'charts', version: '1' } }
       case 'tools/list':
-        return { tools: [tool('chart'), tool('official'), tool('reaching'), tool('refresh', ['app'])] }
+        return { tools: [tool('chart'), tool('official'), tool('reaching'), tool('grasping'), tool('refresh', ['app'])] }
       case 'tools/call':
         return { content: [{ type: 'text', text: 'drawn' }], structuredContent: { points: [3, 5] } }
       case 'resources/list':
@@ -148,6 +158,7 @@ class Charts {
     if (uri.includes('official')) return { text: official() }
     const csp = { connectDomains: ['https://api.example.com', '*'], resourceDomains: ['https://cdn.example.com'] }
     if (uri.includes('reaching')) return { text: '<p>Reaching</p>', _meta: { ui: { csp, permissions: { camera: {} } } } }
+    if (uri.includes('grasping')) return { text: grasping }
     return { text: hostile(this.url) }
   }
 
@@ -214,7 +225,6 @@ story('a view gets its call, reaches nothing, asks before it opens a page, and c
   await until('the frame is as high as the view wants', async () => (await view.locator('iframe').boundingBox()).height >= 420)
   await until('the console has what it logs', () => said.some((text) => text.includes('hello console')))
   await check(page, 'the view')
-  if (process.env.VIEW_SHOTS) await page.screenshot({ path: `${process.env.VIEW_SHOTS}/view-1280.png` })
 
   await frame.locator('#call').click()
   await until('the call was refused', async () => (await frame.locator('#call').textContent()).includes('-32601'))
@@ -229,7 +239,6 @@ story('a view gets its call, reaches nothing, asks before it opens a page, and c
   const question = view.getByRole('group', { name: 'The view wants to open a page' })
   await question.getByText(`${charts.url}/page?stamp=1`).waitFor()
   await check(page, 'the question')
-  if (process.env.VIEW_SHOTS) await page.screenshot({ path: `${process.env.VIEW_SHOTS}/link-1280.png` })
   assert.deepEqual(charts.hits, [])
   await question.getByRole('button', { name: 'Do not open it' }).click()
   await until('the view hears the no', async () => (await frame.locator('#link').textContent()) === '{"isError":true}')
@@ -272,7 +281,6 @@ story('a view that wants to reach hosts asks first, and one of the official libr
   await view.getByText('camera').waitFor()
   assert.equal(await view.locator('iframe').count(), 0)
   await check(page, 'the question about hosts')
-  if (process.env.VIEW_SHOTS) await page.screenshot({ path: `${process.env.VIEW_SHOTS}/hosts-1280.png` })
   const framed = page.waitForResponse((response) => response.url().includes('/api/view-frame'))
   await view.getByRole('button', { name: 'Show it' }).click()
   const policy = (await framed).headers()['content-security-policy']
@@ -288,13 +296,28 @@ story('a view that wants to reach hosts asks first, and one of the official libr
 })
 
 // Asserts S0.52.
+story('a view that takes the focus does not get what is typed elsewhere', { env }, async ({ page, session, problems }) => {
+  await draw(session, 'grasping')
+  const { view, frame, show } = parts(page)
+  await show.click()
+  await frame.getByText('Grasping').waitFor()
+  await page.mouse.move(5, 5)
+  await session.composer.click()
+  await view.getByText('The view took the focus').waitFor()
+  assert.equal(await view.locator('iframe').count(), 0)
+  assert.equal(await session.composer.evaluate((field) => field === document.activeElement), true, 'the focus stays where somebody writes')
+  await page.keyboard.type('what is typed here stays here')
+  assert.equal(await session.composer.inputValue(), 'what is typed here stays here')
+  problems.errors.length = 0
+})
+
+// Asserts S0.52.
 story('a phone: a view fits into the column', { env, context: PHONE }, async ({ page, session, problems }) => {
   await draw(session, 'chart')
   const { view, json, show } = parts(page)
   await show.tap()
   await until('the view has its call', async () => ((await json('#got')) ?? []).some(({ method }) => method === 'ui/notifications/tool-result'))
   const { x, width } = await view.locator('iframe').boundingBox()
-  if (process.env.VIEW_SHOTS) await page.screenshot({ path: `${process.env.VIEW_SHOTS}/phone.png` })
   assert.ok(x >= 0 && x + width <= PHONE.viewport.width, `${x} ${width}`)
   problems.errors.length = 0
 })

@@ -18,7 +18,7 @@ const MOST_UNHEARD = 2_000
 const MOST_TEXTS = 20
 
 /** Why a view is over, or in doubt. */
-export type Trouble = 'silent' | 'left' | 'flooded' | 'ended'
+export type Trouble = 'silent' | 'left' | 'flooded' | 'ended' | 'grasped'
 
 /** What the page does for a view. */
 export interface ViewHost {
