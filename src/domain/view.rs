@@ -201,7 +201,7 @@ impl ViewHosts {
         format!(
             "sandbox allow-scripts allow-forms; default-src 'none'; script-src {}; style-src {}; \
              img-src {}; font-src {}; media-src {}; connect-src {}; frame-src {}; base-uri {}; \
-             object-src 'none'; worker-src 'none'; form-action 'none'; webrtc 'block'; \
+             object-src 'none'; worker-src 'none'; form-action 'none'; \
              frame-ancestors 'self'",
             load("'unsafe-inline'"),
             load("'unsafe-inline'"),

@@ -55,6 +55,7 @@ const tries = {
   popup: () => String(open('${outside}/popup')),
   top: () => { top.location = '${outside}/top'; return 'went' },
   eval: () => eval('1 + 1'),
+  peer: () => new RTCPeerConnection(),
 }
 async function begin() {
   const { result } = await ask('ui/initialize', { appInfo: { name: 'chart', version: '1' }, appCapabilities: {}, protocolVersion: '2026-01-26' })
@@ -208,7 +209,7 @@ story('a view gets its call, reaches nothing, asks before it opens a page, and c
 
   const tried = await json('#tried')
   assert.equal(tried.origin, 'null')
-  for (const name of ['cookie', 'storage', 'database', 'page', 'fetch', 'own', 'socket', 'image', 'script', 'top', 'eval']) {
+  for (const name of ['cookie', 'storage', 'database', 'page', 'fetch', 'own', 'socket', 'image', 'script', 'top', 'eval', 'peer']) {
     assert.match(tried[name], /^refused/, `${name}: ${tried[name]}`)
   }
   assert.equal(tried.popup, 'null')

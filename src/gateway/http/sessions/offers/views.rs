@@ -20,11 +20,15 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, SessionPath};
 
 /// Waits for one document of the page around it, and becomes that. Written documents keep the policy of
-/// the answer that they are written into.
+/// the answer that they are written into, and its window: no policy of browsers holds connections between
+/// peers, so what makes them is taken away before.
 const FRAME: &str = "<!doctype html><meta charset=\"utf-8\"><title>View</title><script>\
 (() => {
   const host = window.parent
   if (host === window) return
+  for (const name of Object.getOwnPropertyNames(window)) {
+    if (/^(moz|webkit)?RTC/.test(name)) Object.defineProperty(window, name, { value: undefined })
+  }
   const take = ({ source, data }) => {
     if (source !== host || data?.method !== 'ui/notifications/sandbox-resource-ready') return
     removeEventListener('message', take)
