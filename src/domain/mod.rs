@@ -29,6 +29,7 @@ pub mod share;
 pub mod time;
 pub mod tool;
 pub mod usage;
+pub mod view;
 pub mod visible;
 
 pub use access::{Actor, Caller, Role, Scope, Tenant, User, known_approver};
@@ -77,4 +78,5 @@ pub use tool::{
     USE_SKILL, USE_TOOL, named_shell, shell_tool,
 };
 pub use usage::{MicroUsd, TokenUsage, Totals};
+pub use view::{ToolView, VIEW_TYPE, ViewHost, ViewHosts, ViewReach, is_view_uri};
 pub use visible::{visible, visible_line};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::Digest;
+use super::{Digest, ToolView};
 
 /// The tool by which a model finds those whose definitions it is not sent. No server may offer one of
 /// that name.
@@ -108,6 +108,10 @@ pub struct Tool {
     /// Whether it works only as a task, which nobody here can begin. It is not offered to models.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_tasks: bool,
+    /// What it says of views: its own, and whether only views may call it. Nobody says yes to it, so it is
+    /// no part of what a tool is known by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<Arc<ToolView>>,
 }
 
 impl Tool {
@@ -121,11 +125,17 @@ impl Tool {
         self.known() == other.known()
     }
 
+    /// Whether only views may call it: models are not told of it.
+    pub fn is_app_only(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| view.is_app_only)
+    }
+
     /// What it is known by.
     #[must_use]
     pub fn known(&self) -> Self {
         Self {
             output_schema: None,
+            view: None,
             ..self.clone()
         }
     }

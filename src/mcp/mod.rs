@@ -29,7 +29,7 @@ pub use file_access::{
     FolderPage, UploadPart, UploadedFile,
 };
 pub use mask::{Cleaner, MASK};
-pub use offers::{Completing, GivenPrompt, Offers, PromptMessage, Reference};
+pub use offers::{Completing, GivenPrompt, GivenView, Offers, PromptMessage, Reference};
 pub use remote::{Authorizer, Refused, RefusedRequest, Remote};
 pub use standstill::Standstill;
 pub use tools::bundled::{bundled_tools, bundled_tools_with};

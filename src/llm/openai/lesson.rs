@@ -230,6 +230,7 @@ mod tests {
                 output_schema: None,
                 annotations: ToolAnnotations::default(),
                 needs_tasks: false,
+                view: None,
             }]),
             ..Request::default()
         }

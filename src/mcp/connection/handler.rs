@@ -16,14 +16,18 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::watched::WatchedResources;
+use crate::domain::VIEW_TYPE;
 use crate::mcp::elicitation::Desk;
 
 /// Lines of a server's log that may wait. Whoever floods us loses lines, and nothing else waits.
 const WAITING_LINES: usize = 256;
+
+/// The extension by which tools have views (MCP Apps).
+const VIEWS: &str = "io.modelcontextprotocol/ui";
 
 /// Sampling is refused by the library's own answer.
 #[derive(Clone)]
@@ -72,6 +76,9 @@ impl ClientHandler for Handler {
                 .with_form(form)
                 .with_url(UrlElicitationCapability::new()),
         );
+        let views = json!({ "mimeTypes": [VIEW_TYPE] });
+        let views = views.as_object().cloned().unwrap_or_default();
+        info.capabilities.extensions = Some([(VIEWS.to_owned(), views)].into());
         info
     }
 

@@ -285,6 +285,11 @@ impl Connection {
             ServiceError::McpError(data) => Error::of_answer(data),
             ServiceError::TransportSend(error) => sending::failed(&self.server, error),
             ServiceError::TransportClosed => self.gone(),
+            // Of a request that is no call: it is cancelled, and nobody asks what became of it.
+            ServiceError::Timeout { timeout } => Error::Timeout {
+                after: *timeout,
+                is_confirmed: false,
+            },
             other => Error::Refused(other.to_string()),
         }
     }

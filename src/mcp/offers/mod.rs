@@ -7,8 +7,10 @@
 
 mod listing;
 mod reading;
+mod views;
 
 pub use reading::{Completing, GivenPrompt, PromptMessage, Reference};
+pub use views::GivenView;
 
 use std::time::Duration;
 
@@ -53,6 +55,11 @@ impl<'c> Offers<'c> {
     /// Reads a resource; several contents where it is a folder.
     pub async fn read(&self, uri: &str, limit: Duration) -> Result<Vec<AnswerContent>, Error> {
         reading::resource(self.0, uri, limit).await
+    }
+
+    /// Reads the document of a view; none for a resource without content.
+    pub async fn view(&self, uri: &str, limit: Duration) -> Result<Option<GivenView>, Error> {
+        views::view(self.0, uri, limit).await
     }
 
     /// Asks for a prompt with its arguments.

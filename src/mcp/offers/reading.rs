@@ -116,6 +116,6 @@ pub(super) async fn complete(
     Ok(values.map(|value| content::short(value, cleaner)).collect())
 }
 
-fn odd() -> Error {
+pub(super) fn odd() -> Error {
     Error::Refused("the answer has another form than the question asks for".to_owned())
 }

@@ -7,7 +7,7 @@ use rmcp::model::PaginatedRequestParams;
 use rmcp::service::{Peer, ServiceError};
 use serde_json::Value;
 
-use crate::domain::{Tool, ToolAnnotations};
+use crate::domain::{Tool, ToolAnnotations, ToolView};
 use crate::mcp::error::Error;
 use crate::mcp::mask::Cleaner;
 use crate::mcp::sending;
@@ -69,6 +69,7 @@ pub(in crate::mcp) fn read(
         return None;
     }
     let (hints, output) = (tool.annotations.as_ref(), tool.output_schema.as_ref());
+    let meta = tool.meta.as_ref().map(|meta| &meta.0);
     let needs_tasks = message::needs_tasks(tool);
     if needs_tasks {
         tracing::warn!(mcp.server = server, tool.name = %name,
@@ -90,6 +91,7 @@ pub(in crate::mcp) fn read(
             open_world_hint: hints.open_world_hint,
         }),
         needs_tasks,
+        view: meta.and_then(ToolView::of_meta).map(Arc::new),
     })
 }
 
@@ -107,9 +109,22 @@ pub(in crate::mcp) fn cleaned(tools: Vec<Tool>, cleaner: &Cleaner) -> Vec<Tool> 
             output_schema: tool
                 .output_schema
                 .map(|schema| Arc::new(cleaner.clean_value(Arc::unwrap_or_clone(schema)))),
+            view: tool.view.map(|view| without_secret(view, cleaner)),
             ..tool
         })
         .collect()
+}
+
+/// An address that holds a secret is none: it would be another one without it.
+fn without_secret(view: Arc<ToolView>, cleaner: &Cleaner) -> Arc<ToolView> {
+    let is_secret = |uri: &String| cleaner.clean(uri) != *uri;
+    if view.uri.as_ref().is_some_and(is_secret) {
+        return Arc::new(ToolView {
+            uri: None,
+            is_app_only: view.is_app_only,
+        });
+    }
+    view
 }
 
 #[expect(

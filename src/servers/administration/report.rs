@@ -110,6 +110,7 @@ impl ToolReport {
             hash: tool.hash(),
             enabled: server.is_on(tool),
             needs_tasks: tool.needs_tasks,
+            view: tool.view.clone(),
             effect,
             drift: server.drift(tool),
         }

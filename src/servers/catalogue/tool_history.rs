@@ -99,6 +99,7 @@ mod tests {
             output_schema: None,
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
+            view: None,
         };
         ToolVersion {
             hash: definition.hash().as_str().to_owned(),

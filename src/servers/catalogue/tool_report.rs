@@ -1,8 +1,10 @@
 //! A tool of a server as people see it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use crate::domain::{Digest, Timestamp, ToolAnnotations};
+use crate::domain::{Digest, Timestamp, ToolAnnotations, ToolView};
 use crate::session::PolicyEffect;
 
 /// A tool as people see it.
@@ -25,6 +27,8 @@ pub struct ToolReport {
     pub enabled: bool,
     /// Whether it works only as a task: then the model is not told of it, enabled or not.
     pub needs_tasks: bool,
+    /// What it says of views.
+    pub view: Option<Arc<ToolView>>,
     /// What happens to its calls.
     pub effect: PolicyEffect,
     /// Since when it is another than the one the tenant said yes to.

@@ -151,7 +151,7 @@ impl Ingredient {
 
     /// Whether the model is told of a tool.
     fn offers(&self, tool: &Tool) -> bool {
-        self.is_on(tool) && !tool.needs_tasks
+        self.is_on(tool) && !tool.needs_tasks && !tool.is_app_only()
     }
 
     /// The tools that the model would be told of if it could begin tasks, in words for people.

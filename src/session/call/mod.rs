@@ -47,6 +47,10 @@ pub struct ToolFacts {
     /// to read: neither rules nor the digest know of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileFacts>,
+    /// The address of the tool's view at its server, `ui://…`, if it has one. Only for people to see:
+    /// neither rules nor the digest know of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<String>,
     /// Hash of what would run: server, definition, arguments, sandbox image.
     pub digest: Digest,
     /// Hash of server, tool and arguments only: "the same call again".

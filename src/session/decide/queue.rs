@@ -95,6 +95,7 @@ impl Draft<'_> {
                 name: call.name.clone(),
                 server: facts.tool.server.clone(),
                 digest: facts.digest.clone(),
+                view: facts.view.clone(),
             });
         }
     }

@@ -218,6 +218,9 @@ pub enum Event {
         server: String,
         /// What runs; equal to what was approved.
         digest: Digest,
+        /// The address of the tool's view at its server, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        view: Option<String>,
     },
     /// A call has its result.
     Ended {

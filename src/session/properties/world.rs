@@ -133,6 +133,7 @@ pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
             is_trusted: true,
             drift: None,
             file: None,
+            view: None,
             definition: Some(Digest::from_wire("definition")),
             runs_in: RunsIn {
                 kind: RunsInKind::Sandbox,

@@ -7,7 +7,7 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::Pair;
-use crate::servers::{Api, asking, wait_for_health};
+use crate::servers::{Api, asking, views, wait_for_health};
 use crate::support::TestSocket;
 
 #[tokio::test]
@@ -146,4 +146,35 @@ async fn what_a_server_asks_at_one_gateway_is_answered_at_the_other() {
         let output = socket.wait_for("tool:output").await;
         assert_eq!(output.text(), "Accept 1");
     }
+}
+
+/// Asserts S0.52: a call's view is told at the other gateway too, and can be seen there.
+#[tokio::test]
+async fn the_view_of_a_call_is_seen_at_the_other_gateway() {
+    let (url, _charts) = views::start().await;
+    let pair = Pair::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_MCPS_0_ID", "charts"),
+        ("SPL_MCPS_0_URL", &url),
+    ])
+    .await;
+    let (person, mut a, mut b) = pair.sockets("viewing").await;
+    let at_a = Api::new(&pair.a, &person);
+    let listed = async { while at_a.server("charts").await["toolCount"] != 3 {} };
+    let listed = tokio::time::timeout(Duration::from_secs(20), listed).await;
+    assert!(listed.is_ok(), "nobody listed the server");
+    views::run_chart(&pair.a, &mut a).await;
+    let started = b.wait_for("tool:started").await;
+    assert_eq!(started.args[0]["view"], views::URI, "{started:?}");
+    b.wait_for_answer().await;
+    let at_b = Api::new(&pair.b, &person);
+    let path = format!("/api/sessions/{}", b.session());
+    let events = at_b.get(&format!("{path}/events")).await;
+    assert!(events.to_string().contains(views::URI), "{events}");
+    let which = json!({ "server": "charts", "uri": views::URI });
+    let (status, view) = at_b
+        .ask(Method::POST, &format!("{path}/views"), &which)
+        .await;
+    assert_eq!(status, 200, "{view}");
+    assert_eq!(view["html"], "<h1>Chart</h1>");
 }

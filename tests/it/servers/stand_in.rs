@@ -18,6 +18,9 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 /// What it answers to a request: a result, or the code and the words of an error.
 pub(super) type Answer = Result<Value, (i32, &'static str)>;
 
+/// The code of an error in whose place the answer never ends.
+pub(super) const SILENT: i32 = 0;
+
 /// The server on loopback, for as long as this lives.
 pub(super) struct StandIn {
     pub(super) url: String,
@@ -135,6 +138,11 @@ fn reply(
         } }),
         _ => match answer(method, &request["params"]) {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            Err((SILENT, _)) => {
+                let kind = [(header::CONTENT_TYPE, "application/json")];
+                let never = futures::stream::pending::<Result<Bytes, Infallible>>();
+                return (kind, Body::from_stream(never)).into_response();
+            }
             Err((code, message)) => json!({ "jsonrpc": "2.0", "id": id,
                 "error": { "code": code, "message": message } }),
         },

@@ -43,7 +43,7 @@ afterEach(() => {
 })
 
 function tool(hash: string, more: Partial<ServerTool>): ServerTool {
-  return { name: 'wipe', modelName: 'wipe', description: `What ${hash} does`, schema: { type: 'object' }, annotations: {}, hash, enabled: true, needsTasks: false, effect: 'ask', ...more }
+  return { name: 'wipe', modelName: 'wipe', description: `What ${hash} does`, schema: { type: 'object' }, annotations: {}, hash, enabled: true, needsTasks: false, appOnly: false, effect: 'ask', ...more }
 }
 
 /** As the gateway does it. */

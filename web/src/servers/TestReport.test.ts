@@ -6,8 +6,8 @@ import TestReport from './TestReport.vue'
 
 test('tools that work only as tasks are counted and named as not offered', () => {
   const tools = [
-    { name: 'long', description: 'Takes long', needsTasks: true },
-    { name: 'short', description: 'Does not', needsTasks: false },
+    { name: 'long', description: 'Takes long', needsTasks: true, appOnly: false },
+    { name: 'short', description: 'Does not', needsTasks: false, appOnly: false },
   ]
   const report = mount(TestReport, {
     props: { test: { ok: true, phases: [], tools, stderr: [] } },

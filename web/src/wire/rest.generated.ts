@@ -1892,6 +1892,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read the document of a tool's view (MCP Apps) over the session's own connection, for its owner. Nothing
+         *     of it is kept.
+         * @description Read the document of a tool's view (MCP Apps) over the session's own connection, for its owner. Nothing
+         *     of it is kept.
+         */
+        post: operations["read_view"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/shared/{word}": {
         parameters: {
             query?: never;
@@ -2088,6 +2110,28 @@ export interface paths {
          * @description What was used: members see their own, admins their tenant's.
          */
         get: operations["read_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/view-frame": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The empty frame that a view is shown in: sealed, with a policy of those hosts. It shows what the page
+         *     around it hands it, once, and nothing to anybody else.
+         * @description The empty frame that a view is shown in: sealed, with a policy of those hosts. It shows what the page
+         *     around it hands it, once, and nothing to anybody else.
+         */
+        get: operations["read_view_frame"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4322,6 +4366,10 @@ export interface components {
             enabled: boolean;
             /** @description Whether it works only as a task: then the model is not told of it, enabled or not. */
             needsTasks: boolean;
+            /** @description Whether only views may call it: then the model is not told of it either. */
+            appOnly: boolean;
+            /** @description The address of its view at the server, `ui://…`. */
+            view?: string | null;
             /** @description What is done with its calls. */
             effect: components["schemas"]["ToolEffect"];
             drift?: components["schemas"]["Drift"] | null;
@@ -4702,6 +4750,8 @@ export interface components {
             description: string;
             /** @description Whether it works only as a task: it is not offered to models yet. */
             needsTasks: boolean;
+            /** @description Whether only views may call it: it is not offered to models. */
+            appOnly: boolean;
         };
         /** @description How a message went that only tried a webhook. */
         TestWebhookResponse: {
@@ -4894,6 +4944,28 @@ export interface components {
          * @enum {string}
          */
         UserRole: "viewer" | "member" | "admin" | "owner";
+        /** @description A view, as it may be shown. */
+        ViewDocument: {
+            /** @description The document. It is hostile: it belongs into its frame, and nowhere else. */
+            html: string;
+            /** @description The address of the frame for it, with the policy that goes with it; relative to the page's own. */
+            frame: string;
+            /** @description Hosts that it may send to and read from; whoever loads it should have agreed to them. */
+            connect: string[];
+            /** @description Hosts that it may load scripts, styles, images, fonts and media from. */
+            load: string[];
+            /** @description Hosts whose pages it may show. */
+            frames: string[];
+            /** @description Hosts that its relative addresses may begin at. */
+            base: string[];
+            /** @description What it declared that is no host, and is not allowed. */
+            leftOut: string[];
+            /**
+             * @description What it asks browsers for, and is not given: `camera`, `microphone`, `geolocation`,
+             *     `clipboardWrite`.
+             */
+            permissions: string[];
+        };
         /** @description How much waits. */
         WaitingCount: {
             /**
@@ -15880,6 +15952,132 @@ export interface operations {
             };
         };
     };
+    read_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadResourceRequest"];
+            };
+        };
+        responses: {
+            /** @description A view, as it may be shown. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewDocument"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another server that the gateway asked answered badly. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     read_shared: {
         parameters: {
             query?: never;
@@ -17121,6 +17319,89 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["UsagePage"];
                     "text/csv": string;
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_view_frame: {
+        parameters: {
+            query?: {
+                /** @description Hosts that it may send to and read from. */
+                connect?: string;
+                /** @description Hosts that it may load from. */
+                load?: string;
+                /** @description Hosts whose pages it may show. */
+                frames?: string;
+                /** @description Hosts that its relative addresses may begin at. */
+                base?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The frame. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
                 };
             };
             /** @description The request is not valid; `errors` names the fields. */

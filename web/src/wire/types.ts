@@ -3,6 +3,7 @@
  * and the view models that the reducer makes of it.
  */
 import type { Attachment, ResultBlock } from './content/attachment'
+import type { ViewedCall } from './content/viewed'
 import type { components } from './rest.generated'
 import type { ElicitationItem } from './content/elicitation'
 
@@ -118,7 +119,7 @@ export interface CallReview {
 }
 
 /** A call as the transcript records it. */
-export interface CallView {
+export interface CallView extends ViewedCall {
   callId: string
   name: string
   server: string

@@ -240,6 +240,7 @@ impl SessionTools {
             definition: Some(entry.definition.clone()),
             drift: view.drift(&entry.at),
             file: None,
+            view: entry.tool.view.as_ref().and_then(|view| view.uri.clone()),
             digest: self.digest_now(view, entry, args),
             equal: Digest::of_equal_calls(&entry.at, args),
             card: Memo::default(),

@@ -9,14 +9,11 @@ use utoipa::ToSchema;
 
 use super::connections::ServerConnection;
 use super::refused::ServerRefusedHost;
-use crate::domain::{Digest, McpServerConfig, RunsIn, ToolAnnotations};
+use crate::domain::{McpServerConfig, RunsIn};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
 use crate::gateway::word_list;
-use crate::servers::{
-    Health, LogLine, NewServer, Phase, ServerReport, TestReport, ToolChange, ToolReport,
-};
-use crate::session::PolicyEffect;
+use crate::servers::{Health, LogLine, NewServer, Phase, ServerReport, TestReport};
 
 /// A server as people see it.
 #[derive(Serialize, ToSchema)]
@@ -217,6 +214,8 @@ struct TestTool {
     description: String,
     /// Whether it works only as a task: it is not offered to models yet.
     needs_tasks: bool,
+    /// Whether only views may call it: it is not offered to models.
+    app_only: bool,
 }
 
 impl From<TestReport> for TestServerResponse {
@@ -228,6 +227,7 @@ impl From<TestReport> for TestServerResponse {
             error: phase.error,
         };
         let tools = report.tools.into_iter().map(|tool| TestTool {
+            app_only: tool.is_app_only(),
             name: tool.name,
             description: tool.description,
             needs_tasks: tool.needs_tasks,
@@ -239,90 +239,6 @@ impl From<TestReport> for TestServerResponse {
             stderr: report.stderr,
             error: report.error,
             reason: report.reason,
-        }
-    }
-}
-
-/// A tool as people see it.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::gateway) struct ServerTool {
-    /// The server's own name for it.
-    name: String,
-    /// The name that the model uses.
-    model_name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
-    /// As the model reads it.
-    description: String,
-    /// JSON Schema of its arguments.
-    schema: Value,
-    /// Claims of the server.
-    #[schema(value_type = Object)]
-    annotations: ToolAnnotations,
-    /// Names this definition, for a decision about it.
-    hash: String,
-    /// Whether the model is told of it.
-    enabled: bool,
-    /// Whether it works only as a task: then the model is not told of it, enabled or not.
-    needs_tasks: bool,
-    /// What is done with its calls.
-    #[schema(value_type = word_list::ToolEffect)]
-    effect: PolicyEffect,
-    /// Since when it is another than the one that the tenant said yes to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    drift: Option<Drift>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct Drift {
-    since: String,
-}
-
-impl From<ToolReport> for ServerTool {
-    fn from(report: ToolReport) -> Self {
-        Self {
-            model_name: report.model_name.unwrap_or_else(|| report.name.clone()),
-            name: report.name,
-            title: report.title,
-            description: report.description,
-            schema: report.schema,
-            annotations: report.annotations,
-            hash: report.hash.as_str().to_owned(),
-            enabled: report.enabled,
-            needs_tasks: report.needs_tasks,
-            effect: report.effect,
-            drift: report.drift.map(|since| Drift {
-                since: since.to_rfc3339(),
-            }),
-        }
-    }
-}
-
-/// The tools of a server.
-#[derive(Serialize, ToSchema)]
-pub(in crate::gateway) struct ServerTools {
-    pub(super) items: Vec<ServerTool>,
-}
-
-/// What is decided about a tool; what is left out stays.
-#[derive(Deserialize, ToSchema)]
-pub(in crate::gateway) struct ToolRequest {
-    enabled: Option<bool>,
-    /// `ask`, `allow` or `deny`.
-    #[schema(value_type = Option<String>, pattern = "^(ask|allow|deny)$")]
-    effect: Option<PolicyEffect>,
-    /// The `hash` of the definition that was read. It is needed to let a tool run or ask whose
-    /// definition has changed; where it is given, it has to be that of now.
-    hash: Option<String>,
-}
-
-impl From<ToolRequest> for ToolChange {
-    fn from(request: ToolRequest) -> Self {
-        Self {
-            enabled: request.enabled,
-            effect: request.effect,
-            hash: request.hash.map(Digest::from_wire),
         }
     }
 }

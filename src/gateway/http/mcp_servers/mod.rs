@@ -92,7 +92,7 @@ impl From<servers::Error> for ApiError {
             | servers::Error::NoTool { .. } => Self::new(Code::NotFound, text),
             servers::Error::ChangedTool(now) => {
                 let hash = now.hash.as_str().to_owned();
-                let tool = serde_json::json!(body::ServerTool::from(*now));
+                let tool = serde_json::json!(tools::ServerTool::from(*now));
                 let refused = Self::of_field(Code::ChangedSinceShown, "hash", text);
                 refused.with("hash", hash.into()).with("tool", tool)
             }

@@ -3,12 +3,109 @@
 use axum::Json;
 use axum::extract::{Path, State};
 
-use super::body::{ServerTool, ServerTools, ToolRequest};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
 use super::history::ToolHistory;
-use crate::domain::Caller;
+use crate::domain::{Caller, Digest, ToolAnnotations};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Body;
+use crate::gateway::word_list;
+use crate::servers::{ToolChange, ToolReport};
+use crate::session::PolicyEffect;
+
+/// A tool as people see it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct ServerTool {
+    /// The server's own name for it.
+    name: String,
+    /// The name that the model uses.
+    model_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// As the model reads it.
+    description: String,
+    /// JSON Schema of its arguments.
+    schema: Value,
+    /// Claims of the server.
+    #[schema(value_type = Object)]
+    annotations: ToolAnnotations,
+    /// Names this definition, for a decision about it.
+    hash: String,
+    /// Whether the model is told of it.
+    enabled: bool,
+    /// Whether it works only as a task: then the model is not told of it, enabled or not.
+    needs_tasks: bool,
+    /// Whether only views may call it: then the model is not told of it either.
+    app_only: bool,
+    /// The address of its view at the server, `ui://…`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    view: Option<String>,
+    /// What is done with its calls.
+    #[schema(value_type = word_list::ToolEffect)]
+    effect: PolicyEffect,
+    /// Since when it is another than the one that the tenant said yes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drift: Option<Drift>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct Drift {
+    since: String,
+}
+
+impl From<ToolReport> for ServerTool {
+    fn from(report: ToolReport) -> Self {
+        Self {
+            model_name: report.model_name.unwrap_or_else(|| report.name.clone()),
+            name: report.name,
+            title: report.title,
+            description: report.description,
+            schema: report.schema,
+            annotations: report.annotations,
+            hash: report.hash.as_str().to_owned(),
+            enabled: report.enabled,
+            needs_tasks: report.needs_tasks,
+            app_only: report.view.as_ref().is_some_and(|view| view.is_app_only),
+            view: report.view.and_then(|view| view.uri.clone()),
+            effect: report.effect,
+            drift: report.drift.map(|since| Drift {
+                since: since.to_rfc3339(),
+            }),
+        }
+    }
+}
+
+/// The tools of a server.
+#[derive(Serialize, ToSchema)]
+pub(in crate::gateway) struct ServerTools {
+    items: Vec<ServerTool>,
+}
+
+/// What is decided about a tool; what is left out stays.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::gateway) struct ToolRequest {
+    enabled: Option<bool>,
+    /// `ask`, `allow` or `deny`.
+    #[schema(value_type = Option<String>, pattern = "^(ask|allow|deny)$")]
+    effect: Option<PolicyEffect>,
+    /// The `hash` of the definition that was read. It is needed to let a tool run or ask whose
+    /// definition has changed; where it is given, it has to be that of now.
+    hash: Option<String>,
+}
+
+impl From<ToolRequest> for ToolChange {
+    fn from(request: ToolRequest) -> Self {
+        Self {
+            enabled: request.enabled,
+            effect: request.effect,
+            hash: request.hash.map(Digest::from_wire),
+        }
+    }
+}
 
 /// What a server offers, and what was decided about it.
 #[utoipa::path(get, path = "/api/mcp/{name}/tools", tag = "mcp", params(("name" = String, Path)), responses(

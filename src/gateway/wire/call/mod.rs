@@ -49,6 +49,9 @@ struct Started<'a> {
     name: &'a str,
     server: &'a str,
     digest: &'a Digest,
+    /// The address of the tool's view at its server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    view: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -141,12 +144,14 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
             name,
             server,
             digest,
+            view,
         } => {
             let what = Started {
                 call_id: call,
                 name,
                 server,
                 digest,
+                view: view.as_deref(),
             };
             smallvec![frame("tool:started", &[&Stamped::of(what, shown)])]
         }

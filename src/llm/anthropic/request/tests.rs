@@ -247,6 +247,7 @@ fn with_tools(entries: Vec<Entry>) -> Request {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        view: None,
     };
     Request {
         tools: Arc::from([tool("a"), tool("2b"), tool("a")]),

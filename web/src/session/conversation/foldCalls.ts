@@ -24,7 +24,7 @@ export function decided(draft: Draft, { place, data }: Told): void {
 }
 
 export function started(draft: Draft, { place, data }: Told): void {
-  updateCall(draft, place, data, { status: 'executing' })
+  updateCall(draft, place, data, { status: 'executing', ...defined({ view: stringOf(data.view) }) })
 }
 
 export function ended(draft: Draft, { place, text, data }: Told): void {
@@ -38,6 +38,8 @@ export function ended(draft: Draft, { place, text, data }: Told): void {
       attachments: data.attachments as CallView['attachments'],
       blocks: data.blocks as CallView['blocks'],
       cause: stringOf(data.cause),
+      // Views read it; the sandbox's own tools have none.
+      structured: data.server !== 'sandbox' && isObject(data.structured) ? data.structured : undefined,
     }),
   })
 }

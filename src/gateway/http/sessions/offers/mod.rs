@@ -2,6 +2,7 @@
 //! over the session's own connections.
 
 mod body;
+mod views;
 
 use axum::Json;
 use axum::extract::State;
@@ -29,6 +30,8 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(list_prompts))
         .routes(routes!(get_prompt))
         .routes(routes!(complete_argument))
+        .routes(routes!(views::read_view))
+        .routes(routes!(views::read_view_frame))
 }
 
 /// The resources that the session's MCP servers offer, as they were last listed. Starts no server.

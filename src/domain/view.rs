@@ -1,0 +1,386 @@
+//! Views of tools (the extension MCP Apps): what a tool says of its view, and which hosts a view may
+//! reach.
+//!
+//! What a view may reach becomes a header, so it is read strictly: a host that is not plainly one is no
+//! host.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The type of a view's document. Nothing else is shown as one.
+pub const VIEW_TYPE: &str = "text/html;profile=mcp-app";
+
+/// How the address of a view begins.
+pub const VIEW_SCHEME: &str = "ui://";
+
+/// Bytes of the address of a view.
+pub const MAX_VIEW_URI: usize = 1024;
+
+/// Hosts of one kind that a view may declare.
+const MAX_HOSTS: usize = 20;
+
+/// Characters that are shown of what is no host.
+const MAX_SHOWN: usize = 200;
+
+/// What a tool says of its view.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolView {
+    /// The address of the view at the tool's server, `ui://…`; none = it has no view.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// Whether only views may call the tool. It is not offered to models.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_app_only: bool,
+}
+
+impl ToolView {
+    /// What a definition's `_meta` says; none where it says nothing of views.
+    pub fn of_meta(meta: &serde_json::Map<String, Value>) -> Option<Self> {
+        let ui = meta.get("ui");
+        // The flat member is how drafts of the extension said it.
+        let uri = ui.and_then(|ui| ui.get("resourceUri"));
+        let uri = uri.or_else(|| meta.get("ui/resourceUri"));
+        let uri = uri.and_then(Value::as_str).filter(|uri| is_view_uri(uri));
+        let visibility = ui.and_then(|ui| ui.get("visibility"));
+        let visibility = visibility.and_then(Value::as_array);
+        let view = Self {
+            uri: uri.map(ToOwned::to_owned),
+            is_app_only: visibility.is_some_and(|to| to.iter().all(|to| to != "model")),
+        };
+        (view != Self::default()).then_some(view)
+    }
+}
+
+/// Whether a text is the address of a view: `ui://`, and nothing that cannot be shown on a line.
+pub fn is_view_uri(uri: &str) -> bool {
+    let rest = uri.strip_prefix(VIEW_SCHEME).unwrap_or_default();
+    !rest.is_empty() && uri.len() <= MAX_VIEW_URI && rest.chars().all(|c| c.is_ascii_graphic())
+}
+
+/// A host that a view may reach, as policies of browsers write it: `https://cdn.example.com`,
+/// `https://*.example.com:8443`, or `wss://…`. It has no character that ends a source or a directive.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ViewHost(String);
+
+/// What a view does with a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ViewReach {
+    /// Sends to it and reads from it, also by websockets.
+    Connect,
+    /// Loads scripts, styles, images, fonts and media from it.
+    Load,
+    /// Shows its pages in frames of its own.
+    Frame,
+    /// Has its relative addresses begin there.
+    Base,
+}
+
+impl ViewReach {
+    /// All of them, in the order of [`ViewHosts`].
+    pub const ALL: [Self; 4] = [Self::Connect, Self::Load, Self::Frame, Self::Base];
+
+    /// The member of a resource's `_meta.ui.csp` that declares them.
+    fn member(self) -> &'static str {
+        match self {
+            Self::Connect => "connectDomains",
+            Self::Load => "resourceDomains",
+            Self::Frame => "frameDomains",
+            Self::Base => "baseUriDomains",
+        }
+    }
+}
+
+impl ViewHost {
+    /// Reads one as a server or an address says it. No host is: a pattern of everything, an address in
+    /// numbers, a name without a dot (they are of the reader's own network), another scheme than `https`
+    /// (and `wss` to connect to), and whatever has a path, a query or an odd character.
+    pub fn parse(text: &str, reach: ViewReach) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let is_scheme = scheme == "https" || (scheme == "wss" && reach == ViewReach::Connect);
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let (host, port) = match rest.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (rest, None),
+        };
+        let is_port = |port: &str| {
+            port.bytes().all(|byte| byte.is_ascii_digit())
+                && port.parse::<u16>().is_ok_and(|port| port > 0)
+        };
+        let is_fit = is_scheme && is_host(host) && port.is_none_or(is_port);
+        is_fit.then(|| Self(format!("{scheme}://{rest}").to_ascii_lowercase()))
+    }
+
+    /// As policies write it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whether it is a name of the domain name system with at least two labels behind a `*.`, if it has one.
+fn is_host(host: &str) -> bool {
+    let name = host.strip_prefix("*.").unwrap_or(host);
+    let is_label = |label: &str| {
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (1..=63).contains(&label.len())
+            && label.bytes().all(is_inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let labels: Vec<&str> = name.split('.').collect();
+    let top = labels.last().copied().unwrap_or_default();
+    host.len() <= 253
+        && labels.len() > 1
+        && labels.iter().copied().all(is_label)
+        && top.bytes().any(|byte| byte.is_ascii_alphabetic())
+        // `0x7f` and its like are numbers to browsers.
+        && !(top.starts_with("0x") || top.starts_with("0X"))
+}
+
+/// The hosts that a view may reach; by itself none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ViewHosts([Vec<ViewHost>; 4]);
+
+impl ViewHosts {
+    /// What a resource's `_meta.ui.csp` declares, and what of it is no host and is left out.
+    pub fn declared(csp: &Value) -> (Self, Vec<String>) {
+        let mut hosts = Self::default();
+        let mut left_out = Vec::new();
+        for reach in ViewReach::ALL {
+            let listed = csp.get(reach.member()).and_then(Value::as_array);
+            for entry in listed.into_iter().flatten() {
+                let text = entry
+                    .as_str()
+                    .map_or_else(|| entry.to_string(), ToOwned::to_owned);
+                if !hosts.add(&text, reach) && left_out.len() < MAX_HOSTS {
+                    left_out.push(text.chars().take(MAX_SHOWN).collect());
+                }
+            }
+        }
+        (hosts, left_out)
+    }
+
+    /// Takes one in; says no to what is no host, and to one too many.
+    pub fn add(&mut self, text: &str, reach: ViewReach) -> bool {
+        let (Some(host), Some(known)) =
+            (ViewHost::parse(text, reach), self.0.get_mut(reach as usize))
+        else {
+            return false;
+        };
+        if known.contains(&host) {
+            return true;
+        }
+        let has_room = known.len() < MAX_HOSTS;
+        if has_room {
+            known.push(host);
+        }
+        has_room
+    }
+
+    /// Those of one kind, as they were declared.
+    pub fn of(&self, reach: ViewReach) -> &[ViewHost] {
+        self.0.get(reach as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The policy of a view's document. It has no origin, and of its own nothing but what stands in it.
+    pub fn policy(&self) -> String {
+        let sources = |reach: ViewReach, own: &str| {
+            let hosts = self.of(reach).iter().map(ViewHost::as_str);
+            let all: Vec<&str> = own
+                .split(' ')
+                .filter(|it| !it.is_empty())
+                .chain(hosts)
+                .collect();
+            if all.is_empty() {
+                "'none'".to_owned()
+            } else {
+                all.join(" ")
+            }
+        };
+        let load = |own| sources(ViewReach::Load, own);
+        format!(
+            "sandbox allow-scripts allow-forms; default-src 'none'; script-src {}; style-src {}; \
+             img-src {}; font-src {}; media-src {}; connect-src {}; frame-src {}; base-uri {}; \
+             object-src 'none'; worker-src 'none'; form-action 'none'; \
+             frame-ancestors 'self'",
+            load("'unsafe-inline'"),
+            load("'unsafe-inline'"),
+            load("data: blob:"),
+            load("data:"),
+            load("data: blob:"),
+            sources(ViewReach::Connect, ""),
+            sources(ViewReach::Frame, ""),
+            sources(ViewReach::Base, ""),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{ToolView, ViewHost, ViewHosts, ViewReach, is_view_uri};
+
+    fn view(meta: Value) -> Option<(Option<String>, bool)> {
+        let Value::Object(meta) = meta else {
+            panic!("an object");
+        };
+        ToolView::of_meta(&meta).map(|view| (view.uri, view.is_app_only))
+    }
+
+    #[test]
+    fn a_definition_says_its_view_and_whom_it_is_for() {
+        let uri = Some("ui://chart/main.html".to_owned());
+        assert_eq!(
+            view(json!({ "ui": { "resourceUri": "ui://chart/main.html" } })),
+            Some((uri.clone(), false))
+        );
+        assert_eq!(
+            view(json!({ "ui/resourceUri": "ui://chart/main.html" })),
+            Some((uri.clone(), false))
+        );
+        let app = json!({ "ui": { "resourceUri": "ui://chart/main.html", "visibility": ["app"] } });
+        assert_eq!(view(app), Some((uri, true)));
+        assert_eq!(
+            view(json!({ "ui": { "visibility": [] } })),
+            Some((None, true))
+        );
+        for nothing in [
+            json!({}),
+            json!({ "ui": "ui://x" }),
+            json!({ "ui": { "visibility": ["model", "app"] } }),
+            json!({ "ui": { "resourceUri": "https://example.com/a.html" } }),
+            json!({ "ui": { "resourceUri": 5, "visibility": "app" } }),
+        ] {
+            assert_eq!(view(nothing.clone()), None, "{nothing}");
+        }
+        for odd in ["ui://", "ui://a b", "ui://a\nb", "UI://a", "x:y"] {
+            assert!(!is_view_uri(odd), "{odd}");
+        }
+        assert!(!is_view_uri(&format!("ui://{}", "x".repeat(2_000))));
+    }
+
+    #[test]
+    fn a_host_is_plainly_one_or_none() {
+        for (text, expected) in [
+            ("https://cdn.example.com", "https://cdn.example.com"),
+            ("https://CDN.example.com/", "https://cdn.example.com"),
+            ("https://*.example.com:8443", "https://*.example.com:8443"),
+            (
+                "https://xn--bcher-kva.example",
+                "https://xn--bcher-kva.example",
+            ),
+        ] {
+            for reach in ViewReach::ALL {
+                let host = ViewHost::parse(text, reach);
+                assert_eq!(
+                    host.as_ref().map(ViewHost::as_str),
+                    Some(expected),
+                    "{text}"
+                );
+            }
+        }
+        assert!(ViewHost::parse("wss://live.example.com", ViewReach::Connect).is_some());
+        assert!(ViewHost::parse("wss://live.example.com", ViewReach::Load).is_none());
+    }
+
+    #[test]
+    fn what_would_write_into_a_policy_is_no_host() {
+        for text in [
+            "*",
+            "https:",
+            "https://",
+            "https://*",
+            "https://*.com",
+            "https://*.*.example.com",
+            "https://a.*.example.com",
+            "'unsafe-eval'",
+            "'self'",
+            "data:",
+            "blob:",
+            "http://example.com",
+            "ws://example.com",
+            "example.com",
+            "https://localhost",
+            "https://127.0.0.1",
+            "https://2130706433",
+            "https://1.0x7f",
+            "https://[::1]",
+            "https://example.com; script-src *",
+            "https://example.com script-src",
+            "https://example.com,https://other.example",
+            "https://example.com\r\nX: y",
+            "https://example.com'",
+            "https://example.com/path",
+            "https://example.com?q",
+            "https://example.com#f",
+            "https://user@example.com",
+            "https://example.com:",
+            "https://example.com:0",
+            "https://example.com:99999",
+            "https://example.com:+80",
+            "https://example.com:*",
+            "https://-a.example.com",
+            "https://a..example.com",
+            "https://b\u{fc}cher.example",
+        ] {
+            for reach in ViewReach::ALL {
+                assert_eq!(ViewHost::parse(text, reach), None, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_has_what_was_declared_and_is_closed_without() {
+        let policy = ViewHosts::default().policy();
+        for closed in [
+            "default-src 'none'",
+            "script-src 'unsafe-inline';",
+            "connect-src 'none'",
+            "frame-src 'none'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "object-src 'none'",
+        ] {
+            assert!(policy.contains(closed), "{closed} in {policy}");
+        }
+        assert!(
+            policy.starts_with("sandbox allow-scripts allow-forms;"),
+            "{policy}"
+        );
+        assert!(
+            !policy.contains("allow-same-origin") && !policy.contains("'self';"),
+            "{policy}"
+        );
+        let (hosts, left_out) = ViewHosts::declared(&json!({
+            "connectDomains": ["https://api.example.com", "*", "https://api.example.com/"],
+            "resourceDomains": ["https://a.example.com; connect-src *", 5],
+            "frameDomains": ["https://video.example.com"],
+            "baseUriDomains": "https://base.example.com",
+        }));
+        assert_eq!(left_out, ["*", "https://a.example.com; connect-src *", "5"]);
+        assert_eq!(hosts.of(ViewReach::Connect).len(), 1);
+        let policy = hosts.policy();
+        assert!(
+            policy.contains("connect-src https://api.example.com;"),
+            "{policy}"
+        );
+        assert!(policy.contains("script-src 'unsafe-inline';"), "{policy}");
+        assert!(
+            policy.contains("frame-src https://video.example.com;"),
+            "{policy}"
+        );
+    }
+
+    #[test]
+    fn hosts_are_bounded() {
+        let many: Vec<String> = (0..100)
+            .map(|n| format!("https://h{n}.example.com"))
+            .collect();
+        let (hosts, left_out) = ViewHosts::declared(&json!({ "connectDomains": many }));
+        assert_eq!(
+            (hosts.of(ViewReach::Connect).len(), left_out.len()),
+            (20, 20)
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! Views of tools (MCP Apps): their documents, and the frame in which a browser shows one.
+//!
+//! The frame is a page of ours without anything in it. It has no origin, and a policy with the hosts that
+//! the view declares and the person agreed to; the page that embeds it hands it the document, once.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_FRAME_OPTIONS};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::super::key_of;
+use super::body::ReadResourceRequest;
+use crate::agent::{ServerView, SessionOffers};
+use crate::domain::{Caller, Code, ResourceRef, ViewHost, ViewHosts, ViewReach};
+use crate::gateway::GatewayState;
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, Query, SessionPath};
+
+/// Waits for one document of the page around it, and becomes that. Written documents keep the policy of
+/// the answer that they are written into, and its window: no policy of browsers holds connections between
+/// peers, so what makes them is taken away before.
+const FRAME: &str = "<!doctype html><meta charset=\"utf-8\"><title>View</title><script>\
+(() => {
+  const host = window.parent
+  if (host === window) return
+  for (const name of Object.getOwnPropertyNames(window)) {
+    if (/^(moz|webkit)?RTC/.test(name)) Object.defineProperty(window, name, { value: undefined })
+  }
+  const take = ({ source, data }) => {
+    if (source !== host || data?.method !== 'ui/notifications/sandbox-resource-ready') return
+    removeEventListener('message', take)
+    document.open()
+    document.write(String(data.params?.html ?? ''))
+    document.close()
+  }
+  addEventListener('message', take)
+  host.postMessage({ jsonrpc: '2.0', method: 'ui/notifications/sandbox-proxy-ready', params: {} }, '*')
+})()
+</script>";
+
+/// What a view is not given, whatever frame it is in.
+const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), clipboard-read=(), \
+    clipboard-write=(), display-capture=(), payment=(), usb=(), serial=(), hid=(), midi=(), \
+    publickey-credentials-get=(), screen-wake-lock=(), fullscreen=()";
+
+/// A view, as it may be shown.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct ViewDocument {
+    /// The document. It is hostile: it belongs into its frame, and nowhere else.
+    html: String,
+    /// The address of the frame for it, with the policy that goes with it; relative to the page's own.
+    frame: String,
+    /// Hosts that it may send to and read from; whoever loads it should have agreed to them.
+    connect: Vec<String>,
+    /// Hosts that it may load scripts, styles, images, fonts and media from.
+    load: Vec<String>,
+    /// Hosts whose pages it may show.
+    frames: Vec<String>,
+    /// Hosts that its relative addresses may begin at.
+    base: Vec<String>,
+    /// What it declared that is no host, and is not allowed.
+    left_out: Vec<String>,
+    /// What it asks browsers for, and is not given: `camera`, `microphone`, `geolocation`,
+    /// `clipboardWrite`.
+    permissions: Vec<&'static str>,
+}
+
+impl From<ServerView> for ViewDocument {
+    fn from(view: ServerView) -> Self {
+        let of = |reach: ViewReach| -> Vec<String> {
+            let hosts = view.hosts.of(reach).iter();
+            hosts.map(|host| host.as_str().to_owned()).collect()
+        };
+        Self {
+            frame: frame_address(&view.hosts),
+            connect: of(ViewReach::Connect),
+            load: of(ViewReach::Load),
+            frames: of(ViewReach::Frame),
+            base: of(ViewReach::Base),
+            html: view.html,
+            left_out: view.left_out,
+            permissions: view.permissions,
+        }
+    }
+}
+
+fn frame_address(hosts: &ViewHosts) -> String {
+    let mut query = url::form_urlencoded::Serializer::new("api/view-frame?".to_owned());
+    for reach in ViewReach::ALL {
+        let listed: Vec<&str> = hosts.of(reach).iter().map(ViewHost::as_str).collect();
+        if !listed.is_empty() {
+            query.append_pair(name_of(reach), &listed.join(" "));
+        }
+    }
+    query.finish()
+}
+
+fn name_of(reach: ViewReach) -> &'static str {
+    match reach {
+        ViewReach::Connect => "connect",
+        ViewReach::Load => "load",
+        ViewReach::Frame => "frames",
+        ViewReach::Base => "base",
+    }
+}
+
+/// Read the document of a tool's view (MCP Apps) over the session's own connection, for its owner. Nothing
+/// of it is kept.
+#[utoipa::path(post, path = "/api/sessions/{id}/views", tag = "sessions",
+    params(("id" = String, Path)), request_body = ReadResourceRequest,
+    responses((status = 200, body = ViewDocument), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 502, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn read_view(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(request): Body<ReadResourceRequest>,
+) -> Result<Json<ViewDocument>, ApiError> {
+    let key = key_of(&caller, session);
+    let which: ResourceRef = request.into();
+    let offers = SessionOffers::of(&state.sessions);
+    Ok(Json(offers.view(&key, &caller, &which).await?.into()))
+}
+
+/// The hosts of a view's policy, separated by spaces.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::gateway::http) struct FrameQuery {
+    /// Hosts that it may send to and read from.
+    connect: Option<String>,
+    /// Hosts that it may load from.
+    load: Option<String>,
+    /// Hosts whose pages it may show.
+    frames: Option<String>,
+    /// Hosts that its relative addresses may begin at.
+    base: Option<String>,
+}
+
+/// The empty frame that a view is shown in: sealed, with a policy of those hosts. It shows what the page
+/// around it hands it, once, and nothing to anybody else.
+#[utoipa::path(get, path = "/api/view-frame", tag = "sessions", params(FrameQuery),
+    responses((status = 200, description = "The frame.", content_type = "text/html", body = String),
+        (status = 400, body = Problem), (status = 401, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn read_view_frame(
+    _: Caller,
+    Query(query): Query<FrameQuery>,
+) -> Result<Response, ApiError> {
+    let mut hosts = ViewHosts::default();
+    let lists = [query.connect, query.load, query.frames, query.base];
+    for (reach, list) in ViewReach::ALL.into_iter().zip(lists) {
+        for host in list.unwrap_or_default().split_ascii_whitespace() {
+            if !hosts.add(host, reach) {
+                let text = "at most 20 hosts, each `https://` and a name, as the view's own answer lists them";
+                return Err(ApiError::of_field(
+                    Code::InvalidArguments,
+                    name_of(reach),
+                    text,
+                ));
+            }
+        }
+    }
+    let policy = HeaderValue::try_from(hosts.policy());
+    let policy = policy.map_err(|error| ApiError::new(Code::Internal, error.to_string()))?;
+    let mut response = FRAME.into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
+    for (header, value) in [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (X_FRAME_OPTIONS, "SAMEORIGIN"),
+        (HeaderName::from_static("permissions-policy"), PERMISSIONS),
+        // What is looked up tells too.
+        (HeaderName::from_static("x-dns-prefetch-control"), "off"),
+    ] {
+        headers.insert(header, HeaderValue::from_static(value));
+    }
+    Ok(response)
+}

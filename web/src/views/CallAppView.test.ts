@@ -1,0 +1,115 @@
+import { flushPromises, mount } from '@vue/test-utils'
+import { createPinia, setActivePinia } from 'pinia'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { callView } from '@/approval/testing'
+import { useSession } from '@/session/store/session'
+import type { ViewHost } from './bridge'
+import CallAppView from './CallAppView.vue'
+import { door, type ViewDocument } from './door'
+import { contextOf, endingOf } from './surroundings'
+
+const bridges = vi.hoisted(() => ({ opened: [] as { host: ViewHost; told: [string, unknown][]; closed: boolean }[] }))
+vi.mock('./bridge', () => ({
+  openBridge: (_frame: unknown, _html: string, host: ViewHost) => {
+    const bridge = { host, told: [] as [string, unknown][], closed: false }
+    bridges.opened.push(bridge)
+    return { tell: (method: string, params: unknown) => bridge.told.push([method, params]), close: () => Promise.resolve(void (bridge.closed = true)) }
+  },
+}))
+
+const call = callView({ status: 'completed', server: 'charts', view: 'ui://chart/a', args: { of: 'sales' }, output: 'drawn', durationMs: 5, structured: { points: [1] } })
+const plain: ViewDocument = { html: '<h1>Chart</h1>', frame: 'api/view-frame?', connect: [], load: [], frames: [], base: [], leftOut: [], permissions: [] }
+
+function open(server = 'charts') {
+  return mount(CallAppView, { props: { call: { ...call, server } }, attachTo: document.body })
+}
+
+beforeEach(() => {
+  setActivePinia(createPinia())
+  bridges.opened = []
+  vi.stubGlobal('ResizeObserver', class { observe() {} disconnect() {} })
+  useSession().$patch({ id: 'ses_1' } as never)
+})
+afterEach(() => {
+  document.body.replaceChildren()
+  vi.unstubAllGlobals()
+  vi.restoreAllMocks()
+})
+
+it('asks for nothing before the person does, and then shows the view sealed, with its call', async () => {
+  const read = vi.spyOn(door, 'read').mockResolvedValue(plain)
+  const wrapper = open()
+  expect(read).not.toHaveBeenCalled()
+  await wrapper.get('button').trigger('click')
+  await flushPromises()
+  expect(read).toHaveBeenCalledWith('ses_1', 'charts', 'ui://chart/a')
+  const frame = wrapper.get('iframe')
+  expect(frame.attributes('sandbox')).toBe('allow-scripts allow-forms')
+  expect(frame.element.src).toContain('api/view-frame')
+  const [bridge] = bridges.opened
+  bridge?.host.ready()
+  expect(bridge?.told).toEqual([
+    ['ui/notifications/tool-input', { arguments: { of: 'sales' } }],
+    ['ui/notifications/tool-result', { content: [{ type: 'text', text: 'drawn' }], structuredContent: { points: [1] }, isError: false }],
+  ])
+  bridge?.host.resize(10_000)
+  await flushPromises()
+  expect(frame.element.style.height).toBe('640px')
+  wrapper.unmount()
+  expect(bridge?.closed).toBe(true)
+})
+
+it('asks the person before a view reaches hosts, and once', async () => {
+  vi.spyOn(door, 'read').mockResolvedValue({ ...plain, connect: ['https://api.example.com'], leftOut: ['*'], permissions: ['camera'] })
+  const wrapper = open('reaching')
+  await wrapper.get('button').trigger('click')
+  await flushPromises()
+  expect(wrapper.find('iframe').exists()).toBe(false)
+  expect(wrapper.text()).toContain('https://api.example.com')
+  expect(wrapper.text()).toContain('camera')
+  await wrapper.get('.ap-button-open').trigger('click')
+  await flushPromises()
+  expect(wrapper.find('iframe').exists()).toBe(true)
+  await wrapper.get('.view-close').trigger('click')
+  await flushPromises()
+  await wrapper.get('button').trigger('click')
+  await flushPromises()
+  expect(wrapper.find('iframe').exists()).toBe(true)
+})
+
+it('says why a view cannot be shown, and tries again', async () => {
+  const read = vi.spyOn(door, 'read').mockRejectedValueOnce(new Error('away')).mockResolvedValue(plain)
+  const wrapper = open()
+  await wrapper.get('button').trigger('click')
+  await flushPromises()
+  expect(wrapper.get('[role=alert]').text()).toContain('Sepal did not answer')
+  await wrapper.get('button').trigger('click')
+  await flushPromises()
+  expect(read).toHaveBeenCalledTimes(2)
+  expect(wrapper.find('iframe').exists()).toBe(true)
+  bridges.opened[0]?.host.trouble('left')
+  await flushPromises()
+  expect(wrapper.find('iframe').exists()).toBe(false)
+  expect(wrapper.get('[role=status]').text()).toContain('went to another page')
+})
+
+it('opens a link by the click of the person alone', async () => {
+  vi.spyOn(door, 'read').mockResolvedValue(plain)
+  const wrapper = open()
+  await wrapper.get('button').trigger('click')
+  await flushPromises()
+  const url = new URL('https://example.com/a?b=c')
+  const first = bridges.opened[0]?.host.openLink(url)
+  expect(await bridges.opened[0]?.host.openLink(url)).toBe(false)
+  await flushPromises()
+  expect(wrapper.get('.asked-address').text()).toBe('https://example.com/a?b=c')
+  await wrapper.findAll('.asked button').at(-1)?.trigger('click')
+  expect(await first).toBe(false)
+})
+
+it('tells a view how its call ended', () => {
+  expect(endingOf({ ...call, status: 'executing' })).toBe(null)
+  expect(endingOf({ ...call, status: 'failed' })?.params.isError).toBe(true)
+  expect(endingOf({ ...call, status: 'cancelled', output: 'stopped' })).toEqual({ method: 'ui/notifications/tool-cancelled', params: { reason: 'stopped' } })
+  expect(contextOf(call, 320)).toMatchObject({ displayMode: 'inline', containerDimensions: { width: 320, maxHeight: 640 }, theme: 'light' })
+})

@@ -1,0 +1,199 @@
+/**
+ * Between a view and the page: one frame, one document, the handshake, and the few things that a view may ask for.
+ * A view calls no tools and reads no resources yet, because nothing may go past policy, queue and audit.
+ */
+import { isObject } from '@/wire/json'
+import type { JsonObject } from '@/wire/types'
+import { messageText, NO_SUCH_METHOD, NOT_NOW, read, WRONG_PARAMS, webAddress, type RequestId } from './messages'
+
+const PROTOCOL = '2026-01-26'
+/** A view that has not begun to speak by then is said to be silent. */
+const SILENT_MS = 15_000
+/** How long a view may take to end. */
+const TEARDOWN_MS = 500
+/** Messages of one second; more are not heard, and a view that goes on like this is closed. */
+const MOST_A_SECOND = 200
+const MOST_UNHEARD = 2_000
+/** Texts for the composer from one view. */
+const MOST_TEXTS = 20
+
+/** Why a view is over, or in doubt. */
+export type Trouble = 'silent' | 'left' | 'flooded' | 'ended' | 'grasped'
+
+/** What the page does for a view. */
+export interface ViewHost {
+  name: string
+  version: string
+  /** What is known of the surroundings (`McpUiHostContext`). */
+  context: () => JsonObject
+  /** The view speaks: it can be told things. */
+  ready: () => void
+  /** It wants that height, in CSS pixels. */
+  resize: (height: number) => void
+  /** Asks the person; false where they said no, or something is being asked already. */
+  openLink: (url: URL) => Promise<boolean>
+  /** Puts a text into the composer; false where that is not possible now. */
+  propose: (text: string) => boolean
+  trouble: (what: Trouble) => void
+}
+
+export interface Bridge {
+  /** Tells the view something; before it speaks, nothing is told. */
+  tell: (method: string, params: JsonObject) => void
+  /** Lets it end, and hears it no more. */
+  close: () => Promise<void>
+}
+
+type Answer = { result: JsonObject } | { error: { code: number; message: string } }
+
+/** What a view cannot have, in words for whoever wrote it. */
+const REFUSALS = new Map(Object.entries({
+  'tools/call': 'Sepal does not let views call tools yet: it announces no serverTools',
+  'tools/list': 'Sepal does not let views call tools yet: it announces no serverTools',
+  'resources/read': 'Sepal does not let views read resources yet: it announces no serverResources',
+  'resources/list': 'Sepal does not let views read resources yet: it announces no serverResources',
+  'resources/templates/list': 'Sepal does not let views read resources yet: it announces no serverResources',
+  'prompts/list': 'Sepal does not give views prompts',
+  'sampling/createMessage': 'Sepal does not let views ask the model: it announces no sampling',
+  'ui/update-model-context': 'Sepal does not let views change what the model reads: it announces no updateModelContext; ui/message proposes a text to the person',
+  'ui/download-file': 'Sepal does not save files for views: it announces no downloadFile',
+}))
+
+export function openBridge(frame: HTMLIFrameElement, html: string, host: ViewHost): Bridge {
+  let state: 'empty' | 'written' | 'speaking' | 'closed' = 'empty'
+  let [second, heard, unheard, texts] = [0, 0, 0, 0]
+  let ended: (() => void) | undefined
+  const silence = setTimeout(() => host.trouble('silent'), SILENT_MS)
+
+  /** A sandboxed frame has no origin that could be named; where it may go to, the page's policy says. */
+  function post(message: JsonObject): void {
+    frame.contentWindow?.postMessage({ jsonrpc: '2.0', ...message }, '*')
+  }
+
+  function listen(event: MessageEvent): void {
+    if (event.source === null || event.source !== frame.contentWindow || isTooMuch()) return
+    const said = read(event.data)
+    if (said === null) return
+    if (said.kind === 'answer') ended?.()
+    else if (said.kind === 'notification') notified(said.method, said.params)
+    else void answer(said.id, said.method, said.params)
+  }
+
+  function isTooMuch(): boolean {
+    const now = Math.floor(performance.now() / 1_000)
+    if (now !== second) [second, heard] = [now, 0]
+    heard += 1
+    if (heard <= MOST_A_SECOND) return false
+    unheard += 1
+    if (unheard === MOST_UNHEARD) stop('flooded')
+    return true
+  }
+
+  function notified(method: string, params: JsonObject): void {
+    if (method === 'ui/notifications/sandbox-proxy-ready') begin()
+    else if (method === 'ui/notifications/initialized') speaks()
+    else if (method === 'ui/notifications/size-changed') resize(params.height)
+    else if (method === 'ui/notifications/request-teardown') host.trouble('ended')
+    else if (method === 'notifications/message') log(host.name, params)
+  }
+
+  /** The empty frame is there. A second one means that the view has left its own page. */
+  function begin(): void {
+    if (state !== 'empty') return stop('left')
+    state = 'written'
+    post({ method: 'ui/notifications/sandbox-resource-ready', params: { html } })
+  }
+
+  function speaks(): void {
+    if (state !== 'written') return
+    state = 'speaking'
+    clearTimeout(silence)
+    host.ready()
+  }
+
+  function resize(height: unknown): void {
+    if (typeof height === 'number' && Number.isFinite(height) && height > 0) host.resize(height)
+  }
+
+  async function answer(id: RequestId, method: string, params: JsonObject): Promise<void> {
+    const answered = await answerTo(method, params)
+    if (state !== 'closed') post({ id, ...answered })
+  }
+
+  async function answerTo(method: string, params: JsonObject): Promise<Answer> {
+    switch (method) {
+      case 'ui/initialize':
+        return { result: greeting() }
+      case 'ping':
+        return { result: {} }
+      case 'ui/request-display-mode':
+        return { result: { mode: 'inline' } }
+      case 'ui/open-link': {
+        const url = webAddress(params.url)
+        if (url === null) return refused(WRONG_PARAMS, 'url is an address with http or https, without user and password, of at most 2048 characters')
+        return { result: (await host.openLink(url)) ? {} : { isError: true } }
+      }
+      case 'ui/message':
+        return proposed(params)
+      default:
+        return refused(NO_SUCH_METHOD, REFUSALS.get(method) ?? `Sepal knows no method ${method}`)
+    }
+  }
+
+  function proposed(params: JsonObject): Answer {
+    const text = messageText(params)
+    if (text === null) return refused(WRONG_PARAMS, 'a message has the role user, and blocks of type text with 1 to 16384 characters in all')
+    // A text that comes while somebody types would be sent as theirs.
+    if (texts >= MOST_TEXTS || document.activeElement !== frame || !host.propose(text)) return refused(NOT_NOW, 'a text is taken only while the person uses the view, and at most 20 times')
+    texts += 1
+    return { result: {} }
+  }
+
+  function greeting(): JsonObject {
+    return {
+      protocolVersion: PROTOCOL,
+      hostInfo: { name: 'Sepal', version: host.version },
+      hostCapabilities: { openLinks: {}, logging: {}, message: { text: {} } },
+      hostContext: host.context(),
+    }
+  }
+
+  function stop(what: Trouble): void {
+    unhear()
+    host.trouble(what)
+  }
+
+  function unhear(): void {
+    state = 'closed'
+    clearTimeout(silence)
+    removeEventListener('message', listen)
+  }
+
+  async function close(): Promise<void> {
+    if (state === 'speaking') {
+      const done = new Promise<void>((resolve) => {
+        ended = resolve
+        setTimeout(resolve, TEARDOWN_MS)
+      })
+      post({ id: 'teardown', method: 'ui/resource-teardown', params: {} })
+      await done
+    }
+    unhear()
+  }
+
+  addEventListener('message', listen)
+  return { tell: (method, params) => void (state === 'speaking' && post({ method, params })), close }
+}
+
+function refused(code: number, message: string): Answer {
+  return { error: { code, message } }
+}
+
+const LEVELS = new Map<unknown, 'debug' | 'info'>([['debug', 'debug'], ['info', 'info'], ['notice', 'info']])
+
+/** What a view logs is for whoever looks into the browser, never for the page. */
+function log(server: string, { level, data }: JsonObject): void {
+  const text = isObject(data) || Array.isArray(data) ? JSON.stringify(data) : String(data)
+  // eslint-disable-next-line no-console -- it is what a view asks for
+  console[LEVELS.get(level) ?? 'warn'](`[view of ${server}]`, text.slice(0, 4_000))
+}

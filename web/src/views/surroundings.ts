@@ -1,0 +1,75 @@
+/** What a view is told of the page around it, and of its call. */
+import type { CallView, JsonObject } from '@/wire/types'
+
+/** In CSS pixels. A view that wants more scrolls in itself. */
+export const MAX_HEIGHT = 640
+export const MIN_HEIGHT = 48
+
+/** Colours and faces of the page, by the names that the extension gives them. */
+const STYLES: readonly (readonly [string, string])[] = [
+  ['--color-background-primary', '--paper'],
+  ['--color-background-secondary', '--raised'],
+  ['--color-text-primary', '--ink'],
+  ['--color-text-secondary', '--ink-2'],
+  ['--color-border-primary', '--line'],
+  ['--color-border-secondary', '--control'],
+  ['--color-text-danger', '--refused'],
+  ['--color-text-success', '--open'],
+  ['--font-sans', '--font-sans'],
+  ['--font-mono', '--font-mono'],
+]
+
+export function isDark(): boolean {
+  return document.documentElement.classList.contains('dark')
+}
+
+/** What changes with the theme. */
+export function themeContext(): JsonObject {
+  const style = getComputedStyle(document.documentElement)
+  const variables = Object.fromEntries(STYLES.map(([name, own]) => [name, style.getPropertyValue(own).trim()]))
+  return { theme: isDark() ? 'dark' : 'light', styles: { variables } }
+}
+
+/** What changes with the room. */
+export function roomContext(width: number): JsonObject {
+  return { containerDimensions: { width, maxHeight: MAX_HEIGHT } }
+}
+
+export function contextOf(call: CallView, width: number): JsonObject {
+  return {
+    ...themeContext(),
+    ...roomContext(width),
+    displayMode: 'inline',
+    availableDisplayModes: ['inline'],
+    locale: navigator.language,
+    timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+    platform: 'web',
+    userAgent: 'sepal',
+    deviceCapabilities: { touch: matchMedia('(any-pointer: coarse)').matches, hover: matchMedia('(any-hover: hover)').matches },
+    toolInfo: { id: call.callId, tool: { name: call.name, inputSchema: { type: 'object' } } },
+  }
+}
+
+/** How a call ended, as the view is told; null while it runs. */
+export function endingOf(call: CallView): { method: string; params: JsonObject } | null {
+  const { status, output = '', structured } = call
+  if (status === 'completed' || (status === 'failed' && call.durationMs !== undefined)) {
+    return {
+      method: 'ui/notifications/tool-result',
+      params: { content: contentOf(call, output), ...(structured === undefined ? {} : { structuredContent: structured }), isError: status === 'failed' },
+    }
+  }
+  const isOver = status === 'cancelled' || status === 'rejected' || status === 'unknown' || status === 'failed'
+  return isOver ? { method: 'ui/notifications/tool-cancelled', params: { reason: output || status } } : null
+}
+
+/** Texts and links as they came; of files, the name. */
+function contentOf({ blocks }: CallView, output: string): JsonObject[] {
+  const told = (blocks ?? []).flatMap((block): JsonObject[] => {
+    if (block.type === 'text') return [{ type: 'text', text: block.text }]
+    if (block.type === 'resource') return [{ type: 'resource', resource: { uri: block.uri, ...(block.mimeType ? { mimeType: block.mimeType } : {}), text: block.text } }]
+    if (block.type === 'resource_link') return [{ type: 'resource_link', uri: block.uri, name: block.name }]
+    return []
+  })
+  return told.length > 0 ? told : [{ type: 'text', text: output }]
+}
