@@ -111,6 +111,7 @@ fn sample() -> Tool {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     }
 }
 
@@ -200,6 +201,7 @@ mod tests {
             output_schema: None,
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
+            runs_as_task: false,
         };
         let text = "Be brief. {{input}}|{{query}}\n{{tools}}";
         let render = |input| {

@@ -103,6 +103,7 @@ pub fn definition() -> Tool {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     }
 }
 

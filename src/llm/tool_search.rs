@@ -95,6 +95,7 @@ pub(super) mod tests {
             output_schema: None,
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
+            runs_as_task: false,
         }
     }
 

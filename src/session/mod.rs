@@ -26,7 +26,7 @@ pub(crate) mod properties;
 mod stories;
 
 pub use call::{
-    Call, CallStatus, Consent, Decider, Elicitation, ElicitationAction, ElicitationAnswer,
+    Call, CallStatus, CallTask, Consent, Decider, Elicitation, ElicitationAction, ElicitationAnswer,
     ElicitationEnd, ElicitationReply, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts,
     Verdict, Wants, elicitations_wait_since, waiting_since,
 };

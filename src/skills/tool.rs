@@ -141,6 +141,7 @@ fn tool(name: &str, (title, description): (&str, &str), input_schema: Value) -> 
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     }
 }
 

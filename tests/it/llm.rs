@@ -74,6 +74,7 @@ fn tool(name: &str, input_schema: Value) -> Tool {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     }
 }
 

@@ -230,6 +230,7 @@ mod tests {
                 output_schema: None,
                 annotations: ToolAnnotations::default(),
                 needs_tasks: false,
+                runs_as_task: false,
             }]),
             ..Request::default()
         }

@@ -94,6 +94,7 @@ fn an_estimate_of_usage_counts_the_request_and_the_answer() {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     };
     let mut request = Request {
         model: "m".to_owned(),

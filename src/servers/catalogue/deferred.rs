@@ -251,6 +251,7 @@ fn tool(name: &str, description: String, input_schema: Value) -> Tool {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     }
 }
 

@@ -373,6 +373,7 @@ mod tests {
                 input_schema: json!({"type": "object"}),
                 annotations: ToolAnnotations::default(),
                 needs_tasks: false,
+                runs_as_task: false,
                 output_schema: None,
             }
         };

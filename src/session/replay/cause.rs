@@ -52,6 +52,10 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         | Event::ElicitationResolved { .. } => elicited(first).into_iter().collect(),
         Event::StopRequested { turn, limit_ms } => vec![stopped(*turn, *limit_ms)],
         Event::CallStopRequested { call } => vec![Command::StopCall { call: call.clone() }],
+        Event::TaskCreated { call, task } => vec![Command::TaskCreated {
+            call: call.clone(),
+            task: task.clone(),
+        }],
         Event::AttachmentPlaced { .. } => placed(control, first).into_iter().collect(),
         Event::TitlingMoved { .. }
         | Event::TitleSet {

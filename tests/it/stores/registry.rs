@@ -199,6 +199,7 @@ async fn definitions_are_cached_and_their_changes_told() {
             output_schema: None,
             annotations: sepal::domain::ToolAnnotations::default(),
             needs_tasks: false,
+            runs_as_task: false,
         };
         assert_eq!(definitions.get("h").await.unwrap(), None);
         definitions

@@ -247,6 +247,7 @@ fn with_tools(entries: Vec<Entry>) -> Request {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     };
     Request {
         tools: Arc::from([tool("a"), tool("2b"), tool("a")]),

@@ -193,6 +193,7 @@ mod tests {
             output_schema: None,
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
+            runs_as_task: false,
         };
         let strict = json!({"type": "object", "properties": {}, "additionalProperties": false});
         let tools = [

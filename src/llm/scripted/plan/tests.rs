@@ -14,6 +14,7 @@ fn tools(names: &[&str]) -> Vec<Tool> {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     };
     names.iter().map(tool).collect()
 }

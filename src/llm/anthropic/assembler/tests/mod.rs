@@ -346,6 +346,7 @@ fn an_alias_leads_back_to_the_tool() {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     };
     let mut assembler = assembler(Names::of(&[tool]));
     let mut out = VecDeque::new();

@@ -148,6 +148,7 @@ fn calls_results_and_native_blocks_take_their_places() {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     }]);
     let sent = sent(&request, vendor(&Omitted::default()));
     let name = &sent["tools"][0]["function"]["name"];
@@ -226,6 +227,7 @@ fn a_whole_request_is_this() {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     };
     let mut request = request(vec![Entry::User {
         seq: 1,
@@ -288,6 +290,7 @@ fn called(provider_id: &str) -> Request {
         output_schema: None,
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
+        runs_as_task: false,
     }]);
     request
 }

@@ -1,0 +1,73 @@
+//! A call that runs here, until it has ended, is to stop, or is let go.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Running, Wanted, elicitations, tool_call};
+use crate::agent::feed::What;
+use crate::domain::CallId;
+use crate::mcp::CallNews;
+use crate::session::Command;
+
+/// Ends its call when it is dropped: the tool server is told, unless the call runs as a task, which others
+/// pick up.
+pub(super) struct Stopper(CallStop);
+
+/// How a call is told that it is to end here.
+#[derive(Clone, Default)]
+pub(in crate::agent) struct CallStop {
+    /// It is to end.
+    pub(in crate::agent) cancel: CancellationToken,
+    /// Told before, where nobody wants its end: what goes on without us may go on.
+    pub(in crate::agent) let_go: CancellationToken,
+}
+
+impl Stopper {
+    /// The person does not want the call any more.
+    pub(super) fn stop(&self) {
+        self.0.cancel.cancel();
+    }
+}
+
+impl Drop for Stopper {
+    fn drop(&mut self) {
+        if !self.0.cancel.is_cancelled() {
+            self.0.let_go.cancel();
+        }
+        self.0.cancel.cancel();
+    }
+}
+
+/// Starts an approved call, or picks up the task that it runs as.
+pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {
+    let queue = &wanted.control.turn.as_ref()?.queue;
+    let call = Arc::clone(queue.iter().find(|call| call.id == *id)?);
+    let stop = CallStop::default();
+    let (outcomes, stopper) = (running.outcomes(), Stopper(stop.clone()));
+    let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.agent.tools));
+    let version = wanted.control.version;
+    let fence = wanted.is_shared.then(|| wanted.journal.fence(version));
+    let id = id.clone();
+    let (elicitations, created) = (running.asked.clone(), running.created.clone());
+    let tracker = running.tracker.clone();
+    let asker = elicitations::Asker::new(&call, &outcomes, &tracker);
+    running.tracker.spawn(async move {
+        let started = tokio::time::Instant::now();
+        let news = |news| match news {
+            CallNews::Progress(progress) => feed.announce(What::Progress(id.clone(), progress)),
+            CallNews::Question(question) => elicitations.ask(&asker, *question),
+            CallNews::Task(task) => created.tell(&id, *task, (&outcomes, &tracker)),
+        };
+        let held = (fence.as_ref(), &stop);
+        let outcome = tool_call::checkpointed::run(&tools, &call, held, news).await;
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ended = Command::CallEnded {
+            call: call.id.clone(),
+            outcome,
+            duration_ms,
+        };
+        outcomes.tell(ended).await;
+    });
+    Some(stopper)
+}
