@@ -2,6 +2,7 @@
 
 mod aside;
 pub(super) mod context_sources;
+mod created_tasks;
 mod elicitations;
 pub(super) mod model_request;
 mod running_call;
@@ -9,13 +10,14 @@ pub(super) mod session_agent;
 pub(super) mod skills;
 pub(super) mod tool_call;
 pub(super) mod trace;
-mod created_tasks;
 mod watch;
 mod workspace;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
@@ -41,6 +43,9 @@ use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, 
 
 /// Attempts that are kept for one gateway at one request.
 const ATTEMPTS: u32 = 1_000;
+
+/// How long servers may take to hear that calls of a deleted session are to stop.
+const END_GRACE: Duration = Duration::from_secs(3);
 
 /// Ends its request of the model when it is dropped. Nothing looks at it while the answer streams.
 struct Request {
@@ -173,6 +178,15 @@ impl Running {
     pub(super) fn stop_model(&mut self) -> Option<Arc<Meter>> {
         let (_, request) = self.model.take()?;
         Some(Arc::clone(&request.meter))
+    }
+
+    /// Ends the running calls for good, and waits a moment until their servers have heard of it.
+    pub(super) async fn end_calls(&mut self) {
+        let calls = std::mem::take(&mut self.calls);
+        calls.values().for_each(Stopper::stop);
+        let ended = calls.values().map(Stopper::ended);
+        // Who has not answered by then may go on.
+        let _ = tokio::time::timeout(END_GRACE, join_all(ended)).await;
     }
 
     /// Ends what runs here. Calls that run as tasks go on at their servers, and whoever runs the session

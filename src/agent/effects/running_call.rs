@@ -12,7 +12,10 @@ use crate::session::Command;
 
 /// Ends its call when it is dropped: the tool server is told, unless the call runs as a task, which others
 /// pick up.
-pub(super) struct Stopper(CallStop);
+pub(super) struct Stopper {
+    stop: CallStop,
+    ended: CancellationToken,
+}
 
 /// How a call is told that it is to end here.
 #[derive(Clone, Default)]
@@ -26,16 +29,21 @@ pub(in crate::agent) struct CallStop {
 impl Stopper {
     /// The person does not want the call any more.
     pub(super) fn stop(&self) {
-        self.0.cancel.cancel();
+        self.stop.cancel.cancel();
+    }
+
+    /// Resolves once the call has ended here.
+    pub(super) async fn ended(&self) {
+        self.ended.cancelled().await;
     }
 }
 
 impl Drop for Stopper {
     fn drop(&mut self) {
-        if !self.0.cancel.is_cancelled() {
-            self.0.let_go.cancel();
+        if !self.stop.cancel.is_cancelled() {
+            self.stop.let_go.cancel();
         }
-        self.0.cancel.cancel();
+        self.stop.cancel.cancel();
     }
 }
 
@@ -44,7 +52,11 @@ pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option
     let queue = &wanted.control.turn.as_ref()?.queue;
     let call = Arc::clone(queue.iter().find(|call| call.id == *id)?);
     let stop = CallStop::default();
-    let (outcomes, stopper) = (running.outcomes(), Stopper(stop.clone()));
+    let stopper = Stopper {
+        stop: stop.clone(),
+        ended: CancellationToken::new(),
+    };
+    let (outcomes, ended) = (running.outcomes(), stopper.ended.clone().drop_guard());
     let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.agent.tools));
     let version = wanted.control.version;
     let fence = wanted.is_shared.then(|| wanted.journal.fence(version));
@@ -62,12 +74,13 @@ pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option
         let held = (fence.as_ref(), &stop);
         let outcome = tool_call::checkpointed::run(&tools, &call, held, news).await;
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let ended = Command::CallEnded {
+        let told = Command::CallEnded {
             call: call.id.clone(),
             outcome,
             duration_ms,
         };
-        outcomes.tell(ended).await;
+        outcomes.tell(told).await;
+        drop(ended);
     });
     Some(stopper)
 }

@@ -38,8 +38,7 @@ impl ToolCall {
         let terms = self.task.as_ref().filter(|terms| terms.is_asked);
         if let (Some(terms), true) = (terms, asks_for_tasks) {
             let ttl = u64::try_from(terms.ttl.as_millis()).unwrap_or(u64::MAX);
-            let params =
-                json!({ "name": self.tool, "arguments": args, "task": { "ttl": ttl } });
+            let params = json!({ "name": self.tool, "arguments": args, "task": { "ttl": ttl } });
             return CustomRequest::new("tools/call", Some(params)).into();
         }
         let mut params = CallToolRequestParams::new(self.tool.clone()).with_arguments(args);

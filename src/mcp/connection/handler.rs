@@ -12,7 +12,8 @@ use rmcp::model::{
     ClientCapabilities, ClientConfig, CustomNotification, CustomRequest, CustomResult,
     ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorCode, FormElicitationCapability,
     Implementation, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ResourceUpdatedNotificationParam, Root, TASKS_EXTENSION_ID, UrlElicitationCapability,
+    ProgressNotificationParam, ResourceUpdatedNotificationParam, Root, TASKS_EXTENSION_ID,
+    UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};

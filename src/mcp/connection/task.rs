@@ -90,10 +90,7 @@ pub(super) async fn pick_up(
 
 /// Tells the server to stop a task, and waits for its last word about it; `None` if none came, so that
 /// the task may go on. One that was done before is done.
-pub(super) async fn cancel(
-    connection: &Connection,
-    id: &str,
-) -> Option<Result<ToolAnswer, Error>> {
+pub(super) async fn cancel(connection: &Connection, id: &str) -> Option<Result<ToolAnswer, Error>> {
     let (tell, _told) = mpsc::channel(1);
     let mut follower = Follower::new(connection, id.to_owned(), tell);
     let last = async {

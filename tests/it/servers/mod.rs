@@ -41,13 +41,13 @@ use serde_json::{Value, json};
 use crate::support::{Person, Said, TestApp, TestSocket};
 
 /// Somebody who asks the REST door.
-pub(super) struct Api<'a> {
+pub(crate) struct Api<'a> {
     app: &'a TestApp,
     key: String,
 }
 
 impl<'a> Api<'a> {
-    pub(super) fn new(app: &'a TestApp, person: &Person) -> Self {
+    pub(crate) fn new(app: &'a TestApp, person: &Person) -> Self {
         let key = person.key.clone();
         Self { app, key }
     }
@@ -72,7 +72,7 @@ impl<'a> Api<'a> {
         body
     }
 
-    pub(super) async fn add(&self, name: &str, config: Value) {
+    pub(crate) async fn add(&self, name: &str, config: Value) {
         let body = json!({ "name": name, "config": config });
         self.add_with(body).await;
     }
@@ -95,7 +95,7 @@ impl<'a> Api<'a> {
 }
 
 /// An administrator of the installation.
-pub(super) async fn operator(app: &TestApp, tenant: &str) -> Person {
+pub(crate) async fn operator(app: &TestApp, tenant: &str) -> Person {
     let person = app.person_with(tenant, Role::Owner).await;
     let new = NewPerson {
         name: "operator".to_owned(),
@@ -150,7 +150,7 @@ pub(super) fn tool(name: &str, description: &str) -> String {
 }
 
 /// Waits until the server was listed, or could not be.
-pub(super) async fn wait_for_health(socket: &mut TestSocket, server: &str, status: &str) -> Said {
+pub(crate) async fn wait_for_health(socket: &mut TestSocket, server: &str, status: &str) -> Said {
     socket
         .wait_where(|said| {
             said.name == "mcp:health"

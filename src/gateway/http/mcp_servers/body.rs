@@ -215,7 +215,7 @@ struct TestPhase {
 struct TestTool {
     name: String,
     description: String,
-    /// Whether it works only as a task: it is not offered to models yet.
+    /// Whether it works only as a task, which its server does not declare: it is not offered to models.
     needs_tasks: bool,
 }
 
@@ -264,7 +264,8 @@ pub(in crate::gateway) struct ServerTool {
     hash: String,
     /// Whether the model is told of it.
     enabled: bool,
-    /// Whether it works only as a task: then the model is not told of it, enabled or not.
+    /// Whether it works only as a task, which its server does not declare: then the model is not told of
+    /// it, enabled or not.
     needs_tasks: bool,
     /// What is done with its calls.
     #[schema(value_type = word_list::ToolEffect)]

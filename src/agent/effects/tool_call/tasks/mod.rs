@@ -168,7 +168,9 @@ async fn follow(
     let view = tools.refresh().await;
     let over = |outcome| Followed::Over(Box::new(outcome));
     let name = call.server();
-    let same = view.entry(name).filter(|_| identity(tools, name).as_ref() == Some(&task.server));
+    let same = view
+        .entry(name)
+        .filter(|_| identity(tools, name).as_ref() == Some(&task.server));
     let Some(server) = same else {
         let cause = format!(
             "the server `{name}` was removed or changed while it worked on the task of this call, \
@@ -215,7 +217,10 @@ fn given_up(call: &Call, away: &Outcome, stop: &CallStop) -> Outcome {
         ("could not be told to stop", Outcome::Cancelled)
     } else {
         let text = format!("its result could not be asked for: {why}");
-        ("could not be asked for the result", failed(Code::ToolFailed, text))
+        (
+            "could not be asked for the result",
+            failed(Code::ToolFailed, text),
+        )
     };
     let cause = format!(
         "the server `{}` runs this call as a task and {what}: {why}; the task may go on",
