@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::tool_call::tasks::CallStop;
 use super::{Running, Wanted, elicitations, tool_call};
 use crate::agent::feed::What;
 use crate::domain::CallId;
@@ -15,15 +16,6 @@ use crate::session::Command;
 pub(super) struct Stopper {
     stop: CallStop,
     ended: CancellationToken,
-}
-
-/// How a call is told that it is to end here.
-#[derive(Clone, Default)]
-pub(in crate::agent) struct CallStop {
-    /// It is to end.
-    pub(in crate::agent) cancel: CancellationToken,
-    /// Told before, where nobody wants its end: what goes on without us may go on.
-    pub(in crate::agent) let_go: CancellationToken,
 }
 
 impl Stopper {

@@ -303,9 +303,10 @@ impl Connection {
                 Ok(Step::Done(ToolAnswer::from_wire(result, &self.cleaner)))
             }
             ServerResult::InputRequiredResult(wanted) => Ok(Step::InputRequired(wanted)),
-            ServerResult::CustomResult(CustomResult(said)) if said.get(TASK).is_some() => {
-                Ok(Step::Task(TaskState::read(&said[TASK])?))
-            }
+            ServerResult::CustomResult(CustomResult(said)) => match said.get(TASK) {
+                Some(task) => Ok(Step::Task(TaskState::read(task)?)),
+                None => Err(Error::Refused("the answer is not a tool result".to_owned())),
+            },
             _ => Err(Error::Refused("the answer is not a tool result".to_owned())),
         }
     }

@@ -27,7 +27,7 @@ use crate::mcp::wire::oversized;
 /// How long a server may take to say how a task is.
 const GET_LIMIT: Duration = Duration::from_secs(30);
 /// How long it may take to give a result that is there.
-const RESULT_LIMIT: Duration = Duration::from_secs(60);
+const RESULT_LIMIT: Duration = Duration::from_mins(1);
 /// Between two looks whether a task that is to stop has stopped.
 const STOP_POLL: Duration = Duration::from_millis(100);
 /// How often the wait for a result may break while the task goes on.
@@ -103,13 +103,13 @@ pub(super) async fn cancel(connection: &Connection, id: &str) -> Option<Result<T
         }
         loop {
             let state = follower.get().await.ok()?;
-            match state.status {
-                TaskStatus::Cancelled => return Some(Err(Error::Cancelled { is_confirmed: true })),
-                TaskStatus::Completed | TaskStatus::Failed => {
-                    return Some(follower.result(&state).await);
-                }
-                _ => sleep(STOP_POLL).await,
+            if state.status == TaskStatus::Cancelled {
+                return Some(Err(Error::Cancelled { is_confirmed: true }));
             }
+            if state.is_over() {
+                return Some(follower.result(&state).await);
+            }
+            sleep(STOP_POLL).await;
         }
     };
     let last = tokio::time::timeout(CANCEL_GRACE, last).await;
@@ -196,10 +196,10 @@ impl<'a> Follower<'a> {
     async fn get(&mut self) -> Result<TaskState, Error> {
         let params = json!({ "taskId": self.id });
         let said = ask(self.connection, "tasks/get", params, Some(GET_LIMIT));
-        let state = match said.await? {
-            ServerResult::CustomResult(CustomResult(value)) => TaskState::read(&value[TASK])?,
-            _ => return Err(TaskEnd::Odd("it does not say how the task is".to_owned()).into()),
+        let ServerResult::CustomResult(CustomResult(said)) = said.await? else {
+            return Err(TaskEnd::Odd("the server does not say how it is".to_owned()).into());
         };
+        let state = TaskState::read(said.get(TASK).unwrap_or(&Value::Null))?;
         if state.id != self.id {
             let text = "asked for the task, the server tells of another one";
             return Err(TaskEnd::Odd(text.to_owned()).into());
@@ -290,10 +290,11 @@ async fn result_of(
     id: &str,
     limit: Option<Duration>,
 ) -> Result<ToolAnswer, Error> {
-    match ask(connection, "tasks/result", json!({ "taskId": id }), limit).await? {
-        ServerResult::CallToolResult(result) => read_result(connection, result, id),
-        _ => Err(TaskEnd::Unreadable("the answer is not a tool result".to_owned()).into()),
-    }
+    let answer = ask(connection, "tasks/result", json!({ "taskId": id }), limit);
+    let ServerResult::CallToolResult(result) = answer.await? else {
+        return Err(TaskEnd::Unreadable("the answer is not a tool result".to_owned()).into());
+    };
+    read_result(connection, result, id)
 }
 
 fn read_result(

@@ -41,16 +41,13 @@ impl<'a> Work<'a> {
         tell: mpsc::Sender<Told>,
     ) -> Result<Self, Error> {
         let picked_up = call.task.as_ref().and_then(|terms| terms.picked_up.clone());
-        let (at, token) = match picked_up {
-            Some(id) => {
-                let following = task::pick_up(connection, id.clone(), tell.clone()).boxed();
-                (At::Task { id, following }, None)
-            }
-            None => {
-                let rounds = Rounds::begin(connection, call).await?;
-                let token = rounds.progress_token();
-                (At::Asked(Box::new(rounds)), Some(token))
-            }
+        let (at, token) = if let Some(id) = picked_up {
+            let following = task::pick_up(connection, id.clone(), tell.clone()).boxed();
+            (At::Task { id, following }, None)
+        } else {
+            let rounds = Rounds::begin(connection, call).await?;
+            let token = rounds.progress_token();
+            (At::Asked(Box::new(rounds)), Some(token))
         };
         Ok(Self {
             connection,

@@ -121,7 +121,7 @@ pub(crate) async fn operator(app: &TestApp, tenant: &str) -> Person {
 }
 
 /// A server of few lines of shell: `$TOOLS` is what it lists, `call` what it does.
-pub(super) fn shell(call: &str) -> Value {
+pub(crate) fn shell(call: &str) -> Value {
     let script = r#"
 echo "started $KEY" >&2
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -144,7 +144,7 @@ done
 }
 
 /// The definition of a tool without arguments.
-pub(super) fn tool(name: &str, description: &str) -> String {
+pub(crate) fn tool(name: &str, description: &str) -> String {
     let schema = json!({ "type": "object", "properties": { "how": { "type": "string" } } });
     json!({ "name": name, "description": description, "inputSchema": schema }).to_string()
 }

@@ -1,22 +1,28 @@
 //! `kill -9`, an orderly stop, and another gateway: the task goes on, is picked up, and is never called
 //! again.
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::stand::{Stand, text, unknown};
 use super::{ended, is_progress};
 use crate::model_stub::ModelStub;
-use crate::servers::asking;
+use crate::servers::{asking, shell, tool};
 use crate::support::postgres::new_database;
-use crate::support::{Person, Server, TestSocket, person};
+use crate::support::{DEADLINE, Person, RedisServer, Server, TestSocket, person};
+
+/// All gateways of an installation have the same.
+const SECRET_KEY: &str = "a key of thirty-two characters or more";
 
 /// A program that can be ended, with a session whose call runs as a task.
 struct Machine {
     folder: TempDir,
     model: ModelStub,
     stand: Stand,
-    database: Option<String>,
+    /// What the environment says beside the server.
+    more: Vec<(&'static str, String)>,
     server: Option<Server>,
     person: Person,
     session: String,
@@ -24,6 +30,11 @@ struct Machine {
 
 impl Machine {
     async fn building(stand: Stand, database: Option<String>) -> Self {
+        let more = database.map(|url| ("DATABASE_URL", url));
+        Self::building_with(stand, more.into_iter().collect()).await
+    }
+
+    async fn building_with(stand: Stand, more: Vec<(&'static str, String)>) -> Self {
         let folder = TempDir::new().unwrap();
         let model = ModelStub::start().await;
         model.will_call("build", json!({})).then_say("Done");
@@ -31,7 +42,7 @@ impl Machine {
             folder,
             model,
             stand,
-            database,
+            more,
             server: None,
             person: Person {
                 tenant: sepal::domain::TenantId::from_bits(0),
@@ -62,21 +73,25 @@ impl Machine {
             ("SPL_MCPS_0_URL", self.stand.url.clone()),
             ("SPL_SANDBOX", "none".to_owned()),
         ];
-        env.extend(self.database.clone().map(|url| ("DATABASE_URL", url)));
+        env.extend(self.more.clone());
         env
     }
 
-    fn start(&mut self) -> std::net::SocketAddr {
+    fn start(&mut self) -> SocketAddr {
+        let server = self.launch("data");
+        let address = server.address;
+        self.server = Some(server);
+        address
+    }
+
+    /// A program with that folder for its data.
+    fn launch(&self, data: &str) -> Server {
         let env = self.env();
         let env: Vec<_> = env
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        let data = self.folder.path().join("data");
-        let server = Server::start_with(&data, &self.model, &env);
-        let address = server.address;
-        self.server = Some(server);
-        address
+        Server::start_with(&self.folder.path().join(data), &self.model, &env)
     }
 
     fn kill(&mut self) {
@@ -88,20 +103,28 @@ impl Machine {
         TestSocket::open(address, &self.person, Some(&self.session)).await
     }
 
-    /// All that was said, read until the turn is over.
     async fn transcript(&self) -> String {
         let address = self.server.as_ref().unwrap().address;
+        transcript(address, &self.person, &self.session).await
+    }
+}
+
+/// All that was said, read once the turn is over.
+async fn transcript(address: SocketAddr, person: &Person, session: &str) -> String {
+    let read = async {
         loop {
-            let socket = TestSocket::open(address, &self.person, Some(&self.session)).await;
+            let socket = TestSocket::open(address, person, Some(session)).await;
             let said = socket.ready["state"]["transcript"].to_string();
             if said.contains("agent:response") {
                 return said;
             }
         }
-    }
+    };
+    let said = tokio::time::timeout(DEADLINE, read).await;
+    said.expect("the turn is not over")
 }
 
-/// Asserts S1.20.
+/// Asserts S1.9.
 #[tokio::test]
 async fn a_task_outlives_a_kill_and_its_result_arrives() {
     a_task_outlives_kills(None).await;
@@ -203,4 +226,61 @@ async fn an_orderly_stop_leaves_the_task_running() {
     machine.stand.gives(text("a house"));
     let output = ended(&mut socket, &machine.stand).await;
     assert_eq!(output.text(), "a house");
+}
+
+/// Asserts S1.9.
+#[tokio::test]
+async fn another_gateway_picks_the_task_up_when_its_runner_is_killed() {
+    let redis = RedisServer::start();
+    let shared = vec![
+        ("DATABASE_URL", new_database().await),
+        ("SPL_REDIS_URL", redis.url()),
+        ("SPL_SECRET_KEY", SECRET_KEY.to_owned()),
+    ];
+    let mut machine = Machine::building_with(Stand::start().await, shared).await;
+    let other = machine.launch("other");
+    let mut socket = TestSocket::open(other.address, &machine.person, Some(&machine.session)).await;
+    machine.kill();
+    let asked = machine.stand.seen("tasks/get").len();
+    machine.stand.saw("tasks/get", asked + 1).await;
+    machine.stand.gives(text("a house"));
+    let output = ended(&mut socket, &machine.stand).await;
+    assert_eq!(output.text(), "a house");
+    assert_eq!(machine.stand.seen("tasks/cancel"), Vec::<Value>::new());
+}
+
+/// A server in a sandbox, which the gateway starts, forgets its tasks when it ends.
+#[tokio::test]
+async fn a_task_in_a_sandbox_ends_with_it_and_that_is_said() {
+    let works = r#"answer "{\"task\":$TASK}" ;;
+    *'"method":"tasks/get"'*) answer "$TASK""#;
+    let mut config = shell(works);
+    let script = config["args"][1].as_str().unwrap();
+    let declared = r#""tasks":{"requests":{"tools":{"call":{}}}},"tools""#;
+    config["args"][1] = json!(script.replace(r#""tools":{"list"#, &format!("{declared}:{{\"list")));
+    let mut build: Value = serde_json::from_str(&tool("build", "Builds")).unwrap();
+    build["execution"] = json!({ "taskSupport": "required" });
+    let task = json!({ "taskId": "7", "status": "working", "statusMessage": "on it" });
+    config["env"] = json!({ "TOOLS": build.to_string(), "TASK": task.to_string() });
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let servers = json!({ "mcpServers": { "post": config } });
+    std::fs::write(data.join("mcp-config.json"), servers.to_string()).unwrap();
+    let model = ModelStub::start().await;
+    model.will_call("build", json!({})).then_say("Done");
+    let server = Server::start(&data, &model);
+    let ana = person(&data, &[]);
+    asking::is_listed(server.address, &ana).await;
+    let mut socket = TestSocket::open(server.address, &ana, None).await;
+    socket.say("build").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    socket.wait_where(|said| is_progress(said, "on it")).await;
+    let session = socket.session();
+    server.kill();
+    let server = Server::start(&data, &model);
+    let said = transcript(server.address, &ana, &session).await;
+    assert!(said.contains("\"status\":\"unknown\""), "{said}");
+    assert!(said.contains("ended with it"), "{said}");
 }

@@ -2,8 +2,8 @@
 //! undone.
 
 use super::SessionTools;
+use super::tasks::CallStop;
 use super::workspace::Workspace;
-use crate::agent::effects::running_call::CallStop;
 use crate::agent::journal::fence::Fence;
 use crate::domain::McpWorkspace;
 use crate::mcp::CallNews;

@@ -9,7 +9,7 @@ pub(in crate::agent) mod outcome;
 mod pages;
 pub(super) mod proposal;
 pub(in crate::agent) mod shown;
-mod tasks;
+pub(in crate::agent) mod tasks;
 pub(in crate::agent) mod workspace;
 pub(in crate::agent) mod written_files;
 
@@ -22,10 +22,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::outcome::{failed, fenced, gone_tool, kept};
 use self::shown::Shown;
+use self::tasks::CallStop;
 use self::written_files::Files;
 use crate::agent::attachments::Attachments;
 use crate::agent::checkpoints::Checkpoints;
-use crate::agent::effects::running_call::CallStop;
 use crate::agent::journal::fence::Fence;
 use crate::domain::{BlobId, Code, Digest, EngineId, Memo, ToolRef, TurnId, UserId};
 use crate::mcp::{self, CallNews, ToolAnswer, ToolboxTool};
@@ -261,20 +261,8 @@ impl SessionTools {
         let mut is_second = false;
         let mut waits = 0;
         loop {
-            let ready = async {
-                let connected = self.connect(call).await?;
-                let (tool, server, opened) = &connected;
-                checkpointed::before(self, call, (&tool.tool, server, opened)).await;
-                if let Some(fence) = fence {
-                    fence
-                        .check()
-                        .await
-                        .map_err(|error| Box::new(fenced(&error)))?;
-                }
-                Ok::<_, Box<Outcome>>(connected)
-            };
             let ready = tokio::select! {
-                ready = ready => ready,
+                ready = self.ready(call, fence) => ready,
                 () = cancel.cancelled() => return Outcome::Cancelled,
             };
             let (tool, server, opened) = match ready {
@@ -298,26 +286,43 @@ impl SessionTools {
                 let at = (&*server, &*opened, error);
                 return tasks::go_on(self, (call, &task), at, (stop, &mut on_news)).await;
             }
-            match error {
-                // Nothing of it has run: the server has ended the session, for example.
-                mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. } if !is_second => {
-                    is_second = true;
-                    self.forget(&server.name, &opened).await;
-                }
-                error => {
-                    let with = (cancel, &mut on_news);
-                    let Err(error) = pages::visited(&opened, error, &mut waits, with).await else {
-                        continue;
-                    };
-                    let outcome = self.broken(error, (call, &server), &opened).await;
-                    let with = (cancel, &mut on_news);
-                    if authorizing::connects(self, (call, &outcome), &mut waits, with).await {
-                        continue;
-                    }
-                    return outcome;
-                }
+            // Nothing of it has run: the server has ended the session, for example.
+            let is_sent = !matches!(
+                error,
+                mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }
+            );
+            if !is_sent && !is_second {
+                is_second = true;
+                self.forget(&server.name, &opened).await;
+                continue;
             }
+            let with = (cancel, &mut on_news);
+            let Err(error) = pages::visited(&opened, error, &mut waits, with).await else {
+                continue;
+            };
+            let outcome = self.broken(error, (call, &server), &opened).await;
+            let with = (cancel, &mut on_news);
+            if authorizing::connects(self, (call, &outcome), &mut waits, with).await {
+                continue;
+            }
+            return outcome;
         }
+    }
+
+    /// All that an approved call needs, right before it is sent.
+    async fn ready(
+        &self,
+        call: &Call,
+        fence: Option<&Fence>,
+    ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
+        let connected = self.connect(call).await?;
+        let (tool, server, opened) = &connected;
+        checkpointed::before(self, call, (&tool.tool, server, opened)).await;
+        if let Some(fence) = fence {
+            let checked = fence.check().await;
+            checked.map_err(|error| Box::new(fenced(&error)))?;
+        }
+        Ok(connected)
     }
 
     /// The tool of an approved call, its server, and the open connection. It is looked up before

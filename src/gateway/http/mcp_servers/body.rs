@@ -264,8 +264,7 @@ pub(in crate::gateway) struct ServerTool {
     hash: String,
     /// Whether the model is told of it.
     enabled: bool,
-    /// Whether it works only as a task, which its server does not declare: then the model is not told of
-    /// it, enabled or not.
+    /// Whether it works only as a task, which its server does not declare: models do not hear of it.
     needs_tasks: bool,
     /// What is done with its calls.
     #[schema(value_type = word_list::ToolEffect)]

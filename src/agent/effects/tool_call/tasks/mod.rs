@@ -2,6 +2,7 @@
 //! called again.
 
 mod request;
+mod stop;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,10 +11,10 @@ use tokio::time::{Instant, sleep};
 
 pub(super) use self::request::{CALL_LIMIT, request};
 use self::request::{identity, of_task};
+pub(in crate::agent) use self::stop::CallStop;
 use super::SessionTools;
 use super::authorizing::connects;
 use super::outcome::{failed, lost};
-use crate::agent::effects::running_call::CallStop;
 use crate::domain::{Code, Timestamp};
 use crate::mcp::{CallNews, Error, ToolProgress};
 use crate::servers::{Opened, ServerEntry};
@@ -87,9 +88,10 @@ async fn outlived(
             // What ran in a sandbox has ended with it, or was ended.
             if server.is_remote() && !stop.let_go.is_cancelled() {
                 tools.forget(&server.name, opened).await;
-                let code = match &error {
-                    Error::Unauthorized { .. } => Code::AuthorizationRequired,
-                    _ => Code::ToolFailed,
+                let code = if matches!(error, Error::Unauthorized { .. }) {
+                    Code::AuthorizationRequired
+                } else {
+                    Code::ToolFailed
                 };
                 return Followed::Away(failed(code, error.to_string()));
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::agent::effects::running_call::CallStop;
+use super::CallStop;
 use crate::agent::effects::tool_call::SessionTools;
 use crate::domain::{Digest, ToolRef};
 use crate::mcp::{Standstill, TaskTerms, ToolCall};
