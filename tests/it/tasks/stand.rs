@@ -9,7 +9,7 @@ use axum::http::header::{CONNECTION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -151,10 +151,13 @@ async fn answer(State(does): State<Arc<Does>>, Json(message): Json<Value>) -> Re
 
 fn envelope(id: &Value, said: Value) -> Value {
     let mut envelope = json!({ "jsonrpc": "2.0", "id": id });
-    let said = match said {
-        Value::Object(said) if said.contains_key("error") && !said.contains_key("taskId") => said,
-        said => Map::from_iter([("result".to_owned(), said)]),
+    let is_error = said.get("error").is_some() && said.get("taskId").is_none();
+    let said = if is_error {
+        said
+    } else {
+        json!({ "result": said })
     };
+    let said = said.as_object().unwrap().clone();
     envelope.as_object_mut().unwrap().extend(said);
     envelope
 }
