@@ -105,13 +105,17 @@ pub struct Tool {
     /// Hints of its server.
     #[serde(default)]
     pub annotations: ToolAnnotations,
-    /// Whether it works only as a task, which nobody here can begin. It is not offered to models.
+    /// Whether it works only as a task, which its server does not declare that it has. It is not
+    /// offered to models.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_tasks: bool,
     /// What it says of views: its own, and whether only views may call it. Nobody says yes to it, so it is
     /// no part of what a tool is known by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub view: Option<Arc<ToolView>>,
+    /// Whether it is called as a task, so that its calls outlive a restart. Nobody decides by it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub runs_as_task: bool,
 }
 
 impl Tool {
@@ -135,6 +139,8 @@ impl Tool {
     pub fn known(&self) -> Self {
         Self {
             output_schema: None,
+            needs_tasks: false,
+            runs_as_task: false,
             view: None,
             ..self.clone()
         }

@@ -112,6 +112,7 @@ fn sample() -> Tool {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     }
 }
 
@@ -202,6 +203,7 @@ mod tests {
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
             view: None,
+            runs_as_task: false,
         };
         let text = "Be brief. {{input}}|{{query}}\n{{tools}}";
         let render = |input| {

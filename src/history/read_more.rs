@@ -104,6 +104,7 @@ pub fn definition() -> Tool {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     }
 }
 

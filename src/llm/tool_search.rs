@@ -96,6 +96,7 @@ pub(super) mod tests {
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
             view: None,
+            runs_as_task: false,
         }
     }
 

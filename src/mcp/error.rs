@@ -6,6 +6,7 @@ use rmcp::model::{ErrorCode, ErrorData};
 
 use super::elicitation::Address;
 use super::mask::Cleaner;
+use super::tasks::TaskEnd;
 use super::wire::oversized::{self, MAX_MESSAGE_BYTES, Size};
 use crate::domain::Fault;
 
@@ -72,9 +73,18 @@ pub enum Error {
         /// Whether the server said within the grace time that the call is over.
         is_confirmed: bool,
     },
+    /// The task that the server made of the call has no result.
+    #[error(transparent)]
+    Task(TaskEnd),
     /// The server answered with a JSON-RPC error.
     #[error("the MCP server refused the call: {0}")]
     Refused(String),
+}
+
+impl From<TaskEnd> for Error {
+    fn from(end: TaskEnd) -> Self {
+        Self::Task(end)
+    }
 }
 
 impl Error {
@@ -100,6 +110,12 @@ impl Error {
             | Self::Unreachable { reason, .. }
             | Self::NotTaken { reason, .. }
             | Self::NoAnswer { reason, .. }
+            | Self::Task(
+                TaskEnd::Cancelled(reason)
+                | TaskEnd::Failed(reason)
+                | TaskEnd::Unreadable(reason)
+                | TaskEnd::Odd(reason),
+            )
             | Self::Refused(reason) => *reason = cleaner.clean(reason),
             Self::Unauthorized { scopes, .. } => {
                 *scopes = scopes.take().map(|scopes| cleaner.clean(&scopes));
@@ -117,6 +133,7 @@ impl Error {
             Self::Gone { .. }
             | Self::TooLarge { .. }
             | Self::Timeout { .. }
+            | Self::Task(TaskEnd::Forgotten)
             | Self::Cancelled { .. } => {}
         }
         self
@@ -132,6 +149,7 @@ impl Error {
             | Self::TooLarge { .. }
             | Self::Gone { .. }
             | Self::Timeout { .. }
+            | Self::Task(_)
             | Self::Refused(_) => Fault::External,
             Self::Unauthorized { .. } | Self::AddressRequired { .. } | Self::Cancelled { .. } => {
                 Fault::Validation

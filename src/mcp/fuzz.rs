@@ -49,6 +49,7 @@ async fn use_server(
         args: json!({"a": 1}),
         limit: Duration::from_secs(3),
         standstill: None,
+        task: None,
     };
     let answer = connection.call(call, &CancellationToken::new(), drop).await;
     if let Ok(answer) = answer {

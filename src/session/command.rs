@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::call::{Elicitation, ElicitationReply, Outcome, Proposal};
+use super::call::{CallTask, Elicitation, ElicitationReply, Outcome, Proposal};
 use super::event::compaction::{Compacted, CompactedByVendor, ContextSize, CutKind};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 use super::policy::Rule;
@@ -174,6 +174,8 @@ pub enum Command {
         /// How long it ran.
         duration_ms: u64,
     },
+    /// The server of a running call made a task of it.
+    TaskCreated { call: CallId, task: CallTask },
     /// A server asks the person something while a call of it runs.
     Elicit(Arc<Elicitation>),
     /// A person answers it.

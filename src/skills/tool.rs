@@ -142,6 +142,7 @@ fn tool(name: &str, (title, description): (&str, &str), input_schema: Value) -> 
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     }
 }
 

@@ -222,6 +222,7 @@ async fn run(scenario: &str, url: &str) -> Result<(), String> {
             tool,
             limit: Duration::from_secs(20),
             standstill: None,
+            task: None,
         };
         let cancel = CancellationToken::new();
         connection

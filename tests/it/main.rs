@@ -65,6 +65,7 @@ mod stores;
 mod story;
 mod summaries;
 mod support;
+mod tasks;
 mod tenancy;
 mod titles;
 mod traces;

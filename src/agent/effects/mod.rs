@@ -2,8 +2,10 @@
 
 mod aside;
 pub(super) mod context_sources;
+mod created_tasks;
 mod elicitations;
 pub(super) mod model_request;
+mod running_call;
 pub(super) mod session_agent;
 pub(super) mod skills;
 pub(super) mod tool_call;
@@ -13,32 +15,37 @@ mod workspace;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::aside::Asker;
 use self::aside::review::ReviewRequest;
 use self::aside::title::TitleRequest;
+use self::created_tasks::CreatedTasks;
 use self::elicitations::Elicitations;
 use self::model_request::ModelRequest;
 use self::model_request::compacting::ByVendor;
 use self::model_request::meter::Meter;
+use self::running_call::Stopper;
 use self::session_agent::SessionAgent;
 use self::workspace::WorkspaceCopying;
-use super::feed::{Feed, What};
+use super::feed::Feed;
 use super::journal::Journal;
 use super::mailbox::Message;
 use crate::context::Arranged;
 use crate::domain::{CallId, Iteration, ModelRequestId, SessionKey, TurnId, Weighed};
 use crate::history::Limits;
-use crate::mcp::CallNews;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
 
 /// Attempts that are kept for one gateway at one request.
 const ATTEMPTS: u32 = 1_000;
+
+/// How long servers may take to hear that calls of a deleted session are to stop.
+const END_GRACE: Duration = Duration::from_secs(3);
 
 /// Ends its request of the model when it is dropped. Nothing looks at it while the answer streams.
 struct Request {
@@ -58,15 +65,6 @@ struct Beside(AbortHandle);
 impl Drop for Beside {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-/// Cancels its call when it is dropped; the tool server is told.
-struct Stopper(CancellationToken);
-
-impl Drop for Stopper {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }
 
@@ -110,6 +108,8 @@ pub(super) struct Running {
     calls: BTreeMap<CallId, Stopper>,
     /// What their servers ask the person.
     asked: Elicitations,
+    /// Tasks of them that the journal does not have yet.
+    created: CreatedTasks,
     title: Option<Beside>,
     review: Option<(CallId, Beside)>,
     workspace: Option<Beside>,
@@ -127,6 +127,7 @@ impl Running {
             model: None,
             calls: BTreeMap::new(),
             asked: Elicitations::default(),
+            created: CreatedTasks::default(),
             title: None,
             review: None,
             workspace: None,
@@ -179,10 +180,22 @@ impl Running {
         Some(Arc::clone(&request.meter))
     }
 
+    /// Ends the running calls for good, and waits a moment until their servers have heard of it.
+    pub(super) async fn end_calls(&mut self) {
+        let calls = std::mem::take(&mut self.calls);
+        calls.values().for_each(Stopper::stop);
+        let ended = calls.values().map(Stopper::ended);
+        // Who has not answered by then may go on.
+        let _ = tokio::time::timeout(END_GRACE, join_all(ended)).await;
+    }
+
+    /// Ends what runs here. Calls that run as tasks go on at their servers, and whoever runs the session
+    /// next picks them up.
     pub(super) fn stop_all(&mut self) {
         self.model = None;
         self.calls.clear();
         self.asked.retain(|_| false);
+        self.created.retain(|_| false);
         self.title = None;
         self.review = None;
         self.workspace = None;
@@ -222,6 +235,7 @@ impl Running {
         }
         // Before calls are stopped: a server that is told both hears the answer first.
         self.asked.pass_on(wanted.control);
+        self.created.pass_on(wanted.control);
         let mut calls = BTreeMap::new();
         for effect in effects {
             let Effect::RunCall { call, is_stopping } = effect else {
@@ -229,17 +243,18 @@ impl Running {
             };
             let stopper = match self.calls.remove(&call) {
                 Some(stopper) => Some(stopper),
-                None => self.run_call(wanted, &call),
+                None => running_call::run(self, wanted, &call),
             };
             if let Some(stopper) = stopper {
                 if is_stopping {
-                    stopper.0.cancel();
+                    stopper.stop();
                 }
                 calls.insert(call, stopper);
             }
         }
         self.calls = calls;
         self.asked.retain(|call| self.calls.contains_key(call));
+        self.created.retain(|call| self.calls.contains_key(call));
     }
 
     fn outcomes(&self) -> Outcomes {
@@ -358,36 +373,6 @@ impl Running {
             outcomes.tell(copying.run().await).await;
         });
         Some(Beside(running.abort_handle()))
-    }
-
-    fn run_call(&self, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {
-        let queue = &wanted.control.turn.as_ref()?.queue;
-        let call = Arc::clone(queue.iter().find(|call| call.id == *id)?);
-        let cancel = CancellationToken::new();
-        let (outcomes, stop) = (self.outcomes(), cancel.clone());
-        let (feed, tools) = (Arc::clone(wanted.feed), Arc::clone(&wanted.agent.tools));
-        let version = wanted.control.version;
-        let fence = wanted.is_shared.then(|| wanted.journal.fence(version));
-        let id = id.clone();
-        let elicitations = self.asked.clone();
-        let asker = elicitations::Asker::new(&call, &outcomes, &self.tracker);
-        self.tracker.spawn(async move {
-            let started = tokio::time::Instant::now();
-            let news = |news| match news {
-                CallNews::Progress(progress) => feed.announce(What::Progress(id.clone(), progress)),
-                CallNews::Question(question) => elicitations.ask(&asker, *question),
-            };
-            let held = (fence.as_ref(), &stop);
-            let outcome = tool_call::checkpointed::run(&tools, &call, held, news).await;
-            let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let ended = Command::CallEnded {
-                call: call.id.clone(),
-                outcome,
-                duration_ms,
-            };
-            outcomes.tell(ended).await;
-        });
-        Some(Stopper(cancel))
     }
 }
 

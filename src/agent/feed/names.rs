@@ -44,6 +44,7 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
+        | Event::TaskCreated { .. }
         | Event::ElicitationAsked(_)
         | Event::ElicitationOpened { .. }
         | Event::ElicitationResolved { .. }

@@ -53,6 +53,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
+        | Event::TaskCreated { .. }
         | Event::ElicitationAsked(_)
         | Event::ElicitationOpened { .. }
         | Event::ElicitationResolved { .. }

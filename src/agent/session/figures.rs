@@ -45,6 +45,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
+            | Event::TaskCreated { .. }
             | Event::ElicitationAsked(_)
             | Event::ElicitationOpened { .. }
             | Event::ElicitationResolved { .. }

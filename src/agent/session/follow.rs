@@ -213,6 +213,18 @@ impl LiveSession {
         self.outcome(Command::TakeOver { from }, None).await;
     }
 
+    /// Ends what runs here, because the session ends here. With a session that is deleted its tasks end,
+    /// too: nobody picks them up any more.
+    pub(super) async fn end_running(&mut self, is_deleted: bool) {
+        let turn = self.replica.state.control.turn.as_ref();
+        let mut calls = turn.iter().flat_map(|turn| &turn.queue);
+        let has_tasks = calls.any(|call| call.is_executing() && call.task.is_some());
+        if has_tasks && (is_deleted || self.replica.lost == Some(Lost::Deleted)) {
+            self.running.end_calls().await;
+        }
+        self.running.stop_all();
+    }
+
     /// Another gateway runs the session: nothing of it runs here, and its answer is followed.
     pub(super) fn stand_back(&mut self) {
         self.running.stop_all();

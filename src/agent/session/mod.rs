@@ -210,7 +210,7 @@ impl LiveSession {
         reply: Option<oneshot::Sender<Result<Option<SandboxId>, Refusal>>>,
     ) {
         self.mailbox.close();
-        self.running.stop_all();
+        self.end_running(reply.is_some()).await;
         // A row that was told here may have come onto the list after it was taken off elsewhere. Not
         // only once the tools are closed: that may take a while.
         if self.replica.lost == Some(Lost::Deleted) {

@@ -39,6 +39,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::Spent { .. }
             | Event::StopRequested { .. }
             | Event::CallStopRequested { .. }
+            | Event::TaskCreated { .. }
             | Event::ElicitationAsked(_)
             | Event::ElicitationOpened { .. }
             | Event::ElicitationResolved { .. }

@@ -69,6 +69,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::Spent { .. }
         | Event::StopRequested { .. }
         | Event::CallStopRequested { .. }
+        | Event::TaskCreated { .. }
         | Event::TitlingMoved { .. }
         | Event::ReviewAsked { .. }
         | Event::Reviewed { .. } => Frames::new(),

@@ -231,6 +231,7 @@ mod tests {
                 annotations: ToolAnnotations::default(),
                 needs_tasks: false,
                 view: None,
+                runs_as_task: false,
             }]),
             ..Request::default()
         }

@@ -82,6 +82,7 @@ mod tests {
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
             view: None,
+            runs_as_task: false,
         }
     }
 

@@ -95,6 +95,7 @@ fn an_estimate_of_usage_counts_the_request_and_the_answer() {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     };
     let mut request = Request {
         model: "m".to_owned(),

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Connection;
@@ -12,6 +12,7 @@ use super::rounds::Inputs;
 use crate::mcp::elicitation::{Address, FormAnswer, Question};
 use crate::mcp::error::Error;
 use crate::mcp::standstill::Standstill;
+use crate::mcp::tasks::{NewTask, TaskTerms};
 use crate::mcp::tools::result::ToolAnswer;
 
 /// One call of a tool.
@@ -25,25 +26,38 @@ pub struct ToolCall {
     pub limit: Duration,
     /// Tells when the server is paused from outside: that time is not counted.
     pub standstill: Option<Standstill>,
+    /// How it runs where its server makes a task of it; none = nobody would follow a task.
+    pub task: Option<TaskTerms>,
 }
 
 impl ToolCall {
-    /// What is sent, with what the server wanted to know first.
-    pub(super) fn request(&self, inputs: Option<Inputs>) -> ClientRequest {
-        let args = match &self.args {
-            Value::Object(args) => args.clone(),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => Map::new(),
-        };
+    /// What is sent, with what the server wanted to know first. The library does not know how a task is
+    /// asked for in 2025-11-25.
+    pub(super) fn request(&self, inputs: Option<Inputs>, asks_for_tasks: bool) -> ClientRequest {
+        let args = self.arguments();
+        let terms = self.task.as_ref().filter(|terms| terms.is_asked);
+        if let (Some(terms), true) = (terms, asks_for_tasks) {
+            let ttl = u64::try_from(terms.ttl.as_millis()).unwrap_or(u64::MAX);
+            let params = json!({ "name": self.tool, "arguments": args, "task": { "ttl": ttl } });
+            return CustomRequest::new("tools/call", Some(params)).into();
+        }
         let mut params = CallToolRequestParams::new(self.tool.clone()).with_arguments(args);
         if let Some(Inputs { responses, state }) = inputs {
             params.input_responses = (!responses.is_empty()).then_some(responses);
             params.request_state = state;
         }
         ClientRequest::CallToolRequest(CallToolRequest::new(params))
+    }
+
+    fn arguments(&self) -> Map<String, Value> {
+        match &self.args {
+            Value::Object(args) => args.clone(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Map::new(),
+        }
     }
 }
 
@@ -68,6 +82,8 @@ pub enum CallNews {
     Progress(ToolProgress),
     /// It asks the person. Dropping the question cancels it.
     Question(Box<Question>),
+    /// It made a task of the call.
+    Task(Box<NewTask>),
 }
 
 /// Asks the person to open pages that a call needs first ([`Error::AddressRequired`]), and waits until

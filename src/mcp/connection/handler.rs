@@ -12,16 +12,18 @@ use rmcp::model::{
     ClientCapabilities, ClientConfig, CustomNotification, CustomRequest, CustomResult,
     ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorCode, FormElicitationCapability,
     Implementation, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ResourceUpdatedNotificationParam, Root, UrlElicitationCapability,
+    ProgressNotificationParam, ResourceUpdatedNotificationParam, Root, TASKS_EXTENSION_ID,
+    UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::watched::WatchedResources;
 use crate::domain::VIEW_TYPE;
 use crate::mcp::elicitation::Desk;
+use crate::mcp::tasks;
 
 /// Lines of a server's log that may wait. Whoever floods us loses lines, and nothing else waits.
 const WAITING_LINES: usize = 256;
@@ -42,11 +44,13 @@ pub(super) struct Handler {
     pub(super) desk: Arc<Desk>,
     log: mpsc::Sender<String>,
     roots: Arc<[String]>,
+    /// Whether servers of 2026-07-28 hear that we follow tasks.
+    follows_tasks: bool,
 }
 
 impl Handler {
     /// With what the server logs.
-    pub(super) fn new(roots: Vec<String>) -> (Self, mpsc::Receiver<String>) {
+    pub(super) fn new(roots: Vec<String>, follows_tasks: bool) -> (Self, mpsc::Receiver<String>) {
         let (log, lines) = mpsc::channel(WAITING_LINES);
         let handler = Self {
             progress: ProgressDispatcher::new(),
@@ -56,6 +60,7 @@ impl Handler {
             desk: Arc::default(),
             log,
             roots: roots.into(),
+            follows_tasks,
         };
         (handler, lines)
     }
@@ -70,6 +75,10 @@ impl ClientHandler for Handler {
         } else {
             ClientCapabilities::builder().enable_roots().build()
         };
+        if self.follows_tasks {
+            let extensions = info.capabilities.extensions.get_or_insert_default();
+            extensions.insert(TASKS_EXTENSION_ID.to_owned(), Map::new());
+        }
         let form = FormElicitationCapability::new().with_schema_validation(true);
         info.capabilities.elicitation = Some(
             ElicitationCapability::new()
@@ -87,7 +96,8 @@ impl ClientHandler for Handler {
         asked: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        self.desk.ask(asked, context.ct).await
+        let task = tasks::related(&context.meta.0.0).map(ToOwned::to_owned);
+        self.desk.ask(asked, task.as_deref(), context.ct).await
     }
 
     async fn on_custom_notification(

@@ -80,7 +80,8 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let (handler, log) = Handler::new(roots);
+        let follows_tasks = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
+        let (handler, log) = Handler::new(roots, follows_tasks);
         let beginning = handler.serve_with_lifecycle(transport, lifecycle);
         let begun = tokio::time::timeout(HANDSHAKE_LIMIT, beginning).await;
         let begun = begun.map_err(|_| no_answer(server))?;

@@ -4,7 +4,9 @@ mod call;
 mod handler;
 mod handshake;
 mod rounds;
+mod task;
 mod watched;
+mod work;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,29 +15,36 @@ use futures::StreamExt as _;
 use rmcp::RoleClient;
 use rmcp::handler::client::progress::ProgressSubscriber;
 use rmcp::model::{
-    ClientRequest, CustomNotification, CustomRequest, CustomResult, ProgressToken, ServerResult,
+    ClientRequest, CustomNotification, CustomRequest, CustomResult, ProgressNotificationParam,
+    ProgressToken, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::call::done;
 pub use self::call::{CallNews, ToolCall, ToolProgress, visit_pages};
 use self::handler::Handler;
 use self::handshake::HANDSHAKE_LIMIT;
-use self::rounds::{Inputs, Rounds, Step};
+use self::rounds::{Inputs, Step};
+use self::task::Told;
 use self::watched::WatchedResources;
+use self::work::Work;
 use crate::domain::Tool;
 use crate::mcp::error::Error;
 use crate::mcp::mask::Cleaner;
 use crate::mcp::sending;
 use crate::mcp::standstill;
+use crate::mcp::tasks::TaskState;
 use crate::mcp::tools::listing;
 use crate::mcp::tools::result::ToolAnswer;
+use crate::mcp::wire::message::{self, TASK};
 
 /// How long a server may take to say that a call is over which it was told to stop.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
+
+/// News of a task that may wait to be told.
+const MAX_UNTOLD: usize = 8;
 
 /// A live connection. Dropping it ends the stream.
 pub struct Connection {
@@ -72,7 +81,12 @@ impl Connection {
                 after: HANDSHAKE_LIMIT,
                 is_confirmed: false,
             }))
-            .map(|tools| listing::cleaned(tools, &self.cleaner))
+            .map(|tools| {
+                let has_tasks = self.takes_tasks() || task::has_extension(self);
+                let tools = tools.into_iter();
+                let tools = tools.map(|tool| listing::with_tasks(tool, &self.server, has_tasks));
+                listing::cleaned(tools.collect(), &self.cleaner)
+            })
             .map_err(|error| error.cleaned(&self.cleaner))
     }
 
@@ -82,6 +96,16 @@ impl Connection {
             let declared = &info.capabilities;
             let is_other = declared.resources.is_some() || declared.prompts.is_some();
             declared.tools.is_some() || !is_other
+        })
+    }
+
+    /// Whether the server may be asked for tasks (2025-11-25).
+    fn takes_tasks(&self) -> bool {
+        let info = self.peer().peer_info();
+        info.is_some_and(|info| {
+            let tasks = message::declared_tasks(&info.capabilities);
+            let requests = tasks.and_then(|tasks| tasks.get("requests"));
+            requests.is_some_and(|requests| requests.pointer("/tools/call").is_some())
         })
     }
 
@@ -173,39 +197,47 @@ impl Connection {
         cancel: &CancellationToken,
         mut on_news: impl FnMut(CallNews),
     ) -> Result<ToolAnswer, Error> {
-        let mut rounds = Rounds::begin(self, &call).await?;
-        let mut token = rounds.progress_token();
-        let mut news = self.progress(&token).await;
+        let (tell, mut told) = mpsc::channel(MAX_UNTOLD);
+        let mut work = Work::begin(self, &call, tell).await?;
+        let mut token = work.progress_token();
+        let mut news = self.progress(token.as_ref()).await;
         let mut standstill = call.standstill.clone();
         let (mut done_of, mut total) = (0.0, None);
         let desk = &self.service.service().desk;
-        let (_heard, mut questions) = desk.hear();
+        let (heard, mut questions) = desk.hear();
         let still = call
             .standstill
             .clone()
             .map(|standstill| standstill.is_still);
-        let pauses = still.into_iter().chain([desk.is_asking()]).collect();
-        let deadline = standstill::passed(call.limit, pauses);
+        let pauses: Vec<_> = still.into_iter().chain([desk.is_asking()]).collect();
+        let mut limit = work.limit();
+        let deadline = standstill::passed(limit, pauses.clone());
         tokio::pin!(deadline);
+        work.is_heard(&heard);
         loop {
             tokio::select! {
-                answer = rounds.advance() => {
+                answer = work.advance() => {
                     if let Some(answer) = answer? {
                         return Ok(answer);
                     }
-                    if token != rounds.progress_token() {
-                        token = rounds.progress_token();
-                        news = self.progress(&token).await;
+                    work.is_heard(&heard);
+                    if token != work.progress_token() {
+                        token = work.progress_token();
+                        news = self.progress(token.as_ref()).await;
+                    }
+                    if limit != work.limit() {
+                        limit = work.limit();
+                        deadline.set(standstill::passed(limit, pauses.clone()));
                     }
                 }
-                Some(said) = news.next() => {
+                Some(said) = next_of(&mut news) => {
                     (done_of, total) = (said.progress, said.total);
-                    on_news(CallNews::Progress(ToolProgress {
-                        progress: said.progress,
-                        total: said.total,
-                        message: said.message.map(|text| self.cleaner.clean(&text)),
-                    }));
+                    on_news(self.progressed((done_of, total), said.message.as_deref()));
                 }
+                Some(told) = told.recv() => on_news(match told {
+                    Told::Status(words) => self.progressed((done_of, total), Some(&words)),
+                    Told::Created(task) => CallNews::Task(task),
+                }),
                 Some(question) = questions.recv() => {
                     // One with a secret in its address is cancelled.
                     let question = question.cleaned(&self.cleaner);
@@ -213,28 +245,27 @@ impl Connection {
                         on_news(CallNews::Question(Box::new(question)));
                     }
                 }
-                words = standstill::begins(&mut standstill) => on_news(CallNews::Progress(ToolProgress {
-                    progress: done_of,
-                    total,
-                    message: Some(words.to_owned()),
-                })),
-                () = cancel.cancelled() => {
-                    let last = rounds.stop("stopped by the person").await;
-                    let is_confirmed = last.is_some();
-                    return done(last).ok_or(Error::Cancelled { is_confirmed });
+                words = standstill::begins(&mut standstill) => {
+                    on_news(self.progressed((done_of, total), Some(words)));
                 }
-                () = &mut deadline => {
-                    let last = rounds.stop("time limit").await;
-                    let (is_confirmed, after) = (last.is_some(), call.limit);
-                    return done(last).ok_or(Error::Timeout { after, is_confirmed });
-                }
+                () = cancel.cancelled() => return work.cancelled().await,
+                () = &mut deadline => return work.timed_out(limit).await,
             }
         }
     }
 
-    async fn progress(&self, token: &ProgressToken) -> ProgressSubscriber {
+    fn progressed(&self, (progress, total): (f64, Option<f64>), words: Option<&str>) -> CallNews {
+        let message = words.map(|text| self.cleaner.clean(text));
+        CallNews::Progress(ToolProgress {
+            progress,
+            total,
+            message,
+        })
+    }
+
+    async fn progress(&self, token: Option<&ProgressToken>) -> Option<ProgressSubscriber> {
         let progress = &self.service.service().progress;
-        progress.subscribe(token.clone()).await
+        Some(progress.subscribe(token?.clone()).await)
     }
 
     async fn send(
@@ -245,7 +276,7 @@ impl Connection {
         let options = PeerRequestOptions::no_options();
         let sent = self
             .peer()
-            .send_cancellable_request(call.request(inputs), options);
+            .send_cancellable_request(call.request(inputs, self.takes_tasks()), options);
         sent.await
             // The connection had ended before.
             .map_err(|_| self.unreachable("its connection has ended".to_owned()))
@@ -272,6 +303,10 @@ impl Connection {
                 Ok(Step::Done(ToolAnswer::from_wire(result, &self.cleaner)))
             }
             ServerResult::InputRequiredResult(wanted) => Ok(Step::InputRequired(wanted)),
+            ServerResult::CustomResult(CustomResult(said)) => match said.get(TASK) {
+                Some(task) => Ok(Step::Task(TaskState::read(task)?)),
+                None => Err(Error::Refused("the answer is not a tool result".to_owned())),
+            },
             _ => Err(Error::Refused("the answer is not a tool result".to_owned())),
         }
     }
@@ -318,6 +353,7 @@ impl Connection {
                     None
                 }
                 Ok(Step::Done(answer)) => Some(Ok(answer)),
+                Ok(Step::Task(created)) => task::cancel(self, &created.id).await,
                 // Nothing runs there before it is asked again.
                 Ok(Step::InputRequired(_)) => Some(Err(Error::Cancelled { is_confirmed: true })),
                 Err(error) => Some(Err(error)),
@@ -337,5 +373,12 @@ impl Connection {
         if let Err(error) = self.service.close_with_timeout(CANCEL_GRACE).await {
             tracing::debug!(mcp.server = %self.server, %error, "The connection did not end in order");
         }
+    }
+}
+
+async fn next_of(news: &mut Option<ProgressSubscriber>) -> Option<ProgressNotificationParam> {
+    match news {
+        Some(news) => news.next().await,
+        None => None,
     }
 }

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::{Connection, ToolCall};
 use crate::mcp::error::Error;
+use crate::mcp::tasks::{TaskState, relation};
 use crate::mcp::tools::result::ToolAnswer;
 
 /// How often a server may ask before it answers.
@@ -35,6 +36,15 @@ pub(super) struct Inputs {
 pub(super) enum Step {
     Done(ToolAnswer),
     InputRequired(InputRequiredResult),
+    /// From here on the server runs it on its own.
+    Task(TaskState),
+}
+
+/// How far a call is.
+pub(super) enum Advance {
+    Done(ToolAnswer),
+    GoesOn,
+    Task(TaskState),
 }
 
 /// A call that runs.
@@ -66,16 +76,17 @@ impl<'a> Rounds<'a> {
         self.handle.progress_token.clone()
     }
 
-    /// The answer, or `None` where the call goes on. Whoever stops waiting loses nothing.
-    pub(super) async fn advance(&mut self) -> Result<Option<ToolAnswer>, Error> {
+    /// Waits for the next step. Whoever stops waiting loses nothing.
+    pub(super) async fn advance(&mut self) -> Result<Advance, Error> {
         if let Some(answering) = &mut self.answering {
             let handle = answering.await;
             self.answering = None;
             self.handle = handle?;
-            return Ok(None);
+            return Ok(Advance::GoesOn);
         }
         match self.connection.read((&mut self.handle.rx).await)? {
-            Step::Done(answer) => Ok(Some(answer)),
+            Step::Done(answer) => Ok(Advance::Done(answer)),
+            Step::Task(created) => Ok(Advance::Task(created)),
             Step::InputRequired(wanted) => {
                 self.count += 1;
                 let inputs = wanted.input_requests.as_ref().map_or(0, InputRequests::len);
@@ -86,7 +97,7 @@ impl<'a> Rounds<'a> {
                 }
                 let again = again(self.connection, self.call, (wanted, self.count));
                 self.answering = Some(again.boxed());
-                Ok(None)
+                Ok(Advance::GoesOn)
             }
         }
     }
@@ -113,7 +124,7 @@ async fn again(
     }
     let mut responses = InputResponses::new();
     for (key, request) in requests {
-        let given = given(connection, &key, &request).await?;
+        let given = given(connection, (&key, None), &request).await?;
         responses.insert(key, given);
     }
     let state = wanted.request_state;
@@ -123,13 +134,20 @@ async fn again(
 }
 
 /// What we say to a question, by whoever answers those of servers that ask during a call.
-async fn given(connection: &Connection, key: &str, request: &InputRequest) -> Result<Value, Error> {
+pub(super) async fn given(
+    connection: &Connection,
+    (key, task): (&str, Option<&str>),
+    request: &InputRequest,
+) -> Result<Value, Error> {
     let refused = |text: String| Error::Refused(format!("it asks before it answers: {text}"));
     let odd = |error: serde_json::Error| refused(error.to_string());
     let request = serde_json::to_value(request).map_err(odd)?;
     let request: ServerRequest = serde_json::from_value(request).map_err(odd)?;
     let peer = connection.peer().clone();
-    let context = RequestContext::new(RequestId::String(key.into()), peer);
+    let mut context = RequestContext::new(RequestId::String(key.into()), peer);
+    if let Some(task) = task {
+        context.meta.0.0.extend([relation(task)]);
+    }
     let answer = connection
         .service
         .service()

@@ -28,9 +28,19 @@ pub(in crate::mcp) struct Desk {
 
 #[derive(Debug, Default)]
 struct Calls {
-    /// Those that run, the newest last, each with how often it asked.
-    running: Vec<(u64, mpsc::Sender<Question>, usize)>,
+    /// Those that run, the newest last.
+    running: Vec<RunningCall>,
     next: u64,
+}
+
+#[derive(Debug)]
+struct RunningCall {
+    id: u64,
+    questions: mpsc::Sender<Question>,
+    /// How often it asked.
+    asked: usize,
+    /// What its server made of it.
+    task: Option<String>,
 }
 
 impl Desk {
@@ -49,18 +59,25 @@ impl Desk {
         let mut calls = self.calls();
         let id = calls.next;
         calls.next += 1;
-        calls.running.push((id, sender, 0));
+        calls.running.push(RunningCall {
+            id,
+            questions: sender,
+            asked: 0,
+            task: None,
+        });
         drop(calls);
         (HeardCall { desk: self, id }, questions)
     }
 
-    /// Asks on behalf of the call that began last: the protocol does not say which one asks.
+    /// Asks on behalf of the call that runs as that task, else of the one that began last: without a task
+    /// the protocol does not say which one asks.
     pub(in crate::mcp) async fn ask(
         &self,
         asked: ElicitRequestParams,
+        task: Option<&str>,
         cancelled: CancellationToken,
     ) -> Result<ElicitResult, ErrorData> {
-        let Some(sender) = self.asking_call()? else {
+        let Some(sender) = self.asking_call(task)? else {
             // Nobody is there who could know what it is about.
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
@@ -103,18 +120,21 @@ impl Desk {
         self.open.complete(id);
     }
 
-    fn asking_call(&self) -> Result<Option<mpsc::Sender<Question>>, ErrorData> {
+    fn asking_call(&self, task: Option<&str>) -> Result<Option<mpsc::Sender<Question>>, ErrorData> {
         let mut calls = self.calls();
-        let Some((_, sender, asked)) = calls.running.last_mut() else {
+        let is_meant = |call: &RunningCall| task.is_some() && call.task.as_deref() == task;
+        let meant = calls.running.iter().rposition(is_meant);
+        let meant = meant.or_else(|| calls.running.len().checked_sub(1));
+        let Some(call) = meant.and_then(|index| calls.running.get_mut(index)) else {
             return Ok(None);
         };
-        *asked += 1;
-        if *asked > MAX_FOR_A_CALL {
+        call.asked += 1;
+        if call.asked > MAX_FOR_A_CALL {
             return Err(refused(&format!(
                 "a call may ask {MAX_FOR_A_CALL} times, and this one has"
             )));
         }
-        Ok(Some(sender.clone()))
+        Ok(Some(call.questions.clone()))
     }
 }
 
@@ -124,12 +144,21 @@ pub(in crate::mcp) struct HeardCall<'d> {
     id: u64,
 }
 
+impl HeardCall<'_> {
+    /// The call runs as that task: what is asked for the task is asked for the call.
+    pub(in crate::mcp) fn is_task(&self, task: &str) {
+        let mut calls = self.desk.calls();
+        let call = calls.running.iter_mut().find(|call| call.id == self.id);
+        if let Some(call) = call {
+            call.task = Some(task.to_owned());
+        }
+    }
+}
+
 impl Drop for HeardCall<'_> {
     fn drop(&mut self) {
-        self.desk
-            .calls()
-            .running
-            .retain(|(id, _, _)| *id != self.id);
+        let running = &mut self.desk.calls().running;
+        running.retain(|call| call.id != self.id);
     }
 }
 
@@ -171,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn without_a_call_nobody_is_asked() {
         let desk = Desk::default();
-        let answer = desk.ask(form(), CancellationToken::new()).await;
+        let answer = desk.ask(form(), None, CancellationToken::new()).await;
         assert_eq!(answer.unwrap().action, ElicitationAction::Decline);
         assert!(!*desk.is_asking().borrow());
     }
@@ -181,7 +210,7 @@ mod tests {
         let desk = Desk::default();
         let (_first, _unheard) = desk.hear();
         let (call, mut questions) = desk.hear();
-        let asking = desk.ask(form(), CancellationToken::new());
+        let asking = desk.ask(form(), None, CancellationToken::new());
         let answering = async {
             let question = questions.recv().await.unwrap();
             assert!(*desk.is_asking().borrow());
@@ -196,6 +225,22 @@ mod tests {
         drop(call);
     }
 
+    #[tokio::test]
+    async fn what_is_asked_for_a_task_is_asked_for_its_call() {
+        let desk = Desk::default();
+        let (first, mut meant) = desk.hear();
+        let (_second, mut other) = desk.hear();
+        first.is_task("7");
+        let answering = async {
+            let question = meant.recv().await.unwrap();
+            question.answer(FormAnswer::Decline);
+        };
+        let asking = desk.ask(form(), Some("7"), CancellationToken::new());
+        let (answer, ()) = tokio::join!(asking, answering);
+        assert_eq!(answer.unwrap().action, ElicitationAction::Decline);
+        assert!(other.try_recv().is_err());
+    }
+
     fn page(id: &str) -> ElicitRequestParams {
         let params = json!({
             "mode": "url", "message": "Pay", "url": "https://a.example/pay", "elicitationId": id,
@@ -207,7 +252,7 @@ mod tests {
     async fn a_page_is_accepted_when_it_is_opened_and_over_when_the_server_says_so() {
         let desk = Desk::default();
         let (_call, mut questions) = desk.hear();
-        let asking = desk.ask(page("7"), CancellationToken::new());
+        let asking = desk.ask(page("7"), None, CancellationToken::new());
         let opening = async {
             let mut question = questions.recv().await.unwrap();
             question.open();
@@ -243,7 +288,7 @@ mod tests {
         let desk = Desk::default();
         let (_call, mut questions) = desk.hear();
         let cancelled = CancellationToken::new();
-        let asking = desk.ask(form(), cancelled.clone());
+        let asking = desk.ask(form(), None, cancelled.clone());
         let withdrawing = async {
             let question = questions.recv().await.unwrap();
             cancelled.cancel();
@@ -259,10 +304,10 @@ mod tests {
         let (_call, questions) = desk.hear();
         drop(questions);
         for _ in 0..MAX_FOR_A_CALL {
-            let answer = desk.ask(form(), CancellationToken::new()).await;
+            let answer = desk.ask(form(), None, CancellationToken::new()).await;
             assert_eq!(answer.unwrap().action, ElicitationAction::Decline);
         }
-        let refusal = desk.ask(form(), CancellationToken::new()).await;
+        let refusal = desk.ask(form(), None, CancellationToken::new()).await;
         assert!(refusal.unwrap_err().message.contains("may ask"));
     }
 }

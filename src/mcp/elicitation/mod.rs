@@ -7,7 +7,7 @@ mod open_questions;
 mod question;
 
 pub use address::Address;
-pub(super) use desk::Desk;
+pub(super) use desk::{Desk, HeardCall};
 pub use form::Form;
 pub use question::{Asked, FormAnswer, Question};
 

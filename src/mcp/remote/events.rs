@@ -19,7 +19,7 @@ pub(super) fn events(
         body.map_ok(move |piece| limiter.pass(&piece)).boxed();
     SseStream::from_bytes_stream(body)
         .map_ok(|event| Sse {
-            data: event.data.map(message::with_execution),
+            data: event.data.map(message::kept_whole),
             ..event
         })
         .boxed()

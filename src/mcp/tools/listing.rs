@@ -70,11 +70,6 @@ pub(in crate::mcp) fn read(
     }
     let (hints, output) = (tool.annotations.as_ref(), tool.output_schema.as_ref());
     let meta = tool.meta.as_ref().map(|meta| &meta.0);
-    let needs_tasks = message::needs_tasks(tool);
-    if needs_tasks {
-        tracing::warn!(mcp.server = server, tool.name = %name,
-            "A tool needs tasks, which are not supported yet: it is not offered");
-    }
     Some(Tool {
         name: name.to_owned(),
         title: tool
@@ -90,9 +85,24 @@ pub(in crate::mcp) fn read(
             idempotent_hint: hints.idempotent_hint,
             open_world_hint: hints.open_world_hint,
         }),
-        needs_tasks,
+        needs_tasks: message::needs_tasks(tool),
+        runs_as_task: message::takes_tasks(tool),
         view: meta.and_then(ToolView::of_meta).map(Arc::new),
     })
+}
+
+/// The definitions as far as their server's tasks go: without them, a tool that works only as a task
+/// cannot be called, and every other one is called without.
+pub(in crate::mcp) fn with_tasks(tool: Tool, server: &str, has_tasks: bool) -> Tool {
+    if tool.needs_tasks && !has_tasks {
+        tracing::warn!(mcp.server = server, tool.name = %tool.name,
+            "A tool needs tasks, which its server does not declare: it is not offered");
+    }
+    Tool {
+        needs_tasks: tool.needs_tasks && !has_tasks,
+        runs_as_task: tool.runs_as_task && has_tasks,
+        ..tool
+    }
 }
 
 /// The definitions without secrets; a tool whose very name holds one is left out.

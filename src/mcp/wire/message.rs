@@ -7,7 +7,7 @@
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolResult, ContentBlock, JsonRpcMessage, JsonRpcVersion2_0, MetaObject, RequestId,
-    ResultType, ServerResult,
+    ResultType, ServerCapabilities, ServerResult,
 };
 use rmcp::service::RxJsonRpcMessage;
 use serde::{Deserialize, Deserializer};
@@ -17,6 +17,12 @@ use serde_json::{Value, json};
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 /// What a tool says of how it wants to be run. The library does not know it, and would drop it.
 const EXECUTION: &str = "execution";
+/// What a server of 2025-11-25 says of its tasks. The library knows those of 2026-07-28 alone.
+const TASKS: &str = "tasks";
+/// The member by which a task is known.
+const TASK_ID: &str = "taskId";
+/// Under which a task passes the library, which would read it in the form of 2026-07-28 and drop the rest.
+pub(in crate::mcp) const TASK: &str = "sepal/task";
 
 /// The message of a line or body; `None` if it is none that we know.
 pub(in crate::mcp) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
@@ -41,45 +47,91 @@ pub(in crate::mcp) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> 
 /// The message as the library reads it.
 fn whole(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleClient>> {
     match std::str::from_utf8(line) {
-        Ok(text) if text.contains(EXECUTION) => {
-            serde_json::from_str(&with_execution(text.to_owned()))
-        }
+        Ok(text) if is_odd(text) => serde_json::from_str(&kept_whole(text.to_owned())),
         Ok(_) | Err(_) => serde_json::from_slice(line),
     }
 }
 
-/// A message in which every listed tool has what it says of its execution among its `_meta`, where the
-/// library keeps it; any other message as it is.
-pub(in crate::mcp) fn with_execution(message: String) -> String {
-    if !message.contains(EXECUTION) {
+/// Whether a message may say what the library would drop.
+fn is_odd(message: &str) -> bool {
+    [EXECUTION, TASK_ID, TASKS]
+        .iter()
+        .any(|word| message.contains(word))
+}
+
+/// A message of which the library drops nothing that we read: every listed tool has what it says of its
+/// execution among its `_meta`, a server what it says of its tasks among its experimental
+/// capabilities, and a task stands in a member of its own. Any other message as it is.
+pub(in crate::mcp) fn kept_whole(message: String) -> String {
+    if !is_odd(&message) {
         return message;
     }
     let Ok(mut value) = serde_json::from_str::<Value>(&message) else {
         return message;
     };
-    let tools = value.pointer_mut("/result/tools");
-    let Some(tools) = tools.and_then(Value::as_array_mut) else {
+    let Some(result) = value.get_mut("result") else {
         return message;
     };
-    for tool in tools.iter_mut().filter_map(Value::as_object_mut) {
-        // Only we say it in this way.
-        let said = tool.remove(EXECUTION);
-        let meta = tool.entry("_meta").or_insert(Value::Null);
-        if meta.is_null() {
-            *meta = json!({});
-        }
-        if let Some(meta) = meta.as_object_mut() {
-            meta.remove(EXECUTION);
-            meta.extend(said.map(|said| (EXECUTION.to_owned(), said)));
-        }
+    if is_task(result) {
+        *result = json!({ TASK: result.take() });
+        return value.to_string();
+    }
+    if let Some(declared) = result.get_mut("capabilities") {
+        keep_beside(declared, TASKS, "experimental");
+        return value.to_string();
+    }
+    let Some(tools) = result.get_mut("tools").and_then(Value::as_array_mut) else {
+        return message;
+    };
+    for tool in tools {
+        keep_beside(tool, EXECUTION, "_meta");
     }
     value.to_string()
 }
 
+/// Moves a member into an object beside it. Only we say it in this way.
+fn keep_beside(of: &mut Value, member: &str, into: &str) {
+    let Some(of) = of.as_object_mut() else { return };
+    let said = of.remove(member);
+    let into = of.entry(into).or_insert(Value::Null);
+    if into.is_null() {
+        *into = json!({});
+    }
+    if let Some(into) = into.as_object_mut() {
+        into.remove(member);
+        // The library takes no capability that is no object.
+        let said = said.filter(Value::is_object);
+        into.extend(said.map(|said| (member.to_owned(), said)));
+    }
+}
+
+/// Whether a result is a task, or says that one was created.
+fn is_task(result: &Value) -> bool {
+    let has_id = |task: &Value| task.get(TASK_ID).is_some() && task.get("status").is_some();
+    let is_result = result.get("content").is_some();
+    !is_result && (has_id(result) || result.get("task").is_some_and(has_id))
+}
+
+/// What a server of 2025-11-25 declares of its tasks.
+pub(in crate::mcp) fn declared_tasks(
+    declared: &ServerCapabilities,
+) -> Option<&serde_json::Map<String, Value>> {
+    declared.experimental.as_ref()?.get(TASKS)
+}
+
 /// Whether a tool works only as a task.
 pub(in crate::mcp) fn needs_tasks(tool: &rmcp::model::Tool) -> bool {
-    let said = tool.meta.as_ref().and_then(|meta| meta.get(EXECUTION));
-    said.is_some_and(|said| said["taskSupport"] == "required")
+    task_support(tool) == Some("required")
+}
+
+/// Whether a tool works as a task, too.
+pub(in crate::mcp) fn takes_tasks(tool: &rmcp::model::Tool) -> bool {
+    matches!(task_support(tool), Some("required" | "optional"))
+}
+
+fn task_support(tool: &rmcp::model::Tool) -> Option<&str> {
+    let said = tool.meta.as_ref()?.get(EXECUTION)?;
+    said.get("taskSupport")?.as_str()
 }
 
 /// The answer to a call and nothing beside it, which no other kind of message looks like.
@@ -137,7 +189,7 @@ mod tests {
     use rmcp::service::RxJsonRpcMessage;
     use serde_json::{Value, json};
 
-    use super::{PlainAnswer, needs_tasks, read};
+    use super::{PlainAnswer, TASK, declared_tasks, needs_tasks, read, takes_tasks};
 
     fn is_plain(line: &str) -> bool {
         serde_json::from_str::<PlainAnswer>(line).is_ok()
@@ -206,6 +258,53 @@ mod tests {
         };
         let needs: Vec<bool> = listed.tools.iter().map(needs_tasks).collect();
         assert_eq!(needs, [true, true, false, false]);
+        let takes: Vec<bool> = listed.tools.iter().map(takes_tasks).collect();
+        assert_eq!(takes, [true, true, true, false]);
         assert_eq!(listed.tools[1].meta.as_ref().unwrap()["a"], 1);
+    }
+
+    fn result_of(line: &Value) -> ServerResult {
+        let read = read(line.to_string().as_bytes()).unwrap();
+        read.into_response().unwrap().0
+    }
+
+    #[test]
+    fn a_task_comes_through_with_all_that_it_says_in_either_form() {
+        let task = json!({ "taskId": "7", "status": "working", "ttl": 5, "pollInterval": 9 });
+        for result in [
+            task.clone(),
+            json!({ "task": task }),
+            json!({ "resultType": "task", "taskId": "7", "status": "working", "ttlMs": null,
+                "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" }),
+        ] {
+            let line = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
+            let ServerResult::CustomResult(said) = result_of(&line) else {
+                panic!("{line}");
+            };
+            assert_eq!(said.0[TASK], result);
+        }
+        // A result is one, whatever else it has.
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "result":
+            { "content": [], "taskId": "7", "status": "working" } });
+        assert!(matches!(result_of(&line), ServerResult::CallToolResult(_)));
+    }
+
+    #[test]
+    fn what_a_server_declares_of_its_tasks_is_kept() {
+        let tasks = json!({ "requests": { "tools": { "call": {} } } });
+        let check = |capabilities: Value, expected: &Value| {
+            let line = json!({ "jsonrpc": "2.0", "id": 1, "result": {
+                "protocolVersion": "2025-11-25", "capabilities": capabilities,
+                "serverInfo": { "name": "s", "version": "1" },
+            } });
+            let ServerResult::InitializeResult(it) = result_of(&line) else {
+                panic!("{line}");
+            };
+            let declared = declared_tasks(&it.capabilities).cloned();
+            assert_eq!(json!(declared), *expected, "{line}");
+        };
+        check(json!({ "tasks": tasks }), &tasks);
+        check(json!({ "tasks": true, "tools": {} }), &Value::Null);
+        check(json!({ "experimental": { "tasks": tasks } }), &Value::Null);
     }
 }

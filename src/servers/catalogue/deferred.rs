@@ -252,6 +252,7 @@ fn tool(name: &str, description: String, input_schema: Value) -> Tool {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     }
 }
 

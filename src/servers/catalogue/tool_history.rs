@@ -100,6 +100,7 @@ mod tests {
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
             view: None,
+            runs_as_task: false,
         };
         ToolVersion {
             hash: definition.hash().as_str().to_owned(),

@@ -161,7 +161,7 @@ impl Ingredient {
         left_out
             .map(|tool| {
                 format!(
-                    "tool `{}` of server `{}` needs tasks, which are not supported yet: it is not offered",
+                    "tool `{}` needs tasks, which its server `{}` does not declare: it is not offered",
                     tool.name, self.entry.name
                 )
             })

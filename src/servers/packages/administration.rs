@@ -374,6 +374,7 @@ mod tests {
                 annotations: ToolAnnotations::default(),
                 needs_tasks: false,
                 view: None,
+                runs_as_task: false,
                 output_schema: None,
             }
         };

@@ -2,6 +2,7 @@
 
 mod elicitation;
 mod outcome;
+mod task;
 mod wants;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub use elicitation::{
     elicitations_wait_since,
 };
 pub use outcome::{Outcome, Output};
+pub use task::CallTask;
 pub use wants::{Consent, Wants};
 
 use super::review::CallReview;
@@ -213,6 +215,9 @@ pub struct Call {
     /// When the model asked for it.
     pub since: Timestamp,
     pub status: CallStatus,
+    /// What its server made of it; none = it runs as a plain request, or does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<CallTask>,
     /// The beginning of what it gave, or of why it gave nothing, once it has ended (S2.28). The whole
     /// of it is in the event of its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -159,6 +159,7 @@ impl<'a> Draft<'a> {
             | Command::AttachmentPlaced { .. }
             | Command::Titled { .. }
             | Command::Reviewed { .. }
+            | Command::TaskCreated { .. }
             | Command::CallEnded { .. } => self.effect_told(command),
             Command::Elicit(_)
             | Command::AnswerElicitation(_)
@@ -237,6 +238,8 @@ impl<'a> Draft<'a> {
         } = command
         {
             rules::reviewed(self, call, (review, spent));
+        } else if let Command::TaskCreated { call, task } = command {
+            recovery::task_created(self, call, task);
         } else if let Command::CallEnded {
             call,
             outcome,

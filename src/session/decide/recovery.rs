@@ -1,8 +1,9 @@
-//! When a runner is gone: what ran becomes unknown, what was approved long ago is asked again.
+//! When a runner is gone: what ran becomes unknown unless its server runs it on its own, and what was
+//! approved long ago is asked again.
 
-use super::Draft;
+use super::{Draft, elicitation};
 use crate::domain::{Actor, CallId, Code, GatewayId};
-use crate::session::call::{Call, CallStatus, Decider, Outcome};
+use crate::session::call::{Call, CallStatus, CallTask, Decider, ElicitationEnd, Outcome};
 use crate::session::command::Refusal;
 use crate::session::event::Event;
 
@@ -26,8 +27,29 @@ pub(super) fn take_over(draft: &mut Draft<'_>, from: Option<&GatewayId>) {
     }
 }
 
+/// The server of a running call made a task of it; the first one counts.
+pub(super) fn task_created(draft: &mut Draft<'_>, id: &CallId, task: &CallTask) {
+    let turn = draft.control.turn.as_ref();
+    let call = turn.and_then(|turn| turn.call(id));
+    if call.is_some_and(|call| call.is_executing() && call.task.is_none()) {
+        let task = CallTask {
+            since: draft.inputs.now,
+            ..task.clone()
+        };
+        draft.push(Event::TaskCreated {
+            call: id.clone(),
+            task,
+        });
+    }
+}
+
 fn recover(draft: &mut Draft<'_>, call: &Call, is_turn_stopping: bool) {
     match &call.status {
+        // Its server goes on with it, and may ask again what it had asked the runner that is gone.
+        CallStatus::Executing { .. } if call.task.is_some() => {
+            let asked = elicitation::of_call(draft, &call.id);
+            elicitation::close(draft, asked, ElicitationEnd::Withdrawn);
+        }
         CallStatus::Executing { is_stopping, .. } => {
             let may_run_again = call
                 .facts

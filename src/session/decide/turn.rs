@@ -243,6 +243,7 @@ impl Draft<'_> {
                 consents: Vec::new(),
                 is_first_use,
                 awaits_person: false,
+                task: None,
                 gesture: None,
                 review: None,
                 has_expired: false,

@@ -12,8 +12,8 @@ pub use commit::{Commit, CommitError, SCHEMA};
 
 use self::compaction::{Compacted, CompactedByVendor, ContextSize};
 use super::call::{
-    Call, Decider, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome, SaidCall, Verdict,
-    Wants,
+    Call, CallTask, Decider, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome, SaidCall,
+    Verdict, Wants,
 };
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
@@ -96,6 +96,8 @@ pub enum Event {
     },
     /// Hidden. One running call is to stop.
     CallStopRequested { call: CallId },
+    /// Hidden. The server runs the call as a task: from here on it outlives its runner.
+    TaskCreated { call: CallId, task: CallTask },
     /// Hidden. A model is asked for a title, or is not any more.
     TitlingMoved { to: Titling },
     /// Hidden. A model is asked whether the call may run, beside the person.
@@ -384,6 +386,7 @@ impl Event {
                 | Self::Spent { .. }
                 | Self::StopRequested { .. }
                 | Self::CallStopRequested { .. }
+                | Self::TaskCreated { .. }
                 | Self::TitlingMoved { .. }
                 | Self::ReviewAsked { .. }
                 | Self::Reviewed { .. }

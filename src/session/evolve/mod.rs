@@ -91,6 +91,7 @@ impl Control {
             | Event::Started { .. }
             | Event::Ended { .. }
             | Event::CallStopRequested { .. }
+            | Event::TaskCreated { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. } => self.evolve_queue(event, at),
         }

@@ -66,6 +66,9 @@ impl Control {
                     *is_stopping = true;
                 }
             }),
+            Event::TaskCreated { call, task } => {
+                self.change(call, |call| call.task = Some(task.clone()));
+            }
             Event::Ended { call, outcome, .. } => {
                 self.ended(call, outcome);
                 super::elicitation::evolve_elicitation(self, event, at);

@@ -8,6 +8,7 @@ mod approvers;
 mod gestures;
 mod pair;
 mod reviews;
+mod tasks;
 pub(crate) mod world;
 
 use proptest::prelude::*;
@@ -183,6 +184,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
         6..=8 => approve(&call),
         9 => reject(&call, (b % 2 == 0).then_some("no")),
         10 => edited(world, &call, b),
+        13 if a % 2 == 0 => tasks::created(call, b),
         11..=13 => Command::CallEnded {
             call,
             outcome: outcome(b),

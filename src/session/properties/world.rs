@@ -509,7 +509,12 @@ impl World {
     /// A call runs, by somebody who knows that state.
     pub(crate) fn run(&mut self, state: &SessionState, call: &CallId) {
         let turn = state.control.turn.as_ref().unwrap();
-        let facts = turn.call(call).unwrap().facts.clone().unwrap();
+        let call_now = turn.call(call).unwrap();
+        if call_now.task.is_some() {
+            // It is picked up, and not called again.
+            return;
+        }
+        let facts = call_now.facts.clone().unwrap();
         assert_eq!(
             self.approved.get(call),
             Some(&facts.digest),
@@ -527,8 +532,17 @@ impl World {
         self.starts += 1;
         self.state = self.folded();
         let from = self.state.control.runner.clone();
+        let tasks = self.tasks();
         self.tell(&Command::TakeOver { from }).unwrap();
+        assert_eq!(self.tasks(), tasks, "a task is picked up, whoever is gone");
         self.run_effects();
+    }
+
+    /// The calls that their servers run on their own.
+    fn tasks(&self) -> Vec<CallId> {
+        let queue = self.state.control.turn.iter().flat_map(|turn| &turn.queue);
+        let tasks = queue.filter(|call| call.is_executing() && call.task.is_some());
+        tasks.map(|call| call.id.clone()).collect()
     }
 
     pub(crate) fn folded(&self) -> SessionState {

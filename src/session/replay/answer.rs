@@ -116,6 +116,17 @@ fn failed(request: ModelRequestId, event: &Event, spent: Vec<Spent>) -> Option<C
     })
 }
 
+/// What a server made of a call.
+pub(super) fn task_created(event: &Event) -> Option<Command> {
+    let Event::TaskCreated { call, task } = event else {
+        return None;
+    };
+    Some(Command::TaskCreated {
+        call: call.clone(),
+        task: task.clone(),
+    })
+}
+
 /// A title that a model gave, or did not give. Its attempts come first.
 pub(super) fn titled(rest: &[Event]) -> Option<Command> {
     let spent = attempts(rest);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answer::{request, requested, reviewed, titled};
+use super::answer::{request, requested, reviewed, task_created, titled};
 use crate::domain::{
     Actor, CallId, Digest, Gesture, GestureCall, GestureMeans, Role, SessionId, TurnId,
 };
@@ -52,6 +52,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         | Event::ElicitationResolved { .. } => elicited(first).into_iter().collect(),
         Event::StopRequested { turn, limit_ms } => vec![stopped(*turn, *limit_ms)],
         Event::CallStopRequested { call } => vec![Command::StopCall { call: call.clone() }],
+        Event::TaskCreated { .. } => task_created(first).into_iter().collect(),
         Event::AttachmentPlaced { .. } => placed(control, first).into_iter().collect(),
         Event::TitlingMoved { .. }
         | Event::TitleSet {

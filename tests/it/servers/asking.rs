@@ -162,7 +162,7 @@ async fn calling(app: &TestApp, tool: &str) -> (TestSocket, Person, AbortOnDropH
 }
 
 /// The same at a server that runs.
-pub(super) async fn calling_at(app: &TestApp, url: &str, tool: &str) -> (TestSocket, Person) {
+pub(crate) async fn calling_at(app: &TestApp, url: &str, tool: &str) -> (TestSocket, Person) {
     let person = operator(app, "house").await;
     let mut socket = TestSocket::open(app.address, &person, None).await;
     Api::new(app, &person)
@@ -176,7 +176,7 @@ pub(super) async fn calling_at(app: &TestApp, url: &str, tool: &str) -> (TestSoc
     (socket, person)
 }
 
-pub(super) async fn answer(app: &TestApp, key: &str, session: &str, body: &Value) -> (u16, Value) {
+pub(crate) async fn answer(app: &TestApp, key: &str, session: &str, body: &Value) -> (u16, Value) {
     let path = format!("/api/sessions/{session}/elicitations");
     let request = TestApp::http().post(app.url(&path)).bearer_auth(key);
     let answer = request.json(body).send().await.unwrap();

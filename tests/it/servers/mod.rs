@@ -42,13 +42,13 @@ use serde_json::{Value, json};
 use crate::support::{Person, Said, TestApp, TestSocket};
 
 /// Somebody who asks the REST door.
-pub(super) struct Api<'a> {
+pub(crate) struct Api<'a> {
     app: &'a TestApp,
     key: String,
 }
 
 impl<'a> Api<'a> {
-    pub(super) fn new(app: &'a TestApp, person: &Person) -> Self {
+    pub(crate) fn new(app: &'a TestApp, person: &Person) -> Self {
         let key = person.key.clone();
         Self { app, key }
     }
@@ -73,7 +73,7 @@ impl<'a> Api<'a> {
         body
     }
 
-    pub(super) async fn add(&self, name: &str, config: Value) {
+    pub(crate) async fn add(&self, name: &str, config: Value) {
         let body = json!({ "name": name, "config": config });
         self.add_with(body).await;
     }
@@ -96,7 +96,7 @@ impl<'a> Api<'a> {
 }
 
 /// An administrator of the installation.
-pub(super) async fn operator(app: &TestApp, tenant: &str) -> Person {
+pub(crate) async fn operator(app: &TestApp, tenant: &str) -> Person {
     let person = app.person_with(tenant, Role::Owner).await;
     let new = NewPerson {
         name: "operator".to_owned(),
@@ -122,7 +122,7 @@ pub(super) async fn operator(app: &TestApp, tenant: &str) -> Person {
 }
 
 /// A server of few lines of shell: `$TOOLS` is what it lists, `call` what it does.
-pub(super) fn shell(call: &str) -> Value {
+pub(crate) fn shell(call: &str) -> Value {
     let script = r#"
 echo "started $KEY" >&2
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -145,13 +145,13 @@ done
 }
 
 /// The definition of a tool without arguments.
-pub(super) fn tool(name: &str, description: &str) -> String {
+pub(crate) fn tool(name: &str, description: &str) -> String {
     let schema = json!({ "type": "object", "properties": { "how": { "type": "string" } } });
     json!({ "name": name, "description": description, "inputSchema": schema }).to_string()
 }
 
 /// Waits until the server was listed, or could not be.
-pub(super) async fn wait_for_health(socket: &mut TestSocket, server: &str, status: &str) -> Said {
+pub(crate) async fn wait_for_health(socket: &mut TestSocket, server: &str, status: &str) -> Said {
     socket
         .wait_where(|said| {
             said.name == "mcp:health"

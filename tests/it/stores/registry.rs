@@ -200,6 +200,7 @@ async fn definitions_are_cached_and_their_changes_told() {
             annotations: sepal::domain::ToolAnnotations::default(),
             needs_tasks: false,
             view: None,
+            runs_as_task: false,
         };
         assert_eq!(definitions.get("h").await.unwrap(), None);
         definitions

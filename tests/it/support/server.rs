@@ -50,6 +50,12 @@ impl Server {
         self.process.wait().unwrap();
     }
 
+    /// Asks it to end in order, and waits until it has.
+    pub(crate) fn stop(mut self) {
+        kill_process(Pid::from_child(&self.process), Signal::TERM).unwrap();
+        self.process.wait().unwrap();
+    }
+
     /// Stops its clock: connections stand, nothing is answered.
     pub(crate) fn freeze(&self) {
         kill_process(Pid::from_child(&self.process), Signal::STOP).unwrap();

@@ -4364,7 +4364,7 @@ export interface components {
             hash: string;
             /** @description Whether the model is told of it. */
             enabled: boolean;
-            /** @description Whether it works only as a task: then the model is not told of it, enabled or not. */
+            /** @description Whether it works only as a task, which its server does not declare: models do not hear of it. */
             needsTasks: boolean;
             /** @description Whether only views may call it: then the model is not told of it either. */
             appOnly: boolean;
@@ -4748,7 +4748,7 @@ export interface components {
         TestTool: {
             name: string;
             description: string;
-            /** @description Whether it works only as a task: it is not offered to models yet. */
+            /** @description Whether it works only as a task, which its server does not declare: it is not offered to models. */
             needsTasks: boolean;
             /** @description Whether only views may call it: it is not offered to models. */
             appOnly: boolean;

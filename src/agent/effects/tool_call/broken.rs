@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::SessionTools;
 use super::outcome::{failed, lost};
 use crate::domain::Code;
-use crate::mcp;
+use crate::mcp::{self, TaskEnd};
 use crate::servers::{BUNDLED, Opened, ServerEntry};
 use crate::session::{Call, Outcome};
 
@@ -55,6 +55,7 @@ impl SessionTools {
                 self.lost_server(server, &cause);
                 lost(call, failed(Code::ToolFailed, cause.clone()), cause)
             }
+            mcp::Error::Task(end) => of_task(call, &end),
             mcp::Error::TooLarge { .. } => {
                 let text = format!("the call ran, but {error}; ask for less of it");
                 failed(Code::ToolFailed, text)
@@ -123,6 +124,21 @@ impl SessionTools {
                 format!("{why}\nIts last words on stderr:\n{}", last.join("\n"))
             }
             Some(_) | None => why,
+        }
+    }
+}
+
+/// What became of a task that has no result.
+fn of_task(call: &Call, end: &TaskEnd) -> Outcome {
+    let text = end.to_string();
+    match end {
+        TaskEnd::Failed(_) | TaskEnd::Unreadable(_) => failed(Code::ToolFailed, text),
+        TaskEnd::Cancelled(_) => {
+            let text = format!("{text}; what it had done by then stays done");
+            failed(Code::ToolFailed, text)
+        }
+        TaskEnd::Forgotten | TaskEnd::Odd(_) => {
+            lost(call, failed(Code::ToolFailed, text.clone()), text)
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Looks at the workspace around the calls that may change it, so that what they changed is known and can be
 //! undone.
 
-use tokio_util::sync::CancellationToken;
-
 use super::SessionTools;
+use super::tasks::CallStop;
 use super::workspace::Workspace;
 use crate::agent::journal::fence::Fence;
 use crate::domain::McpWorkspace;
@@ -18,10 +17,10 @@ const READING: [&str; 2] = ["read_file", "list_files"];
 pub(in crate::agent::effects) async fn run(
     tools: &SessionTools,
     call: &Call,
-    (fence, cancel): (Option<&Fence>, &CancellationToken),
+    (fence, stop): (Option<&Fence>, &CallStop),
     on_news: impl FnMut(CallNews),
 ) -> Outcome {
-    let outcome = tools.run(call, fence, cancel, on_news).await;
+    let outcome = tools.run(call, fence, stop, on_news).await;
     // Nothing is started to look: what cannot be seen now is seen before the next call.
     let open = tools.link(BUNDLED).and_then(|link| link.held());
     let connection = open.as_ref().map(|held| &held.connection);

@@ -51,7 +51,7 @@ impl ServerDoor for SessionTools {
             return Err(Refusal::of_field(Code::NotAllowed, "server", text));
         }
         let limit = entry.config.timeout;
-        let limit = limit.map_or(super::CALL_LIMIT, Duration::from_secs);
+        let limit = limit.map_or(super::tasks::CALL_LIMIT, Duration::from_secs);
         let held = self.open(&entry).await;
         let held = held.map_err(|outcome| not_open(&outcome))?;
         Ok((held, limit))

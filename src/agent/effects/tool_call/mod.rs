@@ -9,6 +9,7 @@ pub(in crate::agent) mod outcome;
 mod pages;
 pub(super) mod proposal;
 pub(in crate::agent) mod shown;
+pub(in crate::agent) mod tasks;
 pub(in crate::agent) mod workspace;
 pub(in crate::agent) mod written_files;
 
@@ -17,17 +18,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::outcome::{failed, fenced, gone_tool, kept};
 use self::shown::Shown;
+use self::tasks::CallStop;
 use self::written_files::Files;
 use crate::agent::attachments::Attachments;
 use crate::agent::checkpoints::Checkpoints;
 use crate::agent::journal::fence::Fence;
 use crate::domain::{BlobId, Code, Digest, EngineId, Memo, ToolRef, TurnId, UserId};
-use crate::mcp::{self, CallNews, Standstill, ToolAnswer, ToolCall, ToolboxTool};
+use crate::mcp::{self, CallNews, ToolAnswer, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
@@ -35,14 +36,6 @@ use crate::servers::{
     BUNDLED, Held, OwnTools, ServerEntry, Servers, SessionConnection, Source, ToolOffer, View,
 };
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
-use crate::telemetry;
-
-/// How much longer than the command's own limit we wait for the bundled server's answer.
-const ANSWER_MARGIN: Duration = Duration::from_secs(10);
-/// What is said of a call while its sandbox is paused.
-const DISK_IS_FULL: &str = "Paused: the disk is nearly full. This goes on when there is room.";
-/// How long a call of another server may take, unless its entry says otherwise.
-const CALL_LIMIT: Duration = Duration::from_mins(1);
 
 /// The tools of one session. Each server starts at its first call: most sessions never need it.
 pub struct SessionTools {
@@ -259,26 +252,18 @@ impl SessionTools {
         &self,
         call: &Call,
         fence: Option<&Fence>,
-        cancel: &CancellationToken,
+        stop: &CallStop,
         mut on_news: impl FnMut(CallNews),
     ) -> Outcome {
+        let cancel = &stop.cancel;
+        if let Some(task) = &call.task {
+            return tasks::pick_up(self, (call, task), stop, &mut on_news).await;
+        }
         let mut is_second = false;
         let mut waits = 0;
         loop {
-            let ready = async {
-                let connected = self.connect(call).await?;
-                let (tool, server, opened) = &connected;
-                checkpointed::before(self, call, (&tool.tool, server, opened)).await;
-                if let Some(fence) = fence {
-                    fence
-                        .check()
-                        .await
-                        .map_err(|error| Box::new(fenced(&error)))?;
-                }
-                Ok::<_, Box<Outcome>>(connected)
-            };
             let ready = tokio::select! {
-                ready = ready => ready,
+                ready = self.ready(call, fence) => ready,
                 () = cancel.cancelled() => return Outcome::Cancelled,
             };
             let (tool, server, opened) = match ready {
@@ -291,53 +276,54 @@ impl SessionTools {
                     return *outcome;
                 }
             };
-            let request = self.request(call, tool, &server);
-            let answer = opened.call(request, cancel, &mut on_news);
-            match answer.await {
+            let request = tasks::request(self, (call, tool, &server), stop);
+            let begun = tasks::Begun::default();
+            let answer = opened.call(request, cancel, begun.noting(&mut on_news));
+            let error = match answer.await {
                 Ok(answer) => return self.keep(answer, call, &server.name).await,
-                // Nothing of it has run: the server has ended the session, for example.
-                Err(mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }) if !is_second => {
-                    is_second = true;
-                    self.forget(&server.name, &opened).await;
-                }
-                Err(error) => {
-                    let with = (cancel, &mut on_news);
-                    let Err(error) = pages::visited(&opened, error, &mut waits, with).await else {
-                        continue;
-                    };
-                    let outcome = self.broken(error, (call, &server), &opened).await;
-                    let with = (cancel, &mut on_news);
-                    if authorizing::connects(self, (call, &outcome), &mut waits, with).await {
-                        continue;
-                    }
-                    return outcome;
-                }
+                Err(error) => error,
+            };
+            if let Some(task) = begun.task() {
+                let at = (&*server, &*opened, error);
+                return tasks::go_on(self, (call, &task), at, (stop, &mut on_news)).await;
             }
+            // Nothing of it has run: the server has ended the session, for example.
+            let is_sent = !matches!(
+                error,
+                mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }
+            );
+            if !is_sent && !is_second {
+                is_second = true;
+                self.forget(&server.name, &opened).await;
+                continue;
+            }
+            let with = (cancel, &mut on_news);
+            let Err(error) = pages::visited(&opened, error, &mut waits, with).await else {
+                continue;
+            };
+            let outcome = self.broken(error, (call, &server), &opened).await;
+            let with = (cancel, &mut on_news);
+            if authorizing::connects(self, (call, &outcome), &mut waits, with).await {
+                continue;
+            }
+            return outcome;
         }
     }
 
-    /// What the server is asked, and how long it may take.
-    fn request(&self, call: &Call, tool: ToolRef, server: &ServerEntry) -> ToolCall {
-        tracing::info!(
-            mcp.server = %server.name,
-            ">> Execute tool {}({})",
-            call.name,
-            telemetry::redact_args(&call.args)
-        );
-        let limit = match (server.name.as_str(), server.config.timeout) {
-            (BUNDLED, _) => self.place.command_limit + ANSWER_MARGIN,
-            (_, Some(seconds)) => Duration::from_secs(seconds),
-            (_, None) => CALL_LIMIT,
-        };
-        ToolCall {
-            tool: tool.tool,
-            args: call.args.clone(),
-            limit,
-            standstill: (!server.is_remote()).then(|| Standstill {
-                is_still: self.place.disk.pressure(),
-                words: DISK_IS_FULL,
-            }),
+    /// All that an approved call needs, right before it is sent.
+    async fn ready(
+        &self,
+        call: &Call,
+        fence: Option<&Fence>,
+    ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
+        let connected = self.connect(call).await?;
+        let (tool, server, opened) = &connected;
+        checkpointed::before(self, call, (&tool.tool, server, opened)).await;
+        if let Some(fence) = fence {
+            let checked = fence.check().await;
+            checked.map_err(|error| Box::new(fenced(&error)))?;
         }
+        Ok(connected)
     }
 
     /// The tool of an approved call, its server, and the open connection. It is looked up before

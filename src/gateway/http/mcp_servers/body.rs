@@ -212,7 +212,7 @@ struct TestPhase {
 struct TestTool {
     name: String,
     description: String,
-    /// Whether it works only as a task: it is not offered to models yet.
+    /// Whether it works only as a task, which its server does not declare: it is not offered to models.
     needs_tasks: bool,
     /// Whether only views may call it: it is not offered to models.
     app_only: bool,

@@ -248,6 +248,7 @@ fn with_tools(entries: Vec<Entry>) -> Request {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     };
     Request {
         tools: Arc::from([tool("a"), tool("2b"), tool("a")]),

@@ -60,6 +60,7 @@ fn tool(name: &str, input_schema: Value) -> Tool {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     }
 }
 

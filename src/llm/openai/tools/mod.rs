@@ -194,6 +194,7 @@ mod tests {
             annotations: ToolAnnotations::default(),
             needs_tasks: false,
             view: None,
+            runs_as_task: false,
         };
         let strict = json!({"type": "object", "properties": {}, "additionalProperties": false});
         let tools = [

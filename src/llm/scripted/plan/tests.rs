@@ -15,6 +15,7 @@ fn tools(names: &[&str]) -> Vec<Tool> {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     };
     names.iter().map(tool).collect()
 }

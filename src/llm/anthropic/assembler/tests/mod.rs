@@ -347,6 +347,7 @@ fn an_alias_leads_back_to_the_tool() {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     };
     let mut assembler = assembler(Names::of(&[tool]));
     let mut out = VecDeque::new();

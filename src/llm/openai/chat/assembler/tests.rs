@@ -281,6 +281,7 @@ fn an_alias_leads_back_to_the_tool() {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     };
     let mut assembler = Assembler::new(Context {
         names: Names::of(&[tool]),

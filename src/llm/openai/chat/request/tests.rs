@@ -149,6 +149,7 @@ fn calls_results_and_native_blocks_take_their_places() {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     }]);
     let sent = sent(&request, vendor(&Omitted::default()));
     let name = &sent["tools"][0]["function"]["name"];
@@ -228,6 +229,7 @@ fn a_whole_request_is_this() {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     };
     let mut request = request(vec![Entry::User {
         seq: 1,
@@ -291,6 +293,7 @@ fn called(provider_id: &str) -> Request {
         annotations: ToolAnnotations::default(),
         needs_tasks: false,
         view: None,
+        runs_as_task: false,
     }]);
     request
 }

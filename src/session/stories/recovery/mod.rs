@@ -1,5 +1,7 @@
 //! Stories of a session whose runner is gone.
 
+mod tasks;
+
 use super::answer_calls;
 use crate::domain::Iteration;
 use crate::session::properties::world::{World, approve, policy, rule, say};

@@ -1,0 +1,98 @@
+//! What a server is asked of a call, and how long it may take.
+
+use std::time::Duration;
+
+use super::CallStop;
+use crate::agent::effects::tool_call::SessionTools;
+use crate::domain::{Digest, ToolRef};
+use crate::mcp::{Standstill, TaskTerms, ToolCall};
+use crate::servers::{BUNDLED, ServerEntry};
+use crate::session::{Call, CallTask};
+use crate::telemetry;
+
+/// How much longer than the command's own limit we wait for the bundled server's answer.
+const ANSWER_MARGIN: Duration = Duration::from_secs(10);
+/// What is said of a call while its sandbox is paused.
+const DISK_IS_FULL: &str = "Paused: the disk is nearly full. This goes on when there is room.";
+/// How long a call of another server may take, unless its entry says otherwise.
+pub(in crate::agent::effects::tool_call) const CALL_LIMIT: Duration = Duration::from_mins(1);
+/// How long it may take as a task, unless the entry says otherwise.
+const TASK_LIMIT: Duration = Duration::from_hours(1);
+/// How long a server is asked to keep a task beyond the time that the task may take: for a gateway that is
+/// away meanwhile.
+const KEPT_FOR: Duration = Duration::from_hours(24);
+
+/// A call that was approved.
+pub(in crate::agent::effects::tool_call) fn request(
+    tools: &SessionTools,
+    (call, tool, server): (&Call, ToolRef, &ServerEntry),
+    stop: &CallStop,
+) -> ToolCall {
+    tracing::info!(
+        mcp.server = %server.name,
+        ">> Execute tool {}({})",
+        call.name,
+        telemetry::redact_args(&call.args)
+    );
+    let view = tools.view();
+    let entry = view.toolbox.find(&call.name);
+    let is_asked = entry.is_some_and(|entry| entry.tool.runs_as_task);
+    let limit = match (server.name.as_str(), server.config.timeout) {
+        (BUNDLED, _) => tools.place.command_limit + ANSWER_MARGIN,
+        (_, Some(seconds)) => Duration::from_secs(seconds),
+        (_, None) => CALL_LIMIT,
+    };
+    let identity = identity(tools, &server.name);
+    let terms = identity.map(|identity| terms(server, identity, stop));
+    ToolCall {
+        tool: tool.tool,
+        args: call.args.clone(),
+        limit,
+        standstill: standstill(tools, server),
+        task: terms.map(|terms| TaskTerms { is_asked, ..terms }),
+    }
+}
+
+/// What became of a call that runs as a task. Nothing is called.
+pub(super) fn of_task(
+    tools: &SessionTools,
+    (call, task): (&Call, &CallTask),
+    server: &ServerEntry,
+    stop: &CallStop,
+) -> ToolCall {
+    ToolCall {
+        tool: call.name.clone(),
+        args: call.args.clone(),
+        limit: CALL_LIMIT,
+        standstill: standstill(tools, server),
+        task: Some(TaskTerms {
+            picked_up: Some(task.id.clone()),
+            ..terms(server, task.server.clone(), stop)
+        }),
+    }
+}
+
+/// What a server is known by to whoever picks its tasks up.
+pub(super) fn identity(tools: &SessionTools, server: &str) -> Option<Digest> {
+    tools.view().identity(server, &tools.place.image())
+}
+
+fn terms(server: &ServerEntry, identity: Digest, stop: &CallStop) -> TaskTerms {
+    let limit = server.config.timeout;
+    let limit = limit.map_or(TASK_LIMIT, Duration::from_secs);
+    TaskTerms {
+        is_asked: false,
+        limit,
+        ttl: limit.saturating_add(KEPT_FOR),
+        let_go: stop.let_go.clone(),
+        server: identity,
+        picked_up: None,
+    }
+}
+
+fn standstill(tools: &SessionTools, server: &ServerEntry) -> Option<Standstill> {
+    (!server.is_remote()).then(|| Standstill {
+        is_still: tools.place.disk.pressure(),
+        words: DISK_IS_FULL,
+    })
+}
