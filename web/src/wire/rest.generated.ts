@@ -4364,7 +4364,7 @@ export interface components {
             hash: string;
             /** @description Whether the model is told of it. */
             enabled: boolean;
-            /** @description Whether it works only as a task, which its server does not declare: models do not hear of it. */
+            /** @description Whether it works only as a task: then the model is not told of it, enabled or not. */
             needsTasks: boolean;
             /** @description Whether only views may call it: then the model is not told of it either. */
             appOnly: boolean;
