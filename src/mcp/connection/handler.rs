@@ -75,19 +75,19 @@ impl ClientHandler for Handler {
         } else {
             ClientCapabilities::builder().enable_roots().build()
         };
+        let extensions = info.capabilities.extensions.get_or_insert_default();
         if self.follows_tasks {
-            let extensions = info.capabilities.extensions.get_or_insert_default();
             extensions.insert(TASKS_EXTENSION_ID.to_owned(), Map::new());
         }
+        let views = json!({ "mimeTypes": [VIEW_TYPE] });
+        let views = views.as_object().cloned().unwrap_or_default();
+        extensions.insert(VIEWS.to_owned(), views);
         let form = FormElicitationCapability::new().with_schema_validation(true);
         info.capabilities.elicitation = Some(
             ElicitationCapability::new()
                 .with_form(form)
                 .with_url(UrlElicitationCapability::new()),
         );
-        let views = json!({ "mimeTypes": [VIEW_TYPE] });
-        let views = views.as_object().cloned().unwrap_or_default();
-        info.capabilities.extensions = Some([(VIEWS.to_owned(), views)].into());
         info
     }
 

@@ -110,6 +110,22 @@ async fn a_task_that_its_server_forgot_is_unknown_and_says_so() {
     );
 }
 
+/// A server that is started anew behind its proxy keeps its tasks.
+#[tokio::test]
+async fn a_server_that_was_away_for_a_moment_is_asked_again() {
+    let (app, stand) = (TestApp::start().await, Stand::start().await);
+    let (mut socket, _) = building(&app, &stand).await;
+    stand.is_away(true);
+    socket
+        .wait_where(|said| is_progress(said, "cannot be asked now; its task may go on"))
+        .await;
+    stand.is_away(false);
+    stand.gives(text("a house"));
+    let output = ended(&mut socket, &stand).await;
+    assert_eq!(output.rest()["status"], "completed", "{output:?}");
+    assert_eq!(output.text(), "a house");
+}
+
 #[tokio::test]
 async fn stopping_the_turn_cancels_the_task() {
     let (app, stand) = (TestApp::start().await, Stand::start().await);

@@ -1,6 +1,7 @@
 //! A server over streamable HTTP that runs calls as tasks, in the form of 2025-11-25 or in that of
 //! 2026-07-28. It keeps what it was sent.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::extract::State;
@@ -38,6 +39,8 @@ struct Does {
     instead: Mutex<Value>,
     /// The id of the task.
     id: Mutex<String>,
+    /// Whether what stands before it answers in its place.
+    is_away: AtomicBool,
 }
 
 /// The server on loopback, for as long as this lives.
@@ -66,6 +69,7 @@ impl Stand {
             result: Mutex::new(text("built")),
             instead: Mutex::new(Value::Null),
             id: Mutex::new("task-1".to_owned()),
+            is_away: AtomicBool::new(false),
         });
         let router = Router::new()
             .route("/mcp", post(answer))
@@ -114,6 +118,11 @@ impl Stand {
         *self.does.instead.lock().unwrap() = answer;
     }
 
+    /// From now on it cannot be reached, or can again.
+    pub(super) fn is_away(&self, is_away: bool) {
+        self.does.is_away.store(is_away, Ordering::Release);
+    }
+
     /// Tasks have this id.
     pub(super) fn names_tasks(&self, id: &str) {
         id.clone_into(&mut self.does.id.lock().unwrap());
@@ -137,6 +146,9 @@ async fn answer(State(does): State<Arc<Does>>, Json(message): Json<Value>) -> Re
     };
     does.seen
         .send_modify(|seen| seen.push((method.clone(), params.clone())));
+    if does.is_away.load(Ordering::Acquire) {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
     if message.get("id").is_none() || method == "answer" {
         return StatusCode::ACCEPTED.into_response();
     }
