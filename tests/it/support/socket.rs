@@ -164,7 +164,11 @@ impl TestSocket {
     async fn next_packet(&mut self) -> Option<String> {
         loop {
             let next = tokio::time::timeout(DEADLINE, self.stream.next()).await;
-            match next.expect("nothing came before the deadline") {
+            let Ok(next) = next else {
+                let last: Vec<_> = self.log.iter().rev().take(5).collect();
+                panic!("nothing came before the deadline; the last that did: {last:#?}");
+            };
+            match next {
                 Some(Ok(Message::Text(text))) if text.as_str() == "2" => self.send_raw("3").await,
                 Some(Ok(Message::Text(text))) => return Some(text.as_str().to_owned()),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
