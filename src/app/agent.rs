@@ -108,13 +108,12 @@ impl AgentApp {
         let question = Question {
             sessions: &self.sessions,
             caller: &self.caller,
-            text,
             ways,
             has_page: false,
             limit: self.exposure.turn_limit,
             stop,
         };
-        let asked = question.ask(door).await;
+        let asked = question.ask(text, door).await;
         self.sessions.listed().await;
         self.stop().await;
         Ok(asked?)

@@ -49,13 +49,12 @@ impl Asking {
             let question = Question {
                 sessions: &sessions,
                 caller: &caller,
-                text,
                 ways: &exposure.approval,
                 has_page: exposure.has_page,
                 limit: exposure.turn_limit,
                 stop,
             };
-            let asked = question.ask(&door).await;
+            let asked = question.ask(text, &door).await;
             // It counts until the turn has come to rest, whenever its client left.
             drop(share);
             asked

@@ -321,14 +321,13 @@ async fn a_yes_over_mcp_to_what_has_changed_runs_nothing() {
         let question = Question {
             sessions: &app.sessions,
             caller: &caller,
-            text: "go".to_owned(),
             ways: &[ApprovalWay::Elicit],
             has_page: false,
             limit: None,
             stop: CancellationToken::new(),
         };
         let door = SlowDoor { case: &case, part };
-        let (_, ending) = question.ask(&door).await.unwrap();
+        let (_, ending) = question.ask("go".to_owned(), &door).await.unwrap();
         assert_eq!(ending, Ending::Answered("Over".to_owned()), "{part:?}");
         assert_eq!(shop.ran(), Vec::<Value>::new(), "{part:?}");
         let told = format!("{:?}", app.model.requests().pop().unwrap());

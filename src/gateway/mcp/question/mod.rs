@@ -33,7 +33,6 @@ pub struct Question<'a> {
     /// The corridor to sessions.
     pub sessions: &'a Sessions,
     pub caller: &'a Caller,
-    pub text: String,
     /// Who decides about calls, the first way that is possible.
     pub ways: &'a [ApprovalWay],
     /// Whether people have a page where they can decide.
@@ -45,8 +44,8 @@ pub struct Question<'a> {
 
 impl Question<'_> {
     /// Asks in a new session, and names it with the ending.
-    pub async fn ask(self, door: &dyn Door) -> Result<(SessionKey, Ending), Refusal> {
-        let (key, joined) = begin(self.sessions, self.caller, self.text.clone()).await?;
+    pub async fn ask(self, text: String, door: &dyn Door) -> Result<(SessionKey, Ending), Refusal> {
+        let (key, joined) = begin(self.sessions, self.caller, text).await?;
         let ending = self.follow(&key, joined, door).await?;
         Ok((key, ending))
     }

@@ -187,7 +187,6 @@ impl Tasks {
             let question = Question {
                 sessions: &sessions,
                 caller: &caller,
-                text: String::new(),
                 ways: &exposure.approval,
                 has_page: exposure.has_page,
                 limit: exposure.turn_limit,
