@@ -7,6 +7,7 @@ mod legacy;
 mod rounds;
 mod rules;
 mod stdio;
+mod task_client;
 mod tasks;
 
 use std::process::Stdio;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::tasks::{Client, asked, write, yes};
+use super::task_client::{Client, asked, write, yes};
 use crate::model_stub::{ModelStub, Reply};
 use crate::support::{DEADLINE, Person, Server, TestApp, TestSocket, person};
 
@@ -67,7 +67,7 @@ async fn the_state_of_a_round_is_its_persons_alone() {
     let ana = app.person("acme").await;
     let mine = client(app.address, &ana);
     let (name, args) = write("a.txt");
-    app.model.will_call(name, args).then_say("Done.");
+    app.model.will_call(name, args);
     let first = result(&call(&mine, None).await, "input_required");
     let (key, _) = asked(&first).remove(0);
     for other in [app.person("acme").await, app.person("other").await] {
@@ -80,10 +80,18 @@ async fn the_state_of_a_round_is_its_persons_alone() {
         let answer = call(&mine, Some((&forged, json!({})))).await;
         assert_eq!(answer["error"]["code"], -32_602, "{state}: {answer}");
     }
+    let mut page = TestSocket::open(app.address, &ana, None).await;
+    app.model.will_say("Hello.");
+    page.say("hello").await;
+    assert_eq!(page.wait_for_answer().await, "Hello.");
+    let foreign = json!({ "requestState": page.session() });
+    let answer = call(&mine, Some((&foreign, json!({})))).await;
+    assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     // Somebody in the page was faster, and the answer of the client says nothing any more.
     let session = first["requestState"].as_str().unwrap();
     let mut page = TestSocket::open(app.address, &ana, Some(session)).await;
     let card = page.wait_for_approval().await;
+    app.model.will_say("Done.");
     page.approve(&card).await;
     let late = json!({ key: { "action": "decline" } });
     let done = result(&call(&mine, Some((&first, late))).await, "complete");
@@ -111,4 +119,52 @@ async fn a_round_goes_on_after_a_kill() {
     let answers = json!({ key: yes() });
     let done = result(&call(&again, Some((&first, answers))).await, "complete");
     assert_eq!(done["content"][0]["text"], "Done.", "{done}");
+}
+
+/// A gateway that ends in order in the middle of a round stops no turn: the client calls again.
+#[tokio::test]
+async fn a_round_goes_on_after_an_orderly_stop() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    let (name, args) = write("a.txt");
+    model.will_call(name, args);
+    let server = Server::start_with(&data, &model, &[]);
+    let ana = person(&data, &[]);
+    let before = client(server.address, &ana);
+    let first = result(&call(&before, None).await, "input_required");
+    let (key, _) = asked(&first).remove(0);
+    model.will(Reply::say("never heard")).stall();
+    let answered = json!({
+        "name": "process", "arguments": { "input": "Do it" },
+        "requestState": first["requestState"], "inputResponses": { key: yes() },
+    });
+    let stop = async {
+        model.stalled().await;
+        tokio::task::spawn_blocking(|| server.stop()).await.unwrap();
+    };
+    // What this client hears is that its call has ended.
+    tokio::join!(before.send("tools/call", ("process", answered)), stop);
+    model.release();
+    model.will_say("Here.");
+    let server = Server::start_with(&data, &model, &[]);
+    let again = client(server.address, &ana);
+    let done = result(&call(&again, Some((&first, json!({})))).await, "complete");
+    assert_eq!(done["content"][0]["text"], "Here.", "{done}");
+}
+
+/// A client that leaves in the middle of a round stops the turn.
+#[tokio::test]
+async fn a_client_that_leaves_in_a_round_stops_the_turn() {
+    let app = TestApp::start().await;
+    let ana = app.person("acme").await;
+    let client = client(app.address, &ana);
+    app.model.will_say("never heard").stall();
+    tokio::select! {
+        answer = call(&client, None) => panic!("{answer}"),
+        () = app.model.stalled() => {}
+    }
+    // The request at the model ends with the turn.
+    let idle = tokio::time::timeout(DEADLINE, app.model.idle());
+    idle.await.unwrap();
 }

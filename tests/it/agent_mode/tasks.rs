@@ -6,126 +6,20 @@ use rmcp::model::{
     CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest, GetTaskParams,
     Implementation, Request, ServerResult,
 };
+use rmcp::service::{RoleClient, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use sepal::config::ApprovalWay;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::question;
+use super::task_client::{Client, asked, write, yes};
+use super::{question, sepal, with_model};
+use crate::gestures::sign_everything;
 use crate::model_stub::{ModelStub, Reply};
 use crate::replicas::Pair;
-use crate::support::{DEADLINE, Person, Server, TestApp, TestSocket, person};
-
-const TASKS: &str = "io.modelcontextprotocol/tasks";
-
-/// A client of revision 2026-07-28, each of whose requests stands alone.
-pub(super) struct Client {
-    url: String,
-    key: String,
-    pub(super) capabilities: Value,
-}
-
-impl Client {
-    pub(super) fn of(address: std::net::SocketAddr, person: &Person) -> Self {
-        Self {
-            url: format!("http://{address}/mcp"),
-            key: person.key.clone(),
-            capabilities: json!({ "elicitation": { "form": {} }, "extensions": { TASKS: {} } }),
-        }
-    }
-
-    /// The same without forms.
-    fn mute(mut self) -> Self {
-        self.capabilities = json!({ "extensions": { TASKS: {} } });
-        self
-    }
-
-    /// The whole JSON-RPC answer.
-    pub(super) async fn ask(&self, method: &str, (name, mut params): (&str, Value)) -> Value {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
-        });
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let request = TestApp::http()
-            .post(&self.url)
-            .bearer_auth(&self.key)
-            .header("accept", "application/json, text/event-stream")
-            .header("mcp-protocol-version", "2026-07-28")
-            .header("mcp-method", method)
-            .header("mcp-name", name)
-            .json(&body);
-        let text = request.send().await.unwrap().text().await.unwrap();
-        let mut data = text.lines().filter_map(|line| line.strip_prefix("data:"));
-        let last = data.rfind(|data| !data.trim().is_empty());
-        serde_json::from_str(last.unwrap_or(&text)).unwrap_or_else(|_| panic!("{method}: {text}"))
-    }
-
-    /// The task that a question becomes.
-    async fn begin(&self, text: &str) -> String {
-        let call = json!({ "name": "process", "arguments": { "input": text } });
-        let answer = self.ask("tools/call", ("process", call)).await;
-        let task = &answer["result"];
-        assert_eq!(task["resultType"], "task", "{answer}");
-        assert_eq!(task["status"], "working", "{answer}");
-        assert_eq!(task["ttlMs"], Value::Null, "{answer}");
-        assert!(task["pollIntervalMs"].as_u64().unwrap() > 0, "{answer}");
-        task["taskId"].as_str().unwrap().to_owned()
-    }
-
-    async fn get(&self, task: &str) -> Value {
-        let answer = self
-            .ask("tasks/get", (task, json!({ "taskId": task })))
-            .await;
-        assert_eq!(answer["result"]["taskId"], task, "{answer}");
-        answer["result"].clone()
-    }
-
-    /// The task once it has come to that status.
-    async fn until(&self, task: &str, status: &str) -> Value {
-        let coming = async {
-            loop {
-                let now = self.get(task).await;
-                if now["status"] == status {
-                    return now;
-                }
-            }
-        };
-        let found = tokio::time::timeout(DEADLINE, coming).await;
-        found.unwrap_or_else(|_| panic!("{task} never was `{status}`"))
-    }
-
-    async fn update(&self, task: &str, answers: Value) -> Value {
-        let params = json!({ "taskId": task, "inputResponses": answers });
-        self.ask("tasks/update", (task, params)).await
-    }
-
-    async fn cancel(&self, task: &str) -> Value {
-        self.ask("tasks/cancel", (task, json!({ "taskId": task })))
-            .await
-    }
-}
-
-pub(super) fn yes() -> Value {
-    json!({ "action": "accept", "content": { "approve": true } })
-}
-
-/// What a task asks, in order of its names.
-pub(super) fn asked(task: &Value) -> Vec<(String, String)> {
-    let requests = task["inputRequests"].as_object().unwrap();
-    let asked = requests.iter().map(|(name, request)| {
-        assert_eq!(request["method"], "elicitation/create", "{request}");
-        let message = request["params"]["message"].as_str().unwrap();
-        (name.clone(), message.to_owned())
-    });
-    asked.collect()
-}
-
-pub(super) fn write(path: &str) -> (&'static str, Value) {
-    ("write_file", json!({ "path": path, "content": "once" }))
-}
+use crate::servers::{Api, asking, operator};
+use crate::support::{DEADLINE, Server, TestApp, TestSocket, person};
 
 /// Asserts S0.48.
 #[tokio::test]
@@ -145,8 +39,10 @@ async fn a_task_asks_the_person_at_the_client_and_has_the_result() {
     // An answer that is none is refused, and nothing is decided by it.
     let wrong = client.update(&task, json!({ key: { "action": 7 } })).await;
     assert_eq!(wrong["error"]["code"], -32_602, "{wrong}");
-    // What nobody asked is passed over.
-    let other = client.update(&task, json!({ "call_1_9/0": yes() })).await;
+    // A yes for something else than what was shown is passed over.
+    let (call, _) = key.split_once('/').unwrap();
+    let stale = json!({ format!("{call}/sha256-of-another"): yes() });
+    let other = client.update(&task, stale).await;
     assert_eq!(other["result"]["resultType"], "complete", "{other}");
     assert_eq!(client.get(&task).await["status"], "input_required");
     let told = client.update(&task, json!({ key: yes() })).await;
@@ -254,6 +150,13 @@ async fn a_task_is_its_persons_alone_and_needs_the_extension() {
     assert_eq!(client.get(&task).await, waiting);
     client.update(&task, json!({ key: yes() })).await;
     client.until(&task, "completed").await;
+    let deleted = TestApp::http().delete(app.url(&format!("/api/sessions/{task}")));
+    let deleted = deleted.bearer_auth(&ana.key).send().await.unwrap();
+    assert!(deleted.status().is_success(), "{deleted:?}");
+    let answer = client
+        .ask("tasks/get", (&task, json!({ "taskId": task })))
+        .await;
+    assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     // And a plain call is answered as ever.
     app.model.will_say("Plain.");
     let call = json!({ "name": "process", "arguments": { "input": "Hello" } });
@@ -391,6 +294,172 @@ async fn what_decides_without_a_person_goes_on_after_a_kill() {
     assert_eq!(done["result"]["content"][0]["text"], "Ran.", "{done}");
 }
 
+/// What people began in the page is no task, and `agent.approval` decides nothing there.
+#[tokio::test]
+async fn a_session_of_the_page_is_no_task() {
+    let app = TestApp::start_tuned(&[("SPL_SANDBOX", "bubblewrap")], |settings| {
+        settings.approval = vec![ApprovalWay::Auto];
+    })
+    .await;
+    let ana = app.person("acme").await;
+    let client = Client::of(app.address, &ana);
+    let mut page = TestSocket::open(app.address, &ana, None).await;
+    let (name, args) = write("a.txt");
+    app.model.will_call(name, args).then_say("Done");
+    page.say("Write a file").await;
+    let card = page.wait_for_approval().await;
+    let session = page.session();
+    for answer in [
+        client
+            .ask("tasks/get", (&session, json!({ "taskId": session })))
+            .await,
+        client.update(&session, json!({})).await,
+        client.cancel(&session).await,
+    ] {
+        assert_eq!(answer["error"]["code"], -32_602, "{answer}");
+    }
+    page.approve(&card).await;
+    assert_eq!(page.wait_for_answer().await, "Done");
+}
+
+/// What is asked in the session once the question is answered is no part of its task.
+#[tokio::test]
+async fn a_later_turn_of_the_session_is_decided_in_the_page() {
+    let app = TestApp::with_sandbox().await;
+    let ana = app.person("acme").await;
+    let client = Client::of(app.address, &ana);
+    app.model.will_say("Ready.");
+    let task = client.begin("Hello").await;
+    let done = client.until(&task, "completed").await;
+    let mut page = TestSocket::open(app.address, &ana, Some(&task)).await;
+    let (name, args) = write("a.txt");
+    app.model.will_call(name, args).then_say("Done");
+    page.say("Write a file").await;
+    let card = page.wait_for_approval().await;
+    assert_eq!(client.get(&task).await, done);
+    let key = format!(
+        "{}/{}",
+        card["callId"].as_str().unwrap(),
+        card["digest"].as_str().unwrap()
+    );
+    let no = json!({ key: { "action": "decline" } });
+    let told = client.update(&task, no).await;
+    assert_eq!(told["result"]["resultType"], "complete", "{told}");
+    client.cancel(&task).await;
+    page.approve(&card).await;
+    assert_eq!(page.wait_for_answer().await, "Done");
+    let read = app.model.requests().pop().unwrap().body["messages"].to_string();
+    assert!(!read.contains("declined"), "{read}");
+}
+
+/// The form of a server that a call runs at is filled in at the client, too.
+#[tokio::test]
+async fn the_form_of_a_server_is_filled_in_at_the_client() {
+    let (app, (url, _server)) = (TestApp::start().await, asking::start().await);
+    let person = operator(&app, "house").await;
+    Api::new(&app, &person)
+        .add("post", json!({ "url": url }))
+        .await;
+    asking::is_listed(app.address, &person).await;
+    let client = Client::of(app.address, &person);
+    app.model.will_call("ask", json!({})).then_say("Done");
+    let task = client.begin("Ask").await;
+    let (call, _) = asked(&client.until(&task, "input_required").await).remove(0);
+    client.update(&task, json!({ &call: yes() })).await;
+    let form = async {
+        loop {
+            let asked = asked(&client.until(&task, "input_required").await);
+            if let Some((key, message)) = asked.into_iter().find(|(key, _)| *key != call) {
+                return (key, message);
+            }
+        }
+    };
+    let (key, message) = tokio::time::timeout(DEADLINE, form).await.unwrap();
+    assert!(message.contains("post") && message.contains("Where do you live?"));
+    let wrong = json!({ &key: { "action": "accept", "content": { "zip": 12345 } } });
+    let wrong = client.update(&task, wrong).await;
+    assert_eq!(wrong["error"]["code"], -32_602, "{wrong}");
+    let right = json!({ key: { "action": "accept", "content": { "zip": "12345" } } });
+    client.update(&task, right).await;
+    client.until(&task, "completed").await;
+    let read = app.model.requests()[1].body["messages"].to_string();
+    assert!(read.contains("Accept 1"), "{read}");
+}
+
+/// What the person at the client cannot give is left to the page, and the client is told so.
+#[tokio::test]
+async fn a_call_that_needs_a_passkey_is_left_to_the_page() {
+    let app = TestApp::start_tuned(&[("SPL_SANDBOX", "bubblewrap")], sign_everything).await;
+    let ana = app.person("acme").await;
+    let client = Client::of(app.address, &ana);
+    let (name, args) = write("a.txt");
+    app.model.will_call(name, args);
+    let task = client.begin("Write a file").await;
+    let told = async {
+        loop {
+            let now = client.get(&task).await;
+            assert_eq!(now["status"], "working", "{now}");
+            if now["statusMessage"].to_string().contains("in the page") {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, told).await.unwrap();
+    client.cancel(&task).await;
+    client.until(&task, "cancelled").await;
+}
+
+/// Asserts O1: a client at the pipes of a process has its task after a kill, too.
+#[tokio::test]
+async fn a_task_over_stdio_survives_the_kill_of_its_process() {
+    let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
+    let begin = async || {
+        let mut command = sepal(&folder);
+        let mut process = with_model(&mut command, &model)
+            .arg("agent")
+            .spawn()
+            .unwrap();
+        let pipes = (
+            process.stdout.take().unwrap(),
+            process.stdin.take().unwrap(),
+        );
+        let capabilities = ClientCapabilities::builder().enable_tasks().build();
+        let client = ClientConfig::new(capabilities, Implementation::new("test", "1"));
+        (process, client.serve(pipes).await.unwrap())
+    };
+    model.will(Reply::say("never heard")).stall();
+    let (mut process, client) = begin().await;
+    let begun = client.call_tool_once(question("What time is it?")).await;
+    let CallToolResponse::Task(task) = begun.unwrap() else {
+        panic!("no task")
+    };
+    model.stalled().await;
+    process.kill().await.unwrap();
+    model.release();
+    model.will_say("It is noon.");
+    let (_process, client) = begin().await;
+    let got = completed(&client, &task.task.task_id).await;
+    assert_eq!(got["result"]["content"][0]["text"], "It is noon.", "{got}");
+}
+
+/// The task, once it is completed.
+async fn completed(client: &RunningService<RoleClient, ClientConfig>, task: &str) -> Value {
+    let got = async {
+        loop {
+            let request = ClientRequest::GetTaskRequest(Request::new(GetTaskParams::new(task)));
+            let ServerResult::GetTaskResult(got) = client.send_request(request).await.unwrap()
+            else {
+                panic!("no task")
+            };
+            let got = serde_json::to_value(got).unwrap();
+            if got["status"] == "completed" {
+                return got;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, got).await.unwrap()
+}
+
 /// A client that begins with `initialize` says there that it knows tasks.
 #[tokio::test]
 async fn a_client_of_before_that_knows_the_extension_is_given_a_task() {
@@ -407,20 +476,6 @@ async fn a_client_of_before_that_knows_the_extension_is_given_a_task() {
     let CallToolResponse::Task(task) = begun.unwrap() else {
         panic!("no task")
     };
-    let got = async {
-        loop {
-            let params = GetTaskParams::new(&task.task.task_id);
-            let request = ClientRequest::GetTaskRequest(Request::new(params));
-            let ServerResult::GetTaskResult(got) = client.send_request(request).await.unwrap()
-            else {
-                panic!("no task")
-            };
-            let got = serde_json::to_value(got).unwrap();
-            if got["status"] == "completed" {
-                return got;
-            }
-        }
-    };
-    let got = tokio::time::timeout(DEADLINE, got).await.unwrap();
+    let got = completed(&client, &task.task.task_id).await;
     assert_eq!(got["result"]["content"][0]["text"], "It is noon.", "{got}");
 }

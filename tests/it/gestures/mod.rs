@@ -18,7 +18,7 @@ use crate::support::{Person, TestApp, TestSocket};
 const PASSWORD: &str = "correct horse battery";
 
 /// Every call of the installation wants a fresh gesture.
-fn sign_everything(settings: &mut Settings) {
+pub(crate) fn sign_everything(settings: &mut Settings) {
     let mut rule = Rule::new("sign", Effect::Ask, Scope::Installation);
     rule.approvers.fresh_gesture = true;
     settings.rules = vec![rule];

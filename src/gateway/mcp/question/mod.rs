@@ -12,10 +12,10 @@ pub use self::door::{Door, News};
 use self::watch::Watch;
 use super::approval::{Heard, Verdict};
 use super::missing::Missing;
-use crate::agent::{Joined, SessionRequest, Sessions};
+use crate::agent::{Joined, Page, SessionRequest, Sessions};
 use crate::config::ApprovalWay;
 use crate::domain::{Caller, Code, SessionKey};
-use crate::session::{Call, Command, Decision, Refusal, overdue};
+use crate::session::{Call, Command, Decision, Event, Refusal, overdue};
 
 /// How a question ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +68,35 @@ impl Question<'_> {
     }
 }
 
+/// The client's id of a question's message, by which a session is known to have been begun with one.
+const QUESTION: &str = "mcp-question";
+/// Shown events among which a session's first message stands.
+const FIRST_EVENTS: usize = 8;
+
+/// Whether a session was begun with a question: what people began in the page is none, and is never
+/// decided for them.
+pub(super) async fn is_question(
+    sessions: &Sessions,
+    key: &SessionKey,
+    caller: &Caller,
+) -> Result<bool, Refusal> {
+    let first = sessions.page(key, caller, Page::After(0), FIRST_EVENTS);
+    let first = first.await?;
+    let message = first.iter().find_map(|shown| message_id(&shown.event));
+    Ok(message.flatten() == Some(QUESTION))
+}
+
+/// The client's id of a message; none = the event is no message of a person.
+fn message_id(event: &Event) -> Option<Option<&str>> {
+    if let Event::UserMessage {
+        client_message_id, ..
+    } = event
+    {
+        return Some(client_message_id.as_deref());
+    }
+    None
+}
+
 /// Says a question in a new session.
 pub(super) async fn begin(
     sessions: &Sessions,
@@ -79,7 +108,7 @@ pub(super) async fn begin(
     let say = Command::Say {
         text,
         author: caller.actor(),
-        client_message_id: None,
+        client_message_id: Some(QUESTION.to_owned()),
         effort: None,
         attachments: vec![],
     };

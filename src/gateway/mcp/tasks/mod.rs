@@ -18,7 +18,7 @@ pub(super) use self::rounds::Round;
 use self::watched::{Seen, TaskDoor, Watched};
 use super::asking::{Asking, result};
 use super::notices::Notices;
-use super::question::{Ending, Question, begin};
+use super::question::{Ending, Question, begin, is_question};
 use crate::agent::{Joined, QueueState, SessionRequest};
 use crate::domain::{Caller, Code, SessionId, SessionKey, Share, TurnId};
 use crate::session::{Command, Refusal};
@@ -83,7 +83,7 @@ impl Tasks {
         client: TaskClient,
         id: &str,
     ) -> Result<DetailedTask, ErrorData> {
-        let (key, joined) = find(asking, &client.caller, id).await?;
+        let (key, joined) = self.find(asking, &client.caller, id).await?;
         let queue = joined.view.queue.clone();
         let watched = self.watch(asking, &client, (&key, joined))?;
         let seen = watched.seen(&asking.life.stop).await;
@@ -118,10 +118,9 @@ impl Tasks {
         client: TaskClient,
         (id, answers): (&str, InputResponses),
     ) -> Result<(), ErrorData> {
-        let (key, joined) = find(asking, &client.caller, id).await?;
+        let (key, joined) = self.find(asking, &client.caller, id).await?;
         let queue = joined.view.queue.clone();
         let watched = self.watch(asking, &client, (&key, joined))?;
-        watched.seen(&asking.life.stop).await;
         take(asking, &client, (&key, &watched, &queue), answers).await
     }
 
@@ -132,7 +131,7 @@ impl Tasks {
         caller: &Caller,
         id: &str,
     ) -> Result<(), ErrorData> {
-        let (key, _) = find(asking, caller, id).await?;
+        let (key, _) = self.find(asking, caller, id).await?;
         let stop = Command::Stop {
             turn: Some(FIRST),
             said_so_far: None,
@@ -144,6 +143,28 @@ impl Tasks {
             .tell(&key, caller, SessionRequest::Command(stop));
         told.await.map_err(|refusal| refused(&refusal))?;
         Ok(())
+    }
+
+    /// The session of a task, for whoever may see it.
+    async fn find(
+        &self,
+        asking: &Asking,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(SessionKey, Joined), ErrorData> {
+        let session = SessionId::parse(id).ok_or_else(unknown)?;
+        let tenant = caller.tenant.id.clone();
+        let key = SessionKey { tenant, session };
+        let joined = asking.sessions.join(&key, caller).await;
+        let joined = joined.map_err(|refusal| refused(&refusal))?;
+        let is_known = self.all().contains_key(&key);
+        if !is_known {
+            let is_question = is_question(&asking.sessions, &key, caller).await;
+            if !is_question.map_err(|refusal| refused(&refusal))? {
+                return Err(unknown());
+            }
+        }
+        Ok((key, joined))
     }
 
     /// Follows a task here, if it is not followed: a gateway before this one may have begun it.
@@ -190,14 +211,13 @@ impl Tasks {
                 ways: &exposure.approval,
                 has_page: exposure.has_page,
                 limit: exposure.turn_limit,
-                // A gateway that ends stops nothing.
                 stop: door.stop(),
             };
             tokio::select! {
-                ended = question.follow(&key, joined, &door) => {
-                    door.end(ended);
-                }
+                biased;
+                // The connections of clients end with the gateway, and that stops no turn.
                 () = stop.cancelled() => {}
+                ended = question.follow(&key, joined, &door) => door.end(ended),
             }
             tasks.all().remove(&key);
             drop(share);
@@ -216,6 +236,10 @@ async fn take(
     (key, watched, queue): (&SessionKey, &Watched, &QueueState),
     answers: InputResponses,
 ) -> Result<(), ErrorData> {
+    if watched.seen(&asking.life.stop).await.ending.is_some() {
+        // What waits in the session by now is of another turn.
+        return Ok(());
+    }
     let asked = asked(asking, client, (watched, queue));
     let read = inputs::read(&asked, &client.caller, answers);
     for (name, said) in read.map_err(|text| ErrorData::invalid_params(text, None))? {
@@ -242,23 +266,6 @@ fn asked(
     let mut asked = inputs::asked(&asking.exposure, &client.caller, queue);
     asked.retain(|asked| !watched.is_put_away(&asked.name));
     asked
-}
-
-/// The session of a task, for whoever may see it.
-async fn find(
-    asking: &Asking,
-    caller: &Caller,
-    id: &str,
-) -> Result<(SessionKey, Joined), ErrorData> {
-    let session = SessionId::parse(id).ok_or_else(unknown)?;
-    let tenant = caller.tenant.id.clone();
-    let key = SessionKey { tenant, session };
-    let joined = asking.sessions.join(&key, caller).await;
-    let joined = joined.map_err(|refusal| refused(&refusal))?;
-    if !joined.view.is_stored {
-        return Err(unknown());
-    }
-    Ok((key, joined))
 }
 
 fn task(key: &SessionKey, seen: &Seen) -> Task {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, InputRequiredResult, InputResponses};
 
-use super::{TaskClient, Tasks, Watched, asked, find, inputs, refused, take};
+use super::{TaskClient, Tasks, Watched, asked, inputs, refused, take};
 use crate::domain::SessionKey;
 use crate::gateway::mcp::asking::{Asking, result};
 use crate::gateway::mcp::notices::Notices;
@@ -39,11 +39,10 @@ impl Tasks {
                 Err(refusal) => return Ok(result(Err(refusal)).into()),
             },
             Some(id) => {
-                let (key, joined) = find(asking, &client.caller, &id).await?;
+                let (key, joined) = self.find(asking, &client.caller, &id).await?;
                 let queue = joined.view.queue.clone();
                 let watched = self.watch(asking, &client, (&key, joined))?;
                 watched.notify(notices);
-                watched.seen(&asking.life.stop).await;
                 take(asking, &client, (&key, &watched, &queue), round.answers).await?;
                 (key, watched)
             }
@@ -76,13 +75,7 @@ async fn next(
             let state = key.session.to_string();
             return Ok(InputRequiredResult::new(Some(requests), Some(state)).into());
         }
-        tokio::select! {
-            // The sender lives as long as what is watched.
-            _ = changes.changed() => {}
-            () = asking.life.stop.cancelled() => {
-                // The question goes on without this gateway; the client asks for it at the next one.
-                return Ok(InputRequiredResult::from_request_state(key.session.to_string()).into());
-            }
-        }
+        // The sender lives as long as what is watched.
+        let _ = changes.changed().await;
     }
 }
