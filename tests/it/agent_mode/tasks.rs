@@ -413,7 +413,7 @@ async fn a_call_that_needs_a_passkey_is_left_to_the_page() {
 #[tokio::test]
 async fn a_task_over_stdio_survives_the_kill_of_its_process() {
     let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
-    let begin = async || {
+    let start = async || {
         let mut command = sepal(&folder);
         let mut process = with_model(&mut command, &model)
             .arg("agent")
@@ -428,7 +428,7 @@ async fn a_task_over_stdio_survives_the_kill_of_its_process() {
         (process, client.serve(pipes).await.unwrap())
     };
     model.will(Reply::say("never heard")).stall();
-    let (mut process, client) = begin().await;
+    let (mut process, client) = start().await;
     let begun = client.call_tool_once(question("What time is it?")).await;
     let CallToolResponse::Task(task) = begun.unwrap() else {
         panic!("no task")
@@ -437,7 +437,7 @@ async fn a_task_over_stdio_survives_the_kill_of_its_process() {
     process.kill().await.unwrap();
     model.release();
     model.will_say("It is noon.");
-    let (_process, client) = begin().await;
+    let (_process, client) = start().await;
     let got = completed(&client, &task.task.task_id).await;
     assert_eq!(got["result"]["content"][0]["text"], "It is noon.", "{got}");
 }

@@ -82,19 +82,14 @@ pub(super) async fn is_question(
 ) -> Result<bool, Refusal> {
     let first = sessions.page(key, caller, Page::After(0), FIRST_EVENTS);
     let first = first.await?;
-    let message = first.iter().find_map(|shown| message_id(&shown.event));
-    Ok(message.flatten() == Some(QUESTION))
+    let mut events = first.iter().map(|shown| &shown.event);
+    let message = events.find(|event| matches!(event, Event::UserMessage { .. }));
+    Ok(message.is_some_and(begins_with_question))
 }
 
-/// The client's id of a message; none = the event is no message of a person.
-fn message_id(event: &Event) -> Option<Option<&str>> {
-    if let Event::UserMessage {
-        client_message_id, ..
-    } = event
-    {
-        return Some(client_message_id.as_deref());
-    }
-    None
+/// Whether a session's first message is a question.
+fn begins_with_question(message: &Event) -> bool {
+    matches!(message, Event::UserMessage { client_message_id: Some(id), .. } if id == QUESTION)
 }
 
 /// Says a question in a new session.
