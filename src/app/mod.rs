@@ -259,6 +259,7 @@ fn door_limits(limits: &config::Limits) -> DoorLimits {
     DoorLimits {
         requests: Addresses::new(None, size(limits.connections_per_address)),
         body_time: limits.body,
+        readers: TaskTracker::new(),
         questions: Shares::new(limits.questions()),
         streams: Shares::new(limits.streams()),
     }

@@ -22,6 +22,7 @@ use tracing::Instrument as _;
 
 use super::access::{AccessRules, Addresses, Asked, Crowd};
 use super::body_time::in_time;
+use super::unread_body::read_to_the_end;
 use super::error::{self, ApiError};
 use super::socket::PATH as SOCKET_PATH;
 use super::{DoorLimits, GatewayState};
@@ -71,6 +72,7 @@ fn surround((access, limits): (&Arc<AccessRules>, &DoorLimits), inner: Router) -
         .layer(CatchPanicLayer::custom(panicked))
         .layer(cors(access))
         .layer(from_fn_with_state(Arc::clone(access), admit))
+        .layer(from_fn_with_state(limits.readers.clone(), read_to_the_end))
         .layer(from_fn_with_state(limits.body_time, in_time))
         .layer(from_fn_with_state(behind, count))
         .layer(from_fn(finish))

@@ -14,6 +14,7 @@ pub mod mcp;
 mod openapi;
 pub mod socket;
 mod spa;
+mod unread_body;
 pub mod wire;
 mod word_list;
 
@@ -25,6 +26,7 @@ use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
+use tokio_util::task::TaskTracker;
 
 pub use access::{AccessRules, AddressShare, Addresses, Asked, Crowd, Peer, Refused};
 pub use auth::{Entered, authenticate_handshake};
@@ -84,6 +86,8 @@ pub struct DoorLimits {
     pub requests: Arc<Addresses>,
     /// How long the body of a request may take, beside a second for each KiB of it.
     pub body_time: Option<Duration>,
+    /// Read what is left of the bodies of refused requests.
+    pub readers: TaskTracker,
     /// Questions of MCP clients that are being answered.
     pub questions: Arc<Shares>,
     /// Connections and event streams of MCP clients.
@@ -97,6 +101,7 @@ impl DoorLimits {
         Self {
             requests: Addresses::new(None, None),
             body_time: None,
+            readers: TaskTracker::new(),
             questions: Arc::default(),
             streams: Arc::default(),
         }

@@ -1,10 +1,13 @@
 //! Requests that cannot be right, from whomever.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::{Answer, Client};
-use crate::support::TestApp;
+use crate::support::{DEADLINE, TestApp};
 
 #[tokio::test]
 async fn an_unknown_address_and_a_wrong_method_are_problems_too() {
@@ -144,4 +147,41 @@ async fn a_page_of_an_allowed_origin_may_ask_with_a_key() {
     assert_eq!(preflight.status, 200);
     let methods = preflight.header("access-control-allow-methods");
     assert!(methods.contains("PATCH"), "{methods}");
+}
+
+/// A connection that is closed with half of the body unread is reset, and its client, which still
+/// sends, would not read why it was refused.
+#[tokio::test]
+async fn who_sends_too_much_reads_why_and_goes_on_over_the_same_connection() {
+    const SIZE: usize = 24 << 20;
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let mut connection = BufReader::new(TcpStream::connect(app.address).await.unwrap());
+    let body = vec![b' '; SIZE];
+    for path in ["/api/sessions", "/api/nothing"] {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {SIZE}\r\n\r\n"
+        );
+        let said = async {
+            connection.write_all(head.as_bytes()).await.unwrap();
+            connection.write_all(&body).await.unwrap();
+            let mut status = String::new();
+            connection.read_line(&mut status).await.unwrap();
+            let (mut line, mut length) = (String::new(), 0);
+            while line != "\r\n" {
+                line.clear();
+                connection.read_line(&mut line).await.unwrap();
+                if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+            }
+            let mut text = vec![0; length];
+            connection.read_exact(&mut text).await.unwrap();
+            (status, serde_json::from_slice::<Value>(&text).unwrap())
+        };
+        let (status, problem) = timeout(DEADLINE, said).await.unwrap();
+        let expected = if path == "/api/nothing" { "404" } else { "401" };
+        assert!(status.contains(expected), "{status} {problem}");
+        assert!(problem["code"].is_string(), "{problem}");
+    }
 }
