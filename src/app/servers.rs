@@ -33,6 +33,7 @@ pub(super) fn open(
         RegistrySettings::default()
     };
     let parts = ServersParts {
+        roles: settings.mcp_roles,
         settings: settings.mcp_servers.clone(),
         bundled: bundled_tools_with(place.network.hosts())?.into(),
         file: ConfigFile::open(store.dir().path()),
@@ -59,7 +60,7 @@ pub(super) fn open(
             ..Rules::default()
         }),
         retry: super::model::retry(&settings.llm),
-        published: McpRegistry::new(published, net::client(&outside)?),
+        published: McpRegistry::new(published, net::client(&outside)?, settings.mcp_roles),
     };
     Ok(servers::start(parts, agents.clone()))
 }

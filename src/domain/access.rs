@@ -138,6 +138,11 @@ impl Caller {
         }
     }
 
+    /// The caller's tenant, and who of it they are.
+    pub fn whose(&self) -> (&TenantId, &UserId) {
+        (&self.tenant.id, &self.user.id)
+    }
+
     /// The caller as shares are counted.
     pub fn holder(&self) -> Holder {
         Holder {

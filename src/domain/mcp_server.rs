@@ -19,6 +19,9 @@ pub enum McpTransport {
 }
 
 impl McpTransport {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Stdio, Self::StdioDocker, Self::Http, Self::Sse];
+
     /// The name on the wire and in files.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -2,6 +2,7 @@
 //! No I/O, no async, no clock.
 
 pub mod access;
+mod adding_roles;
 pub mod attachment;
 pub mod budget;
 pub mod checkpoint;
@@ -33,6 +34,7 @@ pub mod view;
 pub mod visible;
 
 pub use access::{Actor, Caller, Role, Scope, Tenant, User, known_approver};
+pub use adding_roles::{AddingRoles, RoleByTransport};
 pub use attachment::{Attachment, BlobId, MediaType, ResourceRef};
 pub use budget::{
     Budget, BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, Days, Grant, Need,

@@ -22,9 +22,9 @@ use tracing::Instrument as _;
 
 use super::access::{AccessRules, Addresses, Asked, Crowd};
 use super::body_time::in_time;
-use super::unread_body::read_to_the_end;
 use super::error::{self, ApiError};
 use super::socket::PATH as SOCKET_PATH;
+use super::unread_body::read_to_the_end;
 use super::{DoorLimits, GatewayState};
 use crate::domain::{Code, RequestId};
 use crate::telemetry::instruments;

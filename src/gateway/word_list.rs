@@ -61,7 +61,7 @@ word_lists! {
     /// Whose sessions a skill is for: those of the person who keeps it, or everybody's in the tenant.
     SkillScope = "person" | "tenant";
     /// Where an MCP server is kept.
-    ServerSource = "bundled" | "settings" | "installation" | "tenant";
+    ServerSource = "bundled" | "settings" | "installation" | "tenant" | "person";
     /// How an MCP server is spoken to.
     ServerTransport = "stdio" | "stdio-docker" | "http" | "sse";
     /// How an MCP server is.

@@ -11,7 +11,7 @@ use super::health::{Seen, Status};
 use super::news::{Change, News, NewsKind, ServerUpdate};
 use super::registry::Servers;
 use super::try_out::try_out;
-use crate::domain::{Holder, Scope, TenantId, Tool};
+use crate::domain::{Holder, Scope, TenantId, Tool, UserId};
 use crate::store::clock::now;
 use crate::store::records::GrantKey;
 
@@ -24,9 +24,14 @@ impl Servers {
         }
         self.0.teller.tell(News {
             tenant: tenant.cloned(),
+            owner: self.owner_of(tenant, name),
             server: name.to_owned(),
             kind,
         });
+    }
+
+    fn owner_of(&self, tenant: Option<&TenantId>, server: &str) -> Option<UserId> {
+        tenant.and_then(|tenant| self.0.owners.of(tenant, server))
     }
 
     fn disconnect(&self, tenant: Option<&TenantId>, name: &str) {
@@ -87,6 +92,7 @@ impl Servers {
     pub(crate) fn pass_on(&self, tenant: Option<&TenantId>, server: &str, change: Change) {
         self.0.teller.tell_gateways(ServerUpdate {
             tenant: tenant.cloned(),
+            owner: self.owner_of(tenant, server),
             server: server.to_owned(),
             change,
         });
@@ -101,9 +107,17 @@ impl Servers {
     pub(crate) fn hear(&self, update: ServerUpdate) {
         let ServerUpdate {
             tenant,
+            owner,
             server,
             change,
         } = update;
+        if let Some(tenant) = tenant.as_ref().filter(|_| !server.is_empty()) {
+            let scope = Scope::Tenant(tenant.clone());
+            // What other gateways see of a server of everybody's says nothing of another's.
+            if owner.is_some() || change == Change::Added {
+                self.0.owners.note(&scope, &server, owner.as_ref());
+            }
+        }
         let tenant = tenant.as_ref();
         match change {
             Change::Added => {
@@ -238,7 +252,7 @@ impl Servers {
     pub(crate) fn list_for(&self, name: &str, person: Holder) {
         let (servers, name) = (self.clone(), name.to_owned());
         self.0.opener.tasks.spawn(async move {
-            let Ok(view) = servers.view(&person.tenant).await else {
+            let Ok(view) = servers.view((&person.tenant, &person.user)).await else {
                 return;
             };
             if let Some(server) = view.server(&name) {

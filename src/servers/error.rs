@@ -10,11 +10,17 @@ pub enum Error {
     /// The person may not do that.
     #[error("{0}")]
     NotAllowed(&'static str),
+    /// The person's role may not add servers that are reached so.
+    #[error("{0}")]
+    NoTransport(String),
     /// Fields are wrong, all of them named.
     #[error("the entry is not valid")]
     Invalid(Vec<EntryProblem>),
     /// The name is taken.
-    #[error("there is an MCP server `{0}` already")]
+    #[error(
+        "there is an MCP server `{0}` already, perhaps one that somebody has for themselves alone: \
+         choose another name"
+    )]
     Taken(String),
     /// The tenant has as many as it may.
     #[error(
@@ -22,6 +28,9 @@ pub enum Error {
          installation admin for one that serves all tenants"
     )]
     Full(usize),
+    /// The person has as many as they may.
+    #[error("a person has at most {0} MCP servers of their own: remove one that you do not use")]
+    OwnFull(usize),
     /// The entry is the operator's.
     #[error("the MCP server `{0}` comes from the operator's settings and cannot be changed here")]
     ReadOnly(String),

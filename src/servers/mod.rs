@@ -52,6 +52,7 @@ pub use packages::administration::{
     InstallationReport, PackageAdministration, PackagePreview, ToolChanges,
 };
 pub use packages::packages_settled;
+pub use permission::ServerAudience;
 pub use person_connections::{
     Begun, ConnectError, ConnectionAnswer, ConnectionReport, ConnectionState, Connections,
     RedirectAddress,

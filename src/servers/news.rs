@@ -15,6 +15,8 @@ const RING: usize = 256;
 pub struct News {
     /// Whom it concerns; everybody if it is none.
     pub tenant: Option<TenantId>,
+    /// The person whose server it is alone; nobody else is told.
+    pub owner: Option<UserId>,
     pub server: String,
     pub kind: NewsKind,
 }
@@ -44,6 +46,7 @@ impl News {
             | NewsKind::Health(..)
             | NewsKind::Installation(_) => true,
         };
+        let is_theirs = is_theirs && self.owner.as_ref().is_none_or(|owner| owner == user);
         is_theirs && self.tenant.as_ref().is_none_or(|whose| whose == tenant)
     }
 }
@@ -54,6 +57,9 @@ impl News {
 pub(crate) struct ServerUpdate {
     /// Whose server it is, or who saw it.
     pub(crate) tenant: Option<TenantId>,
+    /// The person whose server it is alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<UserId>,
     pub(crate) server: String,
     pub(crate) change: Change,
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::catalogue::entry::{ServerEntry, Source};
 use super::connections::opening::Opened;
 use super::registry::Servers;
-use crate::domain::{ServerOffer, TenantId};
+use crate::domain::{ServerOffer, TenantId, UserId};
 use crate::mcp::Offers;
 use crate::store;
 
@@ -26,12 +26,12 @@ pub struct ListedOffer {
     pub offer: Option<ServerOffer>,
 }
 
-/// What the servers that a tenant's sessions may use offer, as it was last listed. Starts none.
+/// What the servers that a person's sessions may use offer, as it was last listed. Starts none.
 pub(crate) async fn list(
     servers: &Servers,
-    tenant: &TenantId,
+    whose: (&TenantId, &UserId),
 ) -> Result<Vec<ListedOffer>, store::Error> {
-    let view = servers.view(tenant).await?;
+    let view = servers.view(whose).await?;
     let mut listed = Vec::new();
     for entry in view
         .entries()

@@ -1,7 +1,19 @@
 //! Who may do what to the registry.
 
-use crate::domain::{Caller, Role, Scope};
+use super::catalogue::entry::{ServerEntry, Source};
+use crate::domain::{AddingRoles, Caller, McpTransport, Role, Scope, UserId};
 use crate::servers::error::Error;
+
+/// For whom a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerAudience {
+    /// For all tenants.
+    Installation,
+    /// For everybody in the tenant of who adds it.
+    Tenant,
+    /// For who adds it alone.
+    Person,
+}
 
 /// Whether somebody manages the servers of their tenant.
 pub(crate) fn may_administer(caller: &Caller) -> bool {
@@ -17,14 +29,128 @@ pub(crate) fn administers_tenant(caller: &Caller) -> Result<(), Error> {
     ))
 }
 
-/// Where a new entry goes.
-pub(crate) fn scope_for(caller: &Caller, for_everybody: Option<bool>) -> Result<Scope, Error> {
+/// Whether somebody looks after a server: it is theirs alone, or they manage those of their tenant.
+pub(crate) fn looks_after(caller: &Caller, entry: &ServerEntry) -> bool {
+    match &entry.owner {
+        Some(owner) => *owner == caller.user.id && caller.user.role.may_act(),
+        None => may_administer(caller),
+    }
+}
+
+/// Refuses who does not look after a server: to test it, to start it afresh, to read its log, and to
+/// decide about its tools.
+pub(crate) fn must_look_after(caller: &Caller, entry: &ServerEntry) -> Result<(), Error> {
+    if looks_after(caller, entry) {
+        return Ok(());
+    }
     administers_tenant(caller)?;
-    match for_everybody {
-        Some(true) if !caller.user.installation_admin => Err(Error::NotAllowed(
-            "only installation admins add servers for all tenants",
+    Err(Error::NotAllowed(
+        "only the person whose server it is manages it",
+    ))
+}
+
+/// Whether somebody may change what an entry says.
+pub(crate) fn may_change(caller: &Caller, entry: &ServerEntry) -> bool {
+    match entry.source {
+        Source::Bundled => false,
+        Source::Settings | Source::Installation => caller.user.installation_admin,
+        Source::Tenant | Source::Person => looks_after(caller, entry),
+    }
+}
+
+/// The transports of which somebody may add servers for whom.
+pub(crate) fn addable(
+    caller: &Caller,
+    roles: &AddingRoles,
+    audience: ServerAudience,
+) -> Vec<McpTransport> {
+    let mut all = McpTransport::ALL.to_vec();
+    all.retain(|transport| may_add(caller, roles, (audience, *transport)));
+    all
+}
+
+fn may_add(
+    caller: &Caller,
+    roles: &AddingRoles,
+    (audience, transport): (ServerAudience, McpTransport),
+) -> bool {
+    let role = caller.user.role;
+    let reaches = |lowest: Option<Role>| {
+        lowest.is_some_and(|lowest| role >= lowest || caller.user.installation_admin)
+    };
+    match audience {
+        ServerAudience::Installation => caller.user.installation_admin,
+        ServerAudience::Tenant => may_administer(caller) && reaches(roles.tenant.lowest(transport)),
+        ServerAudience::Person => role.may_act() && reaches(roles.person.lowest(transport)),
+    }
+}
+
+/// Refuses who may add no server at all.
+pub(crate) fn adds_servers(caller: &Caller, roles: &AddingRoles) -> Result<(), Error> {
+    let whom = [
+        ServerAudience::Installation,
+        ServerAudience::Tenant,
+        ServerAudience::Person,
+    ];
+    let mut whom = whom.into_iter();
+    if whom.any(|whom| !addable(caller, roles, whom).is_empty()) {
+        return Ok(());
+    }
+    Err(Error::NotAllowed(
+        "your role may add no MCP servers here (`agent.mcp_roles`): ask an admin of your tenant",
+    ))
+}
+
+/// For whom a new server is: without a word, for as many as the caller may add servers for.
+pub(crate) fn audience_for(
+    caller: &Caller,
+    wanted: Option<ServerAudience>,
+) -> Result<ServerAudience, Error> {
+    match wanted {
+        Some(ServerAudience::Installation) if !caller.user.installation_admin => Err(
+            Error::NotAllowed("only installation admins add servers for all tenants"),
+        ),
+        Some(ServerAudience::Tenant) if !may_administer(caller) => Err(Error::NotAllowed(
+            "only owners and admins of the tenant add servers for everybody in it: \
+             add it for yourself (`scope: person`)",
         )),
-        Some(true) | None if caller.user.installation_admin => Ok(Scope::Installation),
-        Some(_) | None => Ok(Scope::Tenant(caller.tenant.id.clone())),
+        Some(wanted) => Ok(wanted),
+        None if caller.user.installation_admin => Ok(ServerAudience::Installation),
+        None if may_administer(caller) => Ok(ServerAudience::Tenant),
+        None => Ok(ServerAudience::Person),
+    }
+}
+
+/// Refuses a transport that the caller's role may not add for them.
+pub(crate) fn check_transport(
+    caller: &Caller,
+    roles: &AddingRoles,
+    (audience, transport): (ServerAudience, McpTransport),
+) -> Result<(), Error> {
+    if may_add(caller, roles, (audience, transport)) {
+        return Ok(());
+    }
+    let (whom, setting) = match audience {
+        ServerAudience::Installation => ("all tenants", None),
+        ServerAudience::Tenant => ("everybody in your tenant", Some("tenant")),
+        ServerAudience::Person => ("yourself", Some("person")),
+    };
+    let setting = setting.map_or_else(String::new, |audience| {
+        let transport = transport.as_str().replace('-', "_");
+        format!(" (`agent.mcp_roles.{audience}.{transport}`): ask who runs this installation")
+    });
+    Err(Error::NoTransport(format!(
+        "your role may not add `{}` servers for {whom}{setting}",
+        transport.as_str()
+    )))
+}
+
+/// Where a server for them is written down.
+pub(crate) fn place_of(caller: &Caller, audience: ServerAudience) -> (Scope, Option<UserId>) {
+    let tenant = || Scope::Tenant(caller.tenant.id.clone());
+    match audience {
+        ServerAudience::Installation => (Scope::Installation, None),
+        ServerAudience::Tenant => (tenant(), None),
+        ServerAudience::Person => (tenant(), Some(caller.user.id.clone())),
     }
 }

@@ -1,6 +1,6 @@
 //! The registry: all entries, what each tenant is offered of them, and what happens to them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,22 +11,25 @@ use super::authorization::{ClientGrants, Grants};
 use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::installations::Installations;
+use super::catalogue::owners::Owners;
 use super::catalogue::view::{Ingredient, Ingredients, View, Views};
 use super::connections::logs::Logs;
 use super::connections::opening::launch::Outside;
-use super::connections::opening::{Clients, Failure, Opened, Opener, Phase, ServerLocation};
+use super::connections::opening::{Clients, Opener};
 use super::connections::running::RunningServers;
+use super::health::HealthRecords;
 use super::health::probe_limits::ProbeLimits;
-use super::health::{HealthRecords, Seen, Status};
 use super::mcp_registry::McpRegistry;
 use super::news::{News, Teller};
-use crate::domain::{Code, Holder, McpServerConfig, SandboxId, Scope, TenantId, Tool};
+
+use crate::domain::{AddingRoles, McpServerConfig, Scope, TenantId, Tool, UserId};
 use crate::llm::RetryConfig;
 use crate::mcp::config::{ConfigFile, FileState, package_of};
 use crate::net::Guard;
 use crate::sandbox::host::SandboxHost;
 use crate::session::Rules;
 use crate::store::clock::now;
+use crate::store::records::McpServerRow;
 use crate::store::{self, Records, Sealer};
 
 /// How long a view is used without asking the records: other gateways may have changed them.
@@ -60,6 +63,8 @@ pub struct ServersParts {
     pub retry: RetryConfig,
     /// Where published servers are looked up.
     pub published: McpRegistry,
+    /// Who may add servers.
+    pub roles: AddingRoles,
 }
 
 /// The registry. Cheap to clone.
@@ -83,11 +88,14 @@ pub(crate) struct Inner {
     pub(crate) running: RunningServers,
     retry: RetryConfig,
     published: McpRegistry,
+    pub(crate) roles: AddingRoles,
     pub(crate) teller: Arc<Teller>,
     /// Tenants whose rules about tools have changed.
     pub(crate) rule_changes: broadcast::Sender<TenantId>,
     /// Never held across an await.
     views: Mutex<Views>,
+    /// Whose alone servers are.
+    pub(crate) owners: Owners,
     /// Counts changes of secrets, by scope and server.
     epochs: Mutex<HashMap<(Scope, String), u64>>,
     /// Trials that run side by side, so that nobody fills the machine with them.
@@ -139,9 +147,11 @@ impl Servers {
             running: RunningServers::default(),
             retry: parts.retry,
             published: parts.published,
+            roles: parts.roles,
             teller,
             rule_changes: broadcast::channel(RULE_CHANGES).0,
             views: Mutex::default(),
+            owners: Owners::default(),
             epochs: Mutex::default(),
             probe_limits: ProbeLimits::default(),
             changing: tokio::sync::Mutex::default(),
@@ -164,11 +174,29 @@ impl Servers {
         self.0.file.state().problems.clone()
     }
 
-    /// What the sessions of a tenant are offered now.
-    pub async fn view(&self, tenant: &TenantId) -> Result<Arc<View>, store::Error> {
+    /// What the sessions of a person are offered now.
+    pub async fn view(
+        &self,
+        (tenant, person): (&TenantId, &UserId),
+    ) -> Result<Arc<View>, store::Error> {
+        let view = self.view_for(tenant, None).await?;
+        // Most people have no server of their own, and share one view.
+        if !view.ingredients.owners.contains(person) {
+            return Ok(view);
+        }
+        self.view_for(tenant, Some(person)).await
+    }
+
+    /// What everybody in a tenant is offered; with a person, also what is theirs alone.
+    pub(crate) async fn view_for(
+        &self,
+        tenant: &TenantId,
+        person: Option<&UserId>,
+    ) -> Result<Arc<View>, store::Error> {
+        let whose = (tenant.clone(), person.cloned());
         let (known, age) = {
             let views = self.views();
-            (views.known.get(tenant).cloned(), views.age)
+            (views.known.get(&whose).cloned(), views.age)
         };
         if let Some((at, view)) = &known
             && at.elapsed() < VIEW_AGE
@@ -176,7 +204,7 @@ impl Servers {
             return Ok(Arc::clone(view));
         }
         let begun = Instant::now();
-        let ingredients = self.ingredients(tenant).await?;
+        let ingredients = self.ingredients(tenant, person).await?;
         let view = match known {
             Some((_, view)) if view.ingredients == ingredients => view,
             Some(_) | None => {
@@ -187,9 +215,7 @@ impl Servers {
         };
         let mut views = self.views();
         if views.age == age {
-            views
-                .known
-                .insert(tenant.clone(), (begun, Arc::clone(&view)));
+            views.known.insert(whose, (begun, Arc::clone(&view)));
         }
         Ok(view)
     }
@@ -200,6 +226,7 @@ impl Servers {
             naming: self.0.file.state().naming,
             servers: self.bundled().into_iter().collect(),
             rules: Vec::new(),
+            owners: BTreeSet::new(),
         };
         self.views().bare(ingredients, &self.0.rules)
     }
@@ -215,11 +242,16 @@ impl Servers {
         self.0.views.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn ingredients(&self, tenant: &TenantId) -> Result<Ingredients, store::Error> {
+    async fn ingredients(
+        &self,
+        tenant: &TenantId,
+        person: Option<&UserId>,
+    ) -> Result<Ingredients, store::Error> {
         let settings = self.0.records.tool_settings().list(tenant).await?;
         self.0.installations.refresh().await?;
         let mut servers: Vec<Ingredient> = self.bundled().into_iter().collect();
-        for entry in self.entries(tenant).await? {
+        let (entries, owners) = self.entries(tenant, person).await?;
+        for entry in entries {
             let key = entry.definitions_key(&self.0.place.image());
             let listed = self.0.definitions.get(&key).await?;
             let Accepted { tools, since } = match &listed {
@@ -248,6 +280,7 @@ impl Servers {
             naming: self.0.file.state().naming,
             servers,
             rules: self.0.records.rules().list(tenant).await?,
+            owners,
         })
     }
 
@@ -262,23 +295,28 @@ impl Servers {
         })
     }
 
-    /// The entries that a tenant sees, without the bundled server, by source and name. An entry of
-    /// the operator hides others of its name.
-    pub(crate) async fn entries(
+    /// The entries that everybody in a tenant sees, or that person, without the bundled server, by source
+    /// and name; and who has some for themselves alone. An entry of the operator hides others of its name.
+    async fn entries(
         &self,
         tenant: &TenantId,
-    ) -> Result<Vec<ServerEntry>, store::Error> {
+        person: Option<&UserId>,
+    ) -> Result<(Vec<ServerEntry>, BTreeSet<UserId>), store::Error> {
         let mut entries = self.installation_entries(&self.0.file.state());
+        let mut owners = BTreeSet::new();
         for row in self.0.records.mcp_servers().list(tenant).await? {
+            owners.extend(row.owner.clone());
+            if row.owner.is_some() && row.owner.as_ref() != person {
+                continue;
+            }
             if row.name == BUNDLED || entries.iter().any(|entry| entry.name == row.name) {
                 tracing::debug!(mcp.server = %row.name, tenant.id = %tenant,
                     "A tenant's server is hidden by one of the installation");
                 continue;
             }
-            let scope = Scope::Tenant(row.tenant);
-            entries.push(self.entry(row.name, Source::Tenant, scope, row.config));
+            entries.push(self.kept_entry(row));
         }
-        Ok(entries)
+        Ok((entries, owners))
     }
 
     /// Those of the installation and of every tenant.
@@ -286,10 +324,26 @@ impl Servers {
         self.0.installations.refresh().await?;
         let mut entries = self.installation_entries(&self.0.file.state());
         for row in self.0.records.mcp_servers().all().await? {
-            let scope = Scope::Tenant(row.tenant);
-            entries.push(self.entry(row.name, Source::Tenant, scope, row.config));
+            entries.push(self.kept_entry(row));
         }
         Ok(entries)
+    }
+
+    /// The entry of a record.
+    fn kept_entry(&self, row: McpServerRow) -> ServerEntry {
+        let scope = Scope::Tenant(row.tenant);
+        let source = match row.owner {
+            Some(_) => Source::Person,
+            None => Source::Tenant,
+        };
+        let entry = self.entry(row.name, source, scope, row.config);
+        self.0
+            .owners
+            .note(&entry.scope, &entry.name, row.owner.as_ref());
+        ServerEntry {
+            owner: row.owner,
+            ..entry
+        }
     }
 
     pub(crate) fn installation_entries(&self, file: &FileState) -> Vec<ServerEntry> {
@@ -323,6 +377,7 @@ impl Servers {
             name,
             source,
             scope,
+            owner: None,
             config,
             is_trial: false,
         }
@@ -336,54 +391,5 @@ impl Servers {
 
     pub(crate) fn retry(&self) -> RetryConfig {
         self.0.retry
-    }
-
-    /// Opens a server for a session, and compares what it offers with what is known of it.
-    pub(crate) async fn open_for(
-        &self,
-        entry: &ServerEntry,
-        (holder, sandbox): (&Holder, &SandboxId),
-    ) -> Result<Opened, Failure> {
-        let place = ServerLocation {
-            tenant: Some(&holder.tenant),
-            holder: Some(holder),
-            person: Some(holder),
-            sandbox,
-            secrets: None,
-        };
-        let mut phases = Vec::new();
-        let opened = self.open_and_list(entry, place, &mut phases).await;
-        opened.map(|(opened, _)| opened)
-    }
-
-    /// Opens a server, lists it, and notes how that went.
-    pub(crate) async fn open_and_list(
-        &self,
-        entry: &ServerEntry,
-        place: ServerLocation<'_>,
-        phases: &mut Vec<Phase>,
-    ) -> Result<(Opened, Vec<Tool>), Failure> {
-        let begun = Instant::now();
-        let result: Result<(Opened, Vec<Tool>), Failure> = async {
-            let opened = self.0.opener.open(entry, place, phases).await?;
-            if entry.source == Source::Bundled {
-                return Ok((opened, Vec::new()));
-            }
-            let tools = self.0.opener.list(entry, &opened, phases).await?;
-            self.offers(entry, &tools).await;
-            Ok((opened, tools))
-        }
-        .await;
-        match &result {
-            Ok(_) => self.saw(entry, place.tenant, Seen::Well(begun.elapsed())),
-            Err(failure) if failure.code == Code::AuthorizationRequired => {
-                self.wants_people(entry, place.tenant, &failure.text);
-            }
-            Err(failure) => {
-                let seen = Seen::Badly(Status::Unhealthy, failure.text.clone());
-                self.saw(entry, place.tenant, seen);
-            }
-        }
-        result
     }
 }

@@ -12,6 +12,7 @@ use super::catalogue::entry::ServerEntry;
 use super::connections::opening::{Failure, Opened};
 use super::offers;
 use super::registry::Servers;
+use super::try_out::open_for;
 use crate::domain::{Holder, SandboxId};
 use crate::llm::RetryConfig;
 use crate::sandbox::Using;
@@ -86,7 +87,7 @@ impl SessionConnection {
                 servers.reconnecting(entry, tenant);
                 tokio::time::sleep_until(at + pause(&retry, failures)).await;
             }
-            let opened = servers.open_for(entry, (holder, sandbox)).await;
+            let opened = open_for(servers, entry, (holder, sandbox)).await;
             match opened {
                 Ok(opened) => {
                     let opened = Arc::new(opened);

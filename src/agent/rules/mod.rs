@@ -70,7 +70,7 @@ impl<'s> RuleAccess<'s> {
         let rules = self.sessions.records().rules();
         let uses = rules.uses(&caller.tenant.id, whose).await?;
         let servers = self.sessions.servers();
-        let offered = servers.view(&caller.tenant.id).await?;
+        let offered = servers.view(caller.whose()).await?;
         let definition = |rule: &Rule| {
             let (server, tool) = (rule.server.as_exact()?, rule.tool.as_exact()?);
             offered.definition(server, tool)
@@ -85,7 +85,7 @@ impl<'s> RuleAccess<'s> {
 
     /// Rules that outlast a session, as far as they concern the caller.
     async fn lasting(&self, caller: &Caller) -> Result<Vec<ListedRule>, RuleError> {
-        let view = self.sessions.servers().view(&caller.tenant.id).await?;
+        let view = self.sessions.servers().view(caller.whose()).await?;
         let is_theirs = |it: &&ListedRule| {
             it.owner
                 .as_ref()

@@ -70,8 +70,7 @@ impl RuleAccess<'_> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, new).await?;
         let rule = new.rule(call.as_deref(), now())?;
-        let tenant = &caller.tenant.id;
-        let view = self.sessions.servers().view(tenant).await?;
+        let view = self.sessions.servers().view(caller.whose()).await?;
         let rows = self.rows(caller, &new.whose).await?;
         let past = self.past_calls(&rows).await;
         let mut rules: HashMap<&str, [Rules; 2]> = HashMap::new();

@@ -38,7 +38,7 @@ pub use runtime::{
 };
 pub use telemetry::Telemetry;
 
-use crate::domain::{McpNetwork, McpServerConfig, Most};
+use crate::domain::{AddingRoles, McpNetwork, McpServerConfig, Most};
 
 /// Everything that can be set. A module gets its own section, once.
 #[derive(Debug, Clone)]
@@ -67,6 +67,8 @@ pub struct Settings {
     pub reviewer: Reviewer,
     /// Where published MCP servers are looked up.
     pub mcp_registry: McpRegistry,
+    /// Who may add MCP servers.
+    pub mcp_roles: AddingRoles,
     /// What outlives the process.
     pub store: Store,
     pub sandbox: Sandbox,
@@ -111,6 +113,7 @@ struct AgentTree {
     llm: Llm,
     reviewer: Reviewer,
     mcp_registry: McpRegistry,
+    mcp_roles: AddingRoles,
     connections: Connections,
 }
 
@@ -141,6 +144,7 @@ impl Settings {
             rules: rules_of(&tree.policy.rules)?,
             reviewer: tree.agent.reviewer,
             mcp_registry: tree.agent.mcp_registry,
+            mcp_roles: tree.agent.mcp_roles,
             store: tree.store,
             sandbox: Sandbox {
                 most,

@@ -1,6 +1,7 @@
 //! The sections whose members have free names: providers and MCP servers.
 
-use super::rows::{CACHE_TTLS, COMPACTION_THRESHOLD, COMPACTIONS, FLAVOURS, PROVIDER_KINDS};
+use super::rows::COMPACTION_THRESHOLD;
+use super::words::{CACHE_TTLS, COMPACTIONS, FLAVOURS, PROVIDER_KINDS};
 use super::{Kind, Word};
 
 /// A section whose members an operator names.

@@ -6,6 +6,7 @@ mod families;
 mod later;
 mod policy;
 mod rows;
+mod words;
 
 pub(super) use families::provider_kind;
 pub use families::{CONTEXTS, Family, Field, FieldKind, PROVIDERS, SERVERS};

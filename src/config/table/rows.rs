@@ -5,7 +5,11 @@ use super::Kind::{
     Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, Networks, Number,
     OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
-use super::{Definition, Kind, Word};
+use super::words::{
+    ADDERS, APPROVALS, AUTH_MODES, CACHE_TTLS, COMPACTIONS, DRIVERS, EFFORTS, FLAVOURS, FORMATS,
+    LEVELS, STRATEGIES, TENANT_ADDERS, TITLES, TOOL_SEARCHES,
+};
+use super::{Definition, Kind};
 
 /// Lays the table out without a struct literal per line.
 macro_rules! settings {
@@ -26,73 +30,9 @@ macro_rules! settings {
 
 const U32: u64 = u32::MAX as u64;
 const MIB: u64 = 1024 * 1024;
-const LEVELS: &[Word] = &[
-    Word::Is("trace"),
-    Word::Is("debug"),
-    Word::Is("info"),
-    Word::Is("warn"),
-    Word::Is("error"),
-    Word::Is("fatal"),
-    Word::Is("panic"),
-    Word::Alias("warning", "warn"),
-    Word::Alias("silly", "trace"),
-];
-const FORMATS: &[Word] = &[Word::Is("text"), Word::Is("json")];
-/// What speaks to a model (D12).
-pub(super) const PROVIDER_KINDS: &[Word] = &[
-    Word::Is("openai"),
-    Word::Is("anthropic"),
-    Word::Is("gemini"),
-    Word::Is("openai-compatible"),
-    Word::Is("scripted"),
-    Word::Alias("chatgpt", "openai"),
-    Word::Alias("claude", "anthropic"),
-    Word::Alias("google", "gemini"),
-];
-/// How much a model may think. A number of tokens is said of single models only.
-const EFFORTS: &[Word] = &[
-    Word::Is("off"),
-    Word::Is("minimal"),
-    Word::Is("low"),
-    Word::Is("medium"),
-    Word::Is("high"),
-    Word::Is("max"),
-];
-/// Which of OpenAI's two interfaces is used.
-pub(super) const FLAVOURS: &[Word] = &[
-    Word::Is("auto"),
-    Word::Is("responses"),
-    Word::Is("chat-completions"),
-    Word::Alias("chat", "chat-completions"),
-];
-/// Who searches tools.
-const TOOL_SEARCHES: &[Word] = &[Word::Is("auto"), Word::Is("vendor"), Word::Is("sepal")];
-/// How long a prompt cache keeps what it is given.
-pub(super) const CACHE_TTLS: &[Word] = &[Word::Is("5m"), Word::Is("1h")];
-/// Who makes room in the context of a provider's models.
-pub(super) const COMPACTIONS: &[Word] = &[Word::Is("sepal"), Word::Is("vendor")];
+
 /// Tokens of input from which on a vendor compacts.
 pub(super) const COMPACTION_THRESHOLD: Kind = Whole(1_000, U32);
-const APPROVALS: &[Word] = &[
-    Word::Is("elicit"),
-    Word::Is("web"),
-    Word::Is("deny"),
-    Word::Is("auto"),
-];
-const TITLES: &[Word] = &[Word::Is("first-words"), Word::Is("model")];
-const STRATEGIES: &[Word] = &[
-    Word::Is("delete-old"),
-    Word::Is("delete-middle"),
-    Word::Is("none"),
-    Word::Is("partial-summary"),
-];
-const DRIVERS: &[Word] = &[
-    Word::Is("auto"),
-    Word::Is("docker"),
-    Word::Is("bubblewrap"),
-    Word::Is("none"),
-];
-const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none"), Word::Later("oidc")];
 
 settings! { since "0.1":
     "runtime.log.level" ["SPL_LOG_LEVEL"] OneOf(LEVELS), Is("info"),
@@ -252,6 +192,22 @@ settings! { since "0.1":
         "The MCP registry, without `/v0.1`.";
     "agent.mcp_registry.file" ["SPL_MCP_REGISTRY_FILE"] Text, Words("none; the registry is asked"),
         "A file that is read in its place, for machines without internet: an answer of the registry's `/v0.1/servers`, a list of them, or a list of `server.json`.";
+    "agent.mcp_roles.tenant.stdio" ["SPL_MCP_TENANT_STDIO"] OneOf(TENANT_ADDERS), Is("admin"),
+        "The lowest role that may add an MCP server for everybody in their tenant, where it is a command or a package that runs in a sandbox. For all tenants, installation admins add servers; servers that are there already stay.";
+    "agent.mcp_roles.tenant.stdio_docker" ["SPL_MCP_TENANT_STDIO_DOCKER"] OneOf(TENANT_ADDERS), Is("admin"),
+        "The same for container images.";
+    "agent.mcp_roles.tenant.http" ["SPL_MCP_TENANT_HTTP"] OneOf(TENANT_ADDERS), Is("admin"),
+        "The same for remote servers.";
+    "agent.mcp_roles.tenant.sse" ["SPL_MCP_TENANT_SSE"] OneOf(TENANT_ADDERS), Is("admin"),
+        "The same for remote servers that speak the old HTTP with SSE.";
+    "agent.mcp_roles.person.stdio" ["SPL_MCP_PERSON_STDIO"] OneOf(ADDERS), Is("member"),
+        "The lowest role that may add an MCP server for themselves alone, where it is a command or a package that runs in a sandbox.";
+    "agent.mcp_roles.person.stdio_docker" ["SPL_MCP_PERSON_STDIO_DOCKER"] OneOf(ADDERS), Is("admin"),
+        "The same for container images.";
+    "agent.mcp_roles.person.http" ["SPL_MCP_PERSON_HTTP"] OneOf(ADDERS), Is("member"),
+        "The same for remote servers.";
+    "agent.mcp_roles.person.sse" ["SPL_MCP_PERSON_SSE"] OneOf(ADDERS), Is("member"),
+        "The same for remote servers that speak the old HTTP with SSE.";
     "agent.llm.provider" ["SPL_LLM_PROVIDER" "LLM_PROVIDER"] Provider,
         Words("the first of `openai`, `anthropic`, `gemini`, `mistral`, `cohere` with a key, `openai-compatible` with only a base URL, else `scripted`"),
         "Who runs the model unless a session chose otherwise: a kind, `mistral`, `cohere`, or a name of `agent.llm.providers`; `scripted` follows a script and needs no key.";

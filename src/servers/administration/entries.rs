@@ -7,33 +7,44 @@ use super::fitness::{NewServer, check, check_address, check_package, check_secre
 use super::masking::unmasked;
 use super::retarget::{goes_elsewhere, kept_secret, kept_values, sent_elsewhere};
 use super::{Administration, unknown};
-use crate::domain::{McpServerConfig, McpWorkspace, Scope, TenantId};
-use crate::mcp::config::{Author, entry_problems};
+use crate::domain::{McpServerConfig, McpTransport, McpWorkspace, Scope, UserId};
+use crate::mcp::config::{Author, as_image, entry_problems};
 use crate::servers::bundles;
 use crate::servers::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use crate::servers::error::Error;
 use crate::servers::mcp_registry::FilledEntry;
 use crate::servers::news::NewsKind;
-use crate::servers::permission::{administers_tenant, scope_for};
+use crate::servers::permission::{
+    ServerAudience, administers_tenant, audience_for, check_transport, must_look_after, place_of,
+};
 use crate::store;
 use crate::store::clock::now;
 use crate::store::records::McpServerRow;
 
-/// Servers that a tenant has, beside those of the installation.
+/// Servers that a tenant has, beside those of the installation and of its people.
 const MOST_OF_A_TENANT: usize = 50;
+/// Servers that a person has for themselves alone.
+const MOST_OF_A_PERSON: usize = 20;
 
 impl Administration<'_> {
-    /// Adds a server to `mcp-config.json` or to the caller's tenant.
+    /// Adds a server to `mcp-config.json`, to the caller's tenant, or for the caller alone.
     pub async fn add(&self, new: NewServer) -> Result<(), Error> {
         // A bundle is its tenant's, also where everything else would be for everybody.
-        let own = new.config.bundle.is_some().then_some(false);
-        let scope = scope_for(self.caller, new.for_everybody.or(own))?;
+        let own = new
+            .config
+            .bundle
+            .is_some()
+            .then_some(ServerAudience::Tenant);
+        let audience = audience_for(self.caller, new.audience.or(own))?;
         check(&new)?;
+        self.check_transport(audience, &new.config)?;
+        let (scope, owner) = place_of(self.caller, audience);
         check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
         let _alone = self.servers.0.changing.lock().await;
-        self.check_bundle(&scope, &new.config).await?;
-        self.check_free(&scope, &new.name).await?;
+        self.check_bundle((&scope, owner.as_ref()), &new.config)
+            .await?;
+        self.check_free((&scope, owner.as_ref()), &new.name).await?;
         // What an entry of that name left behind, removed by hand perhaps, was given to another.
         self.forget_secrets(&scope, &new.name).await?;
         self.servers
@@ -49,7 +60,17 @@ impl Administration<'_> {
         match &scope {
             Scope::Installation => self.servers.0.file.add(&new.name, &new.config).await?,
             Scope::Tenant(tenant) => {
-                let row = row(tenant, &new.name, &new.config);
+                self.servers
+                    .0
+                    .owners
+                    .note(&scope, &new.name, owner.as_ref());
+                let row = McpServerRow {
+                    tenant: tenant.clone(),
+                    name: new.name.clone(),
+                    owner,
+                    config: new.config,
+                    updated_at: now(),
+                };
                 self.servers
                     .0
                     .records
@@ -82,12 +103,7 @@ impl Administration<'_> {
             }
             match &entry.scope {
                 Scope::Installation => self.servers.0.file.put(name, &config).await?,
-                Scope::Tenant(tenant) => {
-                    let row = row(tenant, name, &config);
-                    if !self.servers.0.records.mcp_servers().update(&row).await? {
-                        return Err(unknown(name));
-                    }
-                }
+                Scope::Tenant(_) => self.update(&entry, &config).await?,
             }
             if let Some(old) = &entry.config.bundle {
                 bundles::let_go(self.servers, &entry.scope, old).await?;
@@ -114,7 +130,7 @@ impl Administration<'_> {
         // What an operator wrote by hand stays theirs, where they wrote that it goes; what is
         // changed here has to be fit for it.
         let known = entry_problems(&entry.config, Author::Person);
-        let is_strict = is_moved || entry.source == Source::Tenant;
+        let is_strict = is_moved || !entry.source.is_of_operators();
         let mut problems = entry_problems(&config, Author::Person);
         problems.retain(|problem| is_strict || !known.contains(problem));
         let sent = sent_elsewhere(&entry.config, &config);
@@ -129,17 +145,62 @@ impl Administration<'_> {
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));
         }
+        if transport_of(&config) != transport_of(&entry.config) {
+            let audience = match (&entry.scope, &entry.owner) {
+                (Scope::Installation, _) => ServerAudience::Installation,
+                (Scope::Tenant(_), None) => ServerAudience::Tenant,
+                (Scope::Tenant(_), Some(_)) => ServerAudience::Person,
+            };
+            self.check_transport(audience, &config)?;
+        }
         check_package(&self.servers.0.place, &config)?;
         check_address(&self.servers.0.opener.outside.guard, &entry.scope, &config).await?;
-        self.check_bundle(&entry.scope, &config).await?;
+        self.check_bundle((&entry.scope, entry.owner.as_ref()), &config)
+            .await?;
         Ok(config)
     }
 
-    async fn check_bundle(&self, scope: &Scope, config: &McpServerConfig) -> Result<(), Error> {
-        match &config.bundle {
-            Some(bundle) => bundles::check_kept(self.servers, scope, bundle).await,
-            None => Ok(()),
+    fn check_transport(
+        &self,
+        audience: ServerAudience,
+        config: &McpServerConfig,
+    ) -> Result<(), Error> {
+        let wanted = (audience, transport_of(config));
+        check_transport(self.caller, &self.servers.0.roles, wanted)
+    }
+
+    async fn check_bundle(
+        &self,
+        (scope, owner): (&Scope, Option<&UserId>),
+        config: &McpServerConfig,
+    ) -> Result<(), Error> {
+        let Some(bundle) = &config.bundle else {
+            return Ok(());
+        };
+        if owner.is_some() {
+            let text = "a bundle serves everybody in the tenant: an admin adds it \
+                        (`scope: tenant`)";
+            return Err(Error::invalid("config.bundle", text));
         }
+        bundles::check_kept(self.servers, scope, bundle).await
+    }
+
+    /// Writes down what an entry of a tenant, or of a person of it, says now.
+    async fn update(&self, entry: &ServerEntry, config: &McpServerConfig) -> Result<(), Error> {
+        let Scope::Tenant(tenant) = &entry.scope else {
+            return Err(unknown(&entry.name));
+        };
+        let row = McpServerRow {
+            tenant: tenant.clone(),
+            name: entry.name.clone(),
+            owner: entry.owner.clone(),
+            config: config.clone(),
+            updated_at: now(),
+        };
+        if self.servers.0.records.mcp_servers().update(&row).await? {
+            return Ok(());
+        }
+        Err(unknown(&entry.name))
     }
 
     /// Replaces the bundle of a server, which has to be the one that was `seen`, by what another one
@@ -172,15 +233,10 @@ impl Administration<'_> {
             return Err(Error::Invalid(problems));
         }
         check_package(&self.servers.0.place, &config)?;
-        self.check_bundle(scope, &config).await?;
-        let Scope::Tenant(tenant) = scope else {
-            return Err(unknown(name));
-        };
+        self.check_bundle((scope, entry.owner.as_ref()), &config)
+            .await?;
         self.forget_secrets(scope, name).await?;
-        let row = row(tenant, name, &config);
-        if !self.servers.0.records.mcp_servers().update(&row).await? {
-            return Err(unknown(name));
-        }
+        self.update(&entry, &config).await?;
         for (secret, value) in &secrets {
             self.keep_secret(scope, name, (secret, value)).await?;
         }
@@ -246,9 +302,10 @@ impl Administration<'_> {
 
     /// An entry that the caller may change.
     pub(crate) async fn find_own(&self, name: &str) -> Result<ServerEntry, Error> {
-        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         match server.entry.source {
+            Source::Person => must_look_after(self.caller, &server.entry)?,
             Source::Installation if !self.caller.user.installation_admin => {
                 return Err(Error::NotAllowed(
                     "only installation admins change the servers of all tenants",
@@ -264,7 +321,11 @@ impl Administration<'_> {
         Ok(ServerEntry::clone(&server.entry))
     }
 
-    async fn check_free(&self, scope: &Scope, name: &str) -> Result<(), Error> {
+    async fn check_free(
+        &self,
+        (scope, owner): (&Scope, Option<&UserId>),
+        name: &str,
+    ) -> Result<(), Error> {
         let of_all = self
             .servers
             .installation_entries(&self.servers.0.file.state());
@@ -278,10 +339,17 @@ impl Administration<'_> {
         if is_taken {
             return Err(Error::Taken(name.to_owned()));
         }
-        if matches!(scope, Scope::Tenant(_)) && rows.len() >= MOST_OF_A_TENANT {
-            return Err(Error::Full(MOST_OF_A_TENANT));
+        let theirs = rows.iter().filter(|row| row.owner.as_ref() == owner);
+        let theirs = theirs.count();
+        match (scope, owner) {
+            (Scope::Tenant(_), None) if theirs >= MOST_OF_A_TENANT => {
+                Err(Error::Full(MOST_OF_A_TENANT))
+            }
+            (Scope::Tenant(_), Some(_)) if theirs >= MOST_OF_A_PERSON => {
+                Err(Error::OwnFull(MOST_OF_A_PERSON))
+            }
+            (Scope::Installation | Scope::Tenant(_), _) => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -316,11 +384,7 @@ fn taken(error: store::Error) -> Error {
     Error::Store(error)
 }
 
-fn row(tenant: &TenantId, name: &str, config: &McpServerConfig) -> McpServerRow {
-    McpServerRow {
-        tenant: tenant.clone(),
-        name: name.to_owned(),
-        config: config.clone(),
-        updated_at: now(),
-    }
+/// How an entry is reached; `docker run …` counts as an image.
+pub(super) fn transport_of(config: &McpServerConfig) -> McpTransport {
+    as_image(config).map_or(config.transport(), |config| config.transport())
 }

@@ -9,9 +9,10 @@ use crate::domain::{McpServerConfig, Scope};
 use crate::mcp::config::{Author, EntryProblem, entry_problems, name_problem, package_of};
 use crate::net::Guard;
 use crate::sandbox::host::SandboxHost;
-use crate::servers::catalogue::entry::{ServerEntry, Source};
+use crate::servers::catalogue::entry::ServerEntry;
 use crate::servers::catalogue::installations::Unavailable;
 use crate::servers::error::Error;
+use crate::servers::permission::ServerAudience;
 
 /// Bytes of a secret.
 const MAX_SECRET: usize = 16 * 1024;
@@ -26,8 +27,8 @@ pub struct NewServer {
     pub config: McpServerConfig,
     /// What its `${secret:NAME}` stand for.
     pub secrets: BTreeMap<String, SecretString>,
-    /// For everybody, or for the own tenant; the first for whoever may, unless said otherwise.
-    pub for_everybody: Option<bool>,
+    /// For whom it is; without a word for as many as the caller may add servers for.
+    pub audience: Option<ServerAudience>,
 }
 
 pub(crate) fn check(new: &NewServer) -> Result<(), Error> {
@@ -82,7 +83,7 @@ pub(crate) fn check_package(place: &SandboxHost, config: &McpServerConfig) -> Re
 /// What people stored before a rule was made is told at once when it is tried, and not when its time is
 /// over.
 pub(crate) fn still_fits(entry: &ServerEntry) -> Result<(), Error> {
-    if entry.source != Source::Tenant {
+    if entry.source.is_of_operators() {
         return Ok(());
     }
     let problems = entry_problems(&entry.config, Author::Person);

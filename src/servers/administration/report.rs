@@ -15,7 +15,9 @@ use crate::servers::connections::opening::{Failure, Phase, secret_name};
 use crate::servers::error::Error;
 use crate::servers::health::health_history::HealthStep;
 use crate::servers::health::{Health, Status};
-use crate::servers::permission::{administers_tenant, may_administer};
+use crate::servers::permission::{
+    ServerAudience, addable, looks_after, may_change, must_look_after,
+};
 use crate::servers::person_connections::ConnectionReport;
 use crate::servers::registry::Servers;
 use crate::store::clock::now;
@@ -50,7 +52,10 @@ pub struct ServerReport {
     pub definition_tokens: u64,
     /// The tools that are others than those the tenant said yes to.
     pub drift: Vec<String>,
-    /// The hosts that it was refused in the caller's tenant; for the admins of the tenant.
+    /// Whether the caller looks after it: tests it, starts it afresh, reads its log, decides about its
+    /// tools.
+    pub is_looked_after: bool,
+    /// The hosts that it was refused in the caller's tenant; for those who look after it.
     pub refused_hosts: Vec<RefusedHost>,
     /// Why tools are not offered.
     pub problems: Vec<String>,
@@ -124,9 +129,14 @@ pub struct Reports<'a> {
 }
 
 impl Reports<'_> {
+    /// Of which transports the caller may add servers for them.
+    pub fn addable(&self, audience: ServerAudience) -> Vec<McpTransport> {
+        addable(self.caller, &self.servers.0.roles, audience)
+    }
+
     /// Every server that the caller sees.
     pub async fn list(&self) -> Result<Vec<ServerReport>, Error> {
-        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let mut reports = Vec::new();
         for server in &view.ingredients.servers {
             reports.push(self.report(&view, server).await?);
@@ -136,14 +146,14 @@ impl Reports<'_> {
 
     /// One of them.
     pub async fn one(&self, name: &str) -> Result<ServerReport, Error> {
-        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         self.report(&view, server).await
     }
 
     /// What a server offers, and what was decided about it.
     pub async fn tools(&self, name: &str) -> Result<Vec<ToolReport>, Error> {
-        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         let listed = server.listed.iter().flat_map(|tools| tools.iter());
         Ok(listed
@@ -158,7 +168,7 @@ impl Reports<'_> {
         tool: &str,
     ) -> Result<Vec<ToolChangeReport>, Error> {
         let tenant = &self.caller.tenant.id;
-        let view = self.servers.view(tenant).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         let definitions = self.servers.0.records.tool_definitions();
         let mut versions = definitions.versions((tenant, name), tool).await?;
@@ -179,18 +189,18 @@ impl Reports<'_> {
         Ok(tool_history::reports(&versions))
     }
 
-    /// The last lines of a server's stderr, for the admins of the tenant.
+    /// The last lines of a server's stderr, for those who look after it.
     pub async fn logs(&self, name: &str) -> Result<Vec<LogLine>, Error> {
-        administers_tenant(self.caller)?;
-        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
+        must_look_after(self.caller, &server.entry)?;
         let shared = server.entry.tenant().is_none() && self.caller.user.installation_admin;
         Ok(self.servers.0.logs.of(&self.caller.tenant.id, name, shared))
     }
 
     /// What was seen of a server in the last 24 hours, at this gateway and since it started.
     pub async fn day(&self, name: &str) -> Result<Vec<HealthStep>, Error> {
-        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         Ok(self
             .servers
@@ -201,11 +211,7 @@ impl Reports<'_> {
 
     async fn report(&self, view: &View, server: &Ingredient) -> Result<ServerReport, Error> {
         let entry = &server.entry;
-        let may_see = match entry.source {
-            Source::Bundled => false,
-            Source::Settings | Source::Installation => self.caller.user.installation_admin,
-            Source::Tenant => may_administer(self.caller),
-        };
+        let may_see = may_change(self.caller, entry);
         let secrets = if may_see {
             let prefix = secret_name(&entry.name, "");
             let names = self.servers.0.records.secrets().names(&entry.scope).await?;
@@ -235,6 +241,7 @@ impl Reports<'_> {
             tool_count: listed.len(),
             enabled_tools: offered.len(),
             definition_tokens: offered.iter().map(|tool| tokens::of_tool(tool)).sum(),
+            is_looked_after: looks_after(self.caller, entry),
             refused_hosts: self.refused_hosts(entry),
             drift: drift.map(|tool| tool.name.clone()).collect(),
             problems: view.problems.get(&entry.name).cloned().unwrap_or_default(),
@@ -243,13 +250,11 @@ impl Reports<'_> {
     }
 
     fn refused_hosts(&self, entry: &ServerEntry) -> Vec<RefusedHost> {
-        match administers_tenant(self.caller) {
-            Ok(()) => {
-                let refused = &self.servers.0.opener.outside.refused_hosts;
-                refused.list(&self.caller.tenant.id, entry)
-            }
-            Err(_) => Vec::new(),
+        if !looks_after(self.caller, entry) {
+            return Vec::new();
         }
+        let refused = &self.servers.0.opener.outside.refused_hosts;
+        refused.list(&self.caller.tenant.id, entry)
     }
 
     /// The caller's own connection: where they have one, or the server is known to want them.

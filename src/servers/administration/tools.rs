@@ -4,7 +4,7 @@ use super::{Administration, unknown};
 use crate::domain::{Digest, ToolRef};
 use crate::servers::catalogue::tool_report::ToolReport;
 use crate::servers::error::Error;
-use crate::servers::permission::administers_tenant;
+use crate::servers::permission::must_look_after;
 use crate::session::PolicyEffect;
 use crate::store::records::ToolSetting;
 
@@ -37,18 +37,18 @@ impl ToolChange {
 }
 
 impl Administration<'_> {
-    /// Decides about one tool for the caller's tenant. Whoever names the definition that they saw and
+    /// Decides about one tool for those who are offered its server. Whoever names the definition that they saw and
     /// says what happens to its calls says yes to it.
     pub async fn set_tool(
         &self,
         (name, tool): (&str, &str),
         change: ToolChange,
     ) -> Result<ToolReport, Error> {
-        administers_tenant(self.caller)?;
         let tenant = &self.caller.tenant.id;
         let _alone = self.servers.0.changing.lock().await;
-        let view = self.servers.view(tenant).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
+        must_look_after(self.caller, &server.entry)?;
         let mut listed = server.listed.iter().flat_map(|tools| tools.iter());
         let known = listed.find(|known| known.name == tool);
         let known = known.ok_or_else(|| Error::NoTool {
@@ -83,7 +83,7 @@ impl Administration<'_> {
             .put(tenant, &setting)
             .await?;
         self.servers.policy_changed(tenant);
-        let view = self.servers.view(tenant).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         Ok(ToolReport::new(&view, server, known))
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use secrecy::ExposeSecret as _;
 
+use super::entries::transport_of;
 use super::fitness::{NewServer, check, check_address, check_package, still_fits};
 use super::report::TestReport;
 use super::unknown;
@@ -12,7 +13,9 @@ use crate::servers::catalogue::entry::Source;
 use crate::servers::connections::opening::{Phase, ServerLocation};
 use crate::servers::error::Error;
 use crate::servers::news::Change;
-use crate::servers::permission::{administers_tenant, scope_for};
+use crate::servers::permission::{
+    adds_servers, audience_for, check_transport, must_look_after, place_of,
+};
 use crate::servers::registry::Servers;
 use crate::servers::try_out::try_out;
 
@@ -25,9 +28,9 @@ pub struct Trials<'a> {
 impl Trials<'_> {
     /// Starts a server in a place that is thrown away, and says how each phase went.
     pub async fn test(&self, name: &str) -> Result<TestReport, Error> {
-        administers_tenant(self.caller)?;
-        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
+        must_look_after(self.caller, &server.entry)?;
         still_fits(&server.entry)?;
         let _turn = self
             .servers
@@ -44,17 +47,24 @@ impl Trials<'_> {
 
     /// The same for an entry that is not stored.
     pub async fn test_new(&self, new: NewServer) -> Result<TestReport, Error> {
-        let scope = scope_for(self.caller, new.for_everybody)?;
+        adds_servers(self.caller, &self.servers.0.roles)?;
+        let audience = audience_for(self.caller, new.audience)?;
         check(&new)?;
+        let transport = transport_of(&new.config);
+        let wanted = (audience, transport);
+        check_transport(self.caller, &self.servers.0.roles, wanted)?;
+        let (scope, owner) = place_of(self.caller, audience);
         check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
-        let source = match scope {
-            Scope::Installation => Source::Installation,
-            Scope::Tenant(_) => Source::Tenant,
+        let source = match (&scope, &owner) {
+            (Scope::Installation, _) => Source::Installation,
+            (Scope::Tenant(_), None) => Source::Tenant,
+            (Scope::Tenant(_), Some(_)) => Source::Person,
         };
         let mut entry = self.servers.entry(new.name, source, scope, new.config);
         // The environment is for what operators wrote, not for what somebody tries.
         entry.is_trial = true;
+        entry.owner = owner;
         let sandbox = SandboxId::from_bits(rand::random());
         let secrets = new.secrets.iter();
         let secrets = secrets.map(|(name, value)| (name.clone(), value.expose_secret().to_owned()));
@@ -92,11 +102,11 @@ impl Trials<'_> {
     /// starts the server anew. Other gateways are told to do the same. How many connections ended
     /// at this one, and how the start went.
     pub async fn restart(&self, name: &str) -> Result<(usize, TestReport), Error> {
-        administers_tenant(self.caller)?;
         let tenant = &self.caller.tenant.id;
-        let view = self.servers.view(tenant).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name);
         let server = server.ok_or_else(|| Error::NotFound(name.to_owned()))?;
+        must_look_after(self.caller, &server.entry)?;
         let open = self.servers.0.running.take(tenant, name);
         futures::future::join_all(open.iter().map(|opened| opened.restart())).await;
         self.servers.pass_on(Some(tenant), name, Change::Restarted);

@@ -274,11 +274,14 @@ impl Grants {
     pub(crate) fn tell(&self, key: &GrantKey) {
         self.teller.tell(News {
             tenant: Some(key.tenant.clone()),
+            // Only they are told anyway.
+            owner: None,
             server: key.server.clone(),
             kind: NewsKind::Connection(key.user.clone()),
         });
         self.teller.tell_gateways(ServerUpdate {
             tenant: Some(key.tenant.clone()),
+            owner: None,
             server: key.server.clone(),
             change: Change::Connection(key.user.clone()),
         });

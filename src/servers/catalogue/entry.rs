@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::domain::{
     AllowedHosts, BUNDLED_SERVER, Digest, InstalledPackage, McpNetwork, McpServerConfig,
-    McpTransport, McpWorkspace, RunsIn, RunsInKind, Scope, TenantId,
+    McpTransport, McpWorkspace, RunsIn, RunsInKind, Scope, TenantId, UserId,
 };
 use crate::mcp::config::{as_image, package_of};
 use crate::sandbox::Image;
@@ -24,9 +24,19 @@ pub enum Source {
     Installation,
     /// The records of a tenant.
     Tenant,
+    /// The records of a tenant, for one person of it alone.
+    Person,
 }
 
 impl Source {
+    /// Whether operators wrote it; others reach nothing private and get no more than the installation gives.
+    pub(crate) fn is_of_operators(self) -> bool {
+        match self {
+            Self::Bundled | Self::Settings | Self::Installation => true,
+            Self::Tenant | Self::Person => false,
+        }
+    }
+
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,6 +44,7 @@ impl Source {
             Self::Settings => "settings",
             Self::Installation => "installation",
             Self::Tenant => "tenant",
+            Self::Person => "person",
         }
     }
 }
@@ -46,6 +57,8 @@ pub struct ServerEntry {
     /// Where it is written down.
     pub source: Source,
     pub scope: Scope,
+    /// The person whose it is alone.
+    pub owner: Option<UserId>,
     /// As it is written down, references and all.
     pub config: McpServerConfig,
     /// Counts the changes of its secrets, so that a connection with old ones is not used again.
@@ -63,6 +76,7 @@ impl ServerEntry {
             name: BUNDLED.to_owned(),
             source: Source::Bundled,
             scope: Scope::Installation,
+            owner: None,
             config: McpServerConfig {
                 network: (!network.hosts().is_empty()).then(|| network.clone()),
                 ..bundled_config()

@@ -4,6 +4,7 @@ pub(super) mod deferred;
 pub(super) mod definitions;
 pub(super) mod entry;
 pub(super) mod installations;
+pub(super) mod owners;
 pub(super) mod rule_sets;
 pub(super) mod tool_history;
 pub(super) mod tool_report;

@@ -1,13 +1,13 @@
-//! What the sessions of one tenant are offered: tools, rules, and where each of them runs.
+//! What the sessions of one tenant, or of one person of it, are offered: tools, rules, and where each of them runs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::deferred::Deferred;
 use super::entry::{BUNDLED, ServerEntry, Source};
 use super::rule_sets::{ListedRule, RuleSets, is_rule};
-use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef};
+use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef, UserId};
 use crate::history;
 use crate::llm::tokens;
 use crate::llm::tool_search::Searchable;
@@ -27,6 +27,8 @@ pub(crate) struct Ingredients {
     pub(crate) servers: Vec<Ingredient>,
     /// What was decided about calls beforehand, by the tenant and its people.
     pub(crate) rules: Vec<RuleRow>,
+    /// Who of the tenant has servers for themselves alone.
+    pub(crate) owners: BTreeSet<UserId>,
 }
 
 /// One server of it.
@@ -42,7 +44,7 @@ pub(crate) struct Ingredient {
     pub(crate) settings: Vec<ToolSetting>,
 }
 
-/// What the sessions of one tenant are offered.
+/// What the sessions of one tenant are offered, or of one person of it.
 pub struct View {
     pub(crate) ingredients: Ingredients,
     pub(crate) toolbox: Toolbox,
@@ -113,7 +115,7 @@ impl ToolOffer {
 /// What tenants are offered, as it was last looked up.
 #[derive(Default)]
 pub(crate) struct Views {
-    pub(crate) known: HashMap<TenantId, (Instant, Arc<View>)>,
+    pub(crate) known: HashMap<(TenantId, Option<UserId>), (Instant, Arc<View>)>,
     /// How often everything was forgotten: what was read before the last time is not kept.
     pub(crate) age: u64,
     /// The last one for sessions of whose tenant nothing was known.
@@ -184,7 +186,9 @@ impl View {
                 naming: match server.entry.source {
                     // The session's own tools keep their plain names.
                     Source::Bundled => Naming::Auto,
-                    Source::Settings | Source::Installation | Source::Tenant => ingredients.naming,
+                    Source::Settings | Source::Installation | Source::Tenant | Source::Person => {
+                        ingredients.naming
+                    }
                 },
                 is_trusted: server.entry.source == Source::Bundled || config.trusted,
             };

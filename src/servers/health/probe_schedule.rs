@@ -97,6 +97,7 @@ mod tests {
             name: name.to_owned(),
             source: Source::Tenant,
             scope: Scope::Tenant(TenantId::from_bits(u128::from(tenant.as_bytes()[0]))),
+            owner: None,
             config: serde_json::from_value(json!({ "command": name })).unwrap(),
             epoch: 0,
             package: None,

@@ -25,8 +25,8 @@ pub use self::way::Way;
 use self::format::{Item, Page};
 use self::mirror::Mirror;
 use super::error::Error;
-use super::permission::administers_tenant;
-use crate::domain::Caller;
+use super::permission::adds_servers;
+use crate::domain::{AddingRoles, Caller};
 use crate::mcp::config::EntryProblem;
 
 /// Servers of one answer at most.
@@ -49,6 +49,8 @@ pub struct RegistrySettings {
 pub struct McpRegistry {
     settings: RegistrySettings,
     client: Client,
+    /// Who may add servers, and so look for some.
+    roles: AddingRoles,
     mirror: Mirror,
 }
 
@@ -120,11 +122,12 @@ pub enum RegistryError {
 
 impl McpRegistry {
     /// With the client for the operator's addresses: the operator chose the registry.
-    pub fn new(settings: RegistrySettings, client: Client) -> Self {
+    pub fn new(settings: RegistrySettings, client: Client, roles: AddingRoles) -> Self {
         let mirror = Mirror::default();
         Self {
             settings,
             client,
+            roles,
             mirror,
         }
     }
@@ -135,7 +138,7 @@ impl McpRegistry {
         caller: &Caller,
         search: &RegistrySearch,
     ) -> Result<Listing, RegistryError> {
-        administers_tenant(caller)?;
+        adds_servers(caller, &self.roles)?;
         if let Some(file) = &self.settings.file {
             return self.mirror.search(file, search).await;
         }
@@ -168,7 +171,7 @@ impl McpRegistry {
         way: &str,
         answers: &BTreeMap<String, String>,
     ) -> Result<FilledEntry, RegistryError> {
-        administers_tenant(caller)?;
+        adds_servers(caller, &self.roles)?;
         let missing = || RegistryError::NotFound(format!("server `{name}` {version}"));
         let item = if let Some(file) = &self.settings.file {
             self.mirror.find(file, name, version).await?

@@ -13,7 +13,7 @@ use crate::mcp::config::package_of;
 use crate::servers::bundles::unpacking::kept_facts;
 use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::error::Error;
-use crate::servers::permission::{administers_tenant, may_administer};
+use crate::servers::permission::{adds_servers, administers_tenant, looks_after, must_look_after};
 use crate::servers::registry::Servers;
 use crate::store::records::InstallationRow;
 
@@ -81,7 +81,7 @@ impl<'a> PackageAdministration<'a> {
 
     /// What would be installed for an entry that is not stored; `None` if it starts no package.
     pub async fn preview(&self, config: &McpServerConfig) -> Result<Option<PackagePreview>, Error> {
-        administers_tenant(self.caller)?;
+        adds_servers(self.caller, &self.servers.0.roles)?;
         let command = package_of(config).map_err(|problem| Error::Invalid(vec![problem]))?;
         let Some(command) = command else {
             return Ok(None);
@@ -107,6 +107,7 @@ impl<'a> PackageAdministration<'a> {
     }
 
     async fn preview_bundle(&self, spec: PackageSpec) -> Result<PackagePreview, Error> {
+        administers_tenant(self.caller)?;
         let scope = Scope::Tenant(self.caller.tenant.id.clone());
         let facts = kept_facts(&self.servers.0.records, &scope, &spec.name).await?;
         let missing = || {
@@ -139,7 +140,7 @@ impl<'a> PackageAdministration<'a> {
         }
         Ok(InstallationReport {
             installation,
-            has_log: may_administer(self.caller),
+            has_log: looks_after(self.caller, &entry),
             changes,
         })
     }
@@ -334,7 +335,7 @@ impl<'a> PackageAdministration<'a> {
 
     /// A server that the caller sees.
     async fn entry(&self, name: &str) -> Result<ServerEntry, Error> {
-        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name);
         let server = server.ok_or_else(|| Error::NotFound(name.to_owned()))?;
         Ok(ServerEntry::clone(&server.entry))
@@ -345,6 +346,7 @@ impl<'a> PackageAdministration<'a> {
         let entry = self.entry(name).await?;
         match entry.source {
             Source::Tenant | Source::Bundled => administers_tenant(self.caller)?,
+            Source::Person => must_look_after(self.caller, &entry)?,
             Source::Settings | Source::Installation if self.caller.user.installation_admin => {}
             Source::Settings | Source::Installation => {
                 return Err(Error::NotAllowed(

@@ -75,7 +75,7 @@ impl Connections<'_> {
     /// The caller's connections, and the servers that want them.
     pub async fn list(&self) -> Result<Vec<ConnectionReport>, ConnectError> {
         let Caller { user, tenant } = self.caller;
-        let view = self.servers.view(&tenant.id).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let rows = self.grants().records.mcp_grants();
         let rows = rows.of_person(&tenant.id, &user.id).await?;
         let is_there = |scope: &Scope, name: &str| {
@@ -197,7 +197,7 @@ impl Connections<'_> {
 
     /// The server, if people connect to it and this one may.
     async fn target(&self, name: &str) -> Result<Target, ConnectError> {
-        let view = self.servers.view(&self.caller.tenant.id).await?;
+        let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name);
         let entry: &ServerEntry = match server {
             Some(server) => &server.entry,

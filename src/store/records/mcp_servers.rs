@@ -1,16 +1,18 @@
-//! MCP servers that tenants added; those of files and settings are not here.
+//! MCP servers that tenants and their people added; those of files and settings are not here.
 
 use super::super::Error;
 use super::super::db::{Arg, Db, Statement, args, taken};
-use super::{from_json, tenant_id, to_json};
-use crate::domain::{McpServerConfig, TenantId, Timestamp};
+use super::{from_json, tenant_id, to_json, user_id};
+use crate::domain::{McpServerConfig, TenantId, Timestamp, UserId};
 
 /// A server as it is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpServerRow {
     pub tenant: TenantId,
-    /// Its name, unique in the tenant.
+    /// Its name, unique in the tenant, those of its people included.
     pub name: String,
+    /// The person whose it is alone; `None` = everybody's in the tenant.
+    pub owner: Option<UserId>,
     /// How it is reached. Secrets stand in it as `${secret:NAME}`.
     pub config: McpServerConfig,
     /// When it was last changed.
@@ -57,8 +59,8 @@ impl<'s> McpServers<'s> {
     pub async fn put(&self, server: &McpServerRow) -> Result<(), Error> {
         self.db
             .execute(
-                "INSERT INTO mcp_servers (tenant, name, config, updated_at) \
-                 VALUES ($1, $2, $3, $4)",
+                "INSERT INTO mcp_servers (tenant, name, config, updated_at, owner) \
+                 VALUES ($1, $2, $3, $4, $5)",
                 arguments(server)?,
             )
             .await
@@ -72,7 +74,7 @@ impl<'s> McpServers<'s> {
             .db
             .execute(
                 "UPDATE mcp_servers SET config = $3, updated_at = $4 \
-                 WHERE tenant = $1 AND name = $2",
+                 WHERE tenant = $1 AND name = $2 AND COALESCE(owner, '') = COALESCE($5, '')",
                 arguments(server)?,
             )
             .await?;
@@ -113,7 +115,8 @@ fn arguments(server: &McpServerRow) -> Result<Vec<Arg>, Error> {
         server.tenant.as_str(),
         server.name.as_str(),
         to_json("server", &server.config)?.as_str(),
-        server.updated_at.0
+        server.updated_at.0,
+        server.owner.as_ref().map(UserId::as_str)
     ])
 }
 
@@ -123,6 +126,7 @@ struct Row {
     name: String,
     config: String,
     updated_at: i64,
+    owner: Option<String>,
 }
 
 impl Row {
@@ -130,6 +134,7 @@ impl Row {
         Ok(McpServerRow {
             tenant: tenant_id(self.tenant)?,
             name: self.name,
+            owner: self.owner.map(user_id).transpose()?,
             config: from_json("configuration of an MCP server", &self.config)?,
             updated_at: Timestamp(self.updated_at),
         })

@@ -54,17 +54,49 @@ async fn only_admins_of_the_tenant_install_and_others_see_no_log() {
         }
     }
     let body = json!({ "name": "more", "config": command("npx -y plain") });
-    for person in [&member, &viewer] {
-        let (status, _) = Api::new(&app, person)
-            .ask(Method::POST, "/api/mcp/add", &body)
-            .await;
-        assert_eq!(status, 403);
-        let (status, _) = Api::new(&app, person)
-            .ask(Method::POST, "/api/mcp/package", &body)
-            .await;
-        assert_eq!(status, 403);
+    for path in ["/api/mcp/add", "/api/mcp/package"] {
+        let asked = Api::new(&app, &viewer).ask(Method::POST, path, &body).await;
+        assert_eq!(asked.0, 403, "{path}");
     }
     assert_eq!(installation(&api, "it").await["state"], "ready");
+}
+
+/// What a member adds for themselves is installed for them alone.
+#[tokio::test]
+async fn a_package_of_a_persons_own_server_is_theirs_to_install() {
+    let registry = Registry::start().await;
+    registry.publish(
+        ("plain", "1.0.0"),
+        &node_server(&[("look", "Looks")], ""),
+        json!({}),
+    );
+    let app = app_at(&registry.address).await;
+    let ana = app.person_with("acme", Role::Member).await;
+    let admin = app.person_with("acme", Role::Owner).await;
+    let mut hers = TestSocket::open(app.address, &ana, None).await;
+    let mut theirs = TestSocket::open(app.address, &admin, None).await;
+    let api = Api::new(&app, &ana);
+    let body = json!({ "config": command("npx -y plain") });
+    let (status, preview) = api.ask(Method::POST, "/api/mcp/package", &body).await;
+    assert_eq!((status, &preview["version"]), (200, &json!("1.0.0")));
+    let told = add(&api, &mut hers, ("it", command("npx -y plain"))).await;
+    assert_eq!(told["state"], "ready", "{told:#}");
+    assert!(!told["log"].as_array().unwrap().is_empty(), "{told:#}");
+    let accept = json!({ "content": told["installed"]["content"] });
+    for (method, path) in DOORS {
+        let method: Method = method.parse().unwrap();
+        let (status, body) = Api::new(&app, &admin)
+            .ask(method.clone(), path, &accept)
+            .await;
+        assert_eq!(status, 404, "{method} {path}: {body}");
+    }
+    app.model.will_call("look", json!({})).then_say("Looked");
+    hers.say("look").await;
+    let card = hers.wait_for_approval().await;
+    hers.approve(&card).await;
+    assert_eq!(hers.wait_for_answer().await, "Looked");
+    theirs.take_in().await;
+    assert_eq!(theirs.about("it"), Vec::<String>::new());
 }
 
 #[tokio::test]

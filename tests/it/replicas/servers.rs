@@ -178,3 +178,40 @@ async fn the_view_of_a_call_is_seen_at_the_other_gateway() {
     assert_eq!(status, 200, "{view}");
     assert_eq!(view["html"], "<h1>Chart</h1>");
 }
+
+/// Nobody but its owner hears of a person's own server, at whichever gateway.
+#[tokio::test]
+async fn a_servers_only_person_hears_of_it_at_the_other_gateway_and_nobody_else() {
+    let pair = Pair::start().await;
+    let ana = pair.a.person_with("acme", Role::Member).await;
+    let admin = pair.a.person_with("acme", Role::Owner).await;
+    let mut hers = TestSocket::open(pair.b.address, &ana, None).await;
+    let mut others = [
+        TestSocket::open(pair.a.address, &admin, None).await,
+        TestSocket::open(pair.b.address, &admin, None).await,
+    ];
+    let (at_a, at_b) = (Api::new(&pair.a, &ana), Api::new(&pair.b, &ana));
+    let before = at_b.get("/api/mcp").await;
+    assert!(!before.to_string().contains("own"), "{before}");
+    at_a.add("own", json!({ "command": "x" })).await;
+    assert_eq!(hers.wait_for("mcpAdded").await.args[0]["name"], "own");
+    assert_eq!(at_b.server("own").await["source"], "person");
+    // There is no sandbox, so it cannot be well.
+    at_a.ask(Method::POST, "/api/mcp/own/test", &Value::Null)
+        .await;
+    wait_for_health(&mut hers, "own", "unhealthy").await;
+    let gone = at_b.ask(Method::DELETE, "/api/mcp/own", &Value::Null).await;
+    assert_eq!(gone.0, 200, "{}", gone.1);
+    hers.wait_for("mcpRemoved").await;
+
+    // The first that the admin hears is of everybody's server that took its name.
+    Api::new(&pair.a, &admin)
+        .add("own", json!({ "command": "x" }))
+        .await;
+    for socket in &mut others {
+        let added = socket.wait_for("mcpAdded").await;
+        assert_eq!(added.args[0]["name"], "own");
+        assert_eq!(socket.about("own"), ["mcpAdded"]);
+    }
+    hers.wait_for("mcpAdded").await;
+}

@@ -17,6 +17,7 @@ mod odd;
 mod offered;
 mod offers;
 mod old_sse;
+mod own;
 mod pages;
 mod published;
 mod registry;

@@ -9,7 +9,7 @@ use crate::support::{DEADLINE, TestApp, TestSocket};
 
 /// Asserts S2.57, S2.58, S2.59, O5.
 #[tokio::test]
-async fn only_admins_add_and_every_problem_is_named() {
+async fn only_admins_add_for_everybody_and_every_problem_is_named() {
     let app = TestApp::start().await;
     let owner = app.person_with("acme", Role::Owner).await;
     let member = app.person_with("acme", Role::Member).await;
@@ -18,8 +18,22 @@ async fn only_admins_add_and_every_problem_is_named() {
     let good = json!({ "command": "x" });
     let path = "/api/mcp/add";
 
+    let viewer = app.person_with("acme", Role::Viewer).await;
+    for (person, scope) in [
+        (&member, "tenant"),
+        (&member, "installation"),
+        (&viewer, "person"),
+        (&owner, "installation"),
+    ] {
+        let mut body = add("a", good.clone());
+        body["scope"] = json!(scope);
+        let (status, said) = Api::new(&app, person)
+            .refused(Method::POST, path, &body)
+            .await;
+        assert_eq!(status, 403, "{scope}: {said}");
+    }
     let body = add("a", good.clone());
-    let (status, _) = Api::new(&app, &member)
+    let (status, _) = Api::new(&app, &viewer)
         .refused(Method::POST, path, &body)
         .await;
     assert_eq!(status, 403);

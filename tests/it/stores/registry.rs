@@ -109,6 +109,7 @@ fn server(bits: u128, config: serde_json::Value) -> McpServerRow {
     McpServerRow {
         tenant: tenant(bits),
         name: "time".into(),
+        owner: None,
         config: serde_json::from_value::<McpServerConfig>(config).unwrap(),
         updated_at: NOW,
     }
@@ -143,6 +144,21 @@ async fn a_servers_name_is_taken_in_its_tenant_only() {
         let listed = servers.list(&tenant(1)).await.unwrap();
         assert_eq!(listed, std::slice::from_ref(&changed));
         assert_eq!(servers.all().await.unwrap(), [changed, two.clone()]);
+        // Whose it is stays; who is another changes nothing.
+        let theirs = McpServerRow {
+            name: "own".into(),
+            owner: Some(UserId::from_bits(7)),
+            ..server(1, json!({"command": "uvx"}))
+        };
+        servers.put(&theirs).await.unwrap();
+        let everybodys = McpServerRow {
+            owner: None,
+            ..theirs.clone()
+        };
+        assert!(!servers.update(&everybodys).await.unwrap());
+        assert!(servers.update(&theirs).await.unwrap());
+        let kept = servers.get(&tenant(1), "own").await.unwrap();
+        assert_eq!(kept, Some(theirs));
         assert!(servers.delete(&tenant(1), "time").await.unwrap());
         assert!(!servers.delete(&tenant(1), "time").await.unwrap());
         assert!(!servers.update(&one).await.unwrap());

@@ -246,6 +246,14 @@ impl TestSocket {
             .expect("the event never came")
     }
 
+    /// The events that named that server.
+    pub(crate) fn about(&self, server: &str) -> Vec<String> {
+        let is_named = |args: &Value| args["name"] == server || args["server"] == server;
+        let heard = self.log.iter();
+        let heard = heard.filter(|said| said.args.iter().any(is_named));
+        heard.map(|said| said.name.clone()).collect()
+    }
+
     /// Takes in what has come already; later waits are for what comes next.
     pub(crate) async fn take_in(&mut self) {
         // Everything sent before the answer is here with it.

@@ -69,8 +69,9 @@ async function open(source: ServerItem['source'], user: Partial<Me['user']>) {
     authMode: 'password',
     encrypted: true,
   })
-  stored = { name: 'tracker', source, transport: 'stdio', enabled: true, status: 'unknown', toolCount: null, definitionTokens: null, runsIn: { kind: 'container', hosts: [] } }
-  if (user.role !== 'member' || user.installationAdmin) stored = { ...stored, config: { command: 'old' }, secrets: [] }
+  const lookedAfter = source === 'person' || user.role !== 'member' && user.role !== 'viewer' || user.installationAdmin === true
+  stored = { name: 'tracker', source, lookedAfter, transport: 'stdio', enabled: true, status: 'unknown', toolCount: null, definitionTokens: null, runsIn: { kind: 'container', hosts: [] } }
+  if (lookedAfter) stored = { ...stored, config: { command: 'old' }, secrets: [] }
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/servers/:name?', component: {} }] })
   await router.push('/servers/tracker')
   // As in the frame of the page: where the focus goes when it has lost its place.
@@ -89,6 +90,7 @@ it('lets those change an entry who may', async () => {
   await check('tenant', { role: 'admin' }, true)
   await check('tenant', { role: 'member' }, false)
   await check('tenant', { role: 'viewer' }, false)
+  await check('person', { role: 'member' }, true)
   await check('installation', { role: 'owner' }, false)
   await check('installation', { role: 'member', installationAdmin: true }, true)
   await check('settings', { role: 'owner', installationAdmin: true }, false)

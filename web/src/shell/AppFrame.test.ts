@@ -17,7 +17,7 @@ import AppFrame from './AppFrame.vue'
 vi.mock('@/wire/listLink', () => ({ ListLink: class { open() {} close() {} } }))
 
 const ITEM: SessionItem = { id: 'a', title: 'a', createdAt: '2026-11-23T10:00:00Z', updatedAt: '2026-11-23T10:00:00Z', state: 'idle', waiting: 0, version: 1, isPinned: false, isArchived: false, tags: [] }
-const SERVER = { name: 'files', source: 'tenant', transport: 'http', enabled: true, status: 'healthy', toolCount: 0, enabledTools: 0, definitionTokens: 0, runsIn: { kind: 'remote', hosts: ['files.example'] } } as unknown as ServerItem
+const SERVER = { name: 'files', source: 'tenant', lookedAfter: true, transport: 'http', enabled: true, status: 'healthy', toolCount: 0, enabledTools: 0, definitionTokens: 0, runsIn: { kind: 'remote', hosts: ['files.example'] } } as unknown as ServerItem
 const isThere = ref(true)
 const Vanishing = defineComponent({ setup: () => () => h('div', isThere.value ? h('button', { id: 'vanishing' }, 'x') : '') })
 

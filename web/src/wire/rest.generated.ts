@@ -388,8 +388,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Adds a server: for all tenants by an installation admin, else for the caller's own.
-         * @description Adds a server: for all tenants by an installation admin, else for the caller's own.
+         * Adds a server: for all tenants by an installation admin, for everybody in a tenant by an admin of it, or
+         *     for the caller alone (`scope`).
+         * @description Adds a server: for all tenants by an installation admin, for everybody in a tenant by an admin of it, or
+         *     for the caller alone (`scope`).
          */
         post: operations["add_mcp_server"];
         delete?: never;
@@ -3334,6 +3336,15 @@ export interface components {
              */
             expiresInSeconds: number;
         };
+        /** @description The transports of which the caller may add servers, by for whom. */
+        MayAdd: {
+            /** @description For all tenants. */
+            installation: components["schemas"]["ServerTransport"][];
+            /** @description For everybody in the caller's tenant. */
+            tenant: components["schemas"]["ServerTransport"][];
+            /** @description For the caller alone. */
+            person: components["schemas"]["ServerTransport"][];
+        };
         /** @description How all servers are, from their use and from the monitor. */
         McpHealth: {
             /** @description How many there are of each state, and `total`. */
@@ -4147,7 +4158,7 @@ export interface components {
             workspace: components["schemas"]["LimitMeans"];
         };
         /** @enum {string} */
-        Scope: "installation" | "tenant";
+        Scope: "installation" | "tenant" | "person";
         /** @description A page of what was found. */
         SearchPage: {
             /** @description Sessions, newest hit first. */
@@ -4215,9 +4226,11 @@ export interface components {
             drifted: string[];
             /**
              * @description Hosts that it wanted to reach in sessions of the caller's tenant and may not, the latest first;
-             *     for the tenant's admins. What its entry allows by now is left out.
+             *     for those who look after it. What its entry allows by now is left out.
              */
             refusedHosts?: components["schemas"]["ServerRefusedHost"][];
+            /** @description Whether I look after it: test it, start it afresh, read its log, decide about its tools. */
+            lookedAfter: boolean;
             /** @description Why tools of it are not offered. */
             problems: string[];
             connection?: components["schemas"]["ServerConnection"] | null;
@@ -4270,6 +4283,8 @@ export interface components {
             items: components["schemas"]["Server"][];
             /** @description What is wrong with `mcp-config.json`; for installation admins. */
             problems?: string[];
+            /** @description What I may add. */
+            mayAdd: components["schemas"]["MayAdd"];
         };
         ServerLog: {
             at: string;
@@ -4327,7 +4342,7 @@ export interface components {
          * @description Where an MCP server is kept.
          * @enum {string}
          */
-        ServerSource: "bundled" | "settings" | "installation" | "tenant";
+        ServerSource: "bundled" | "settings" | "installation" | "tenant" | "person";
         /**
          * @description How an MCP server is.
          * @enum {string}

@@ -1,6 +1,6 @@
 /** The requests that the page makes of the REST door. */
 import { request } from './request'
-import type { BudgetChange, BudgetWhose, BulkAction, Compaction, ProviderChange, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery, WaitingPage } from './restTypes'
+import type { BudgetChange, BudgetWhose, BulkAction, Compaction, MayAdd, ProviderChange, ServerAudience, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery, WaitingPage } from './restTypes'
 import type { DecideAll, Decision } from './types'
 
 type Scope = 'own' | 'tenant' | 'installation'
@@ -53,10 +53,10 @@ export const rest = {
   /** Without a change, tests what is stored. */
   testProvider: (id: string, body?: ProviderChange) => request('post', '/api/providers/{id}/test', { path: { id }, body }),
 
-  servers: () => request('get', '/api/mcp') as Promise<{ items: ServerItem[] }>,
+  servers: () => request('get', '/api/mcp') as Promise<{ items: ServerItem[]; mayAdd: MayAdd }>,
   server: (name: string) => request('get', '/api/mcp/{name}', { path: { name } }) as Promise<ServerItem>,
-  addServer: (name: string, config: ServerConfig, secrets: Record<string, string>) =>
-    request('post', '/api/mcp/add', { body: { name, config, secrets } }),
+  addServer: (name: string, config: ServerConfig, secrets: Record<string, string>, scope: ServerAudience | null) =>
+    request('post', '/api/mcp/add', { body: { name, config, secrets, ...(scope ? { scope } : {}) } }),
   publishedServers: (search: string, cursor: string | null) =>
     request('get', '/api/mcp-registry/servers', { query: { ...(search ? { search } : {}), ...(cursor ? { cursor } : {}) } }),
   publishedEntry: (name: string, version: string, way: string, values: Record<string, string>) =>
@@ -69,8 +69,8 @@ export const rest = {
   deleteServer: (name: string) => request('delete', '/api/mcp/{name}', { path: { name } }),
   testServer: (name: string) => request('post', '/api/mcp/{name}/test', { path: { name } }),
   restartServer: (name: string) => request('post', '/api/mcp/{name}/restart', { path: { name } }),
-  testNewServer: (name: string, config: ServerConfig, secrets: Record<string, string>) =>
-    request('post', '/api/mcp/test', { body: { name, config, secrets } }),
+  testNewServer: (name: string, config: ServerConfig, secrets: Record<string, string>, scope: ServerAudience | null) =>
+    request('post', '/api/mcp/test', { body: { name, config, secrets, ...(scope ? { scope } : {}) } }),
   setServerSecret: (name: string, secret: string, value: string) =>
     request('put', '/api/mcp/{name}/secrets/{secret}', { path: { name, secret }, body: { value } }),
   deleteServerSecret: (name: string, secret: string) =>

@@ -92,6 +92,10 @@ export type ServerPatch = {
 }
 
 export type ServerItem = Exactly<Schemas['Server'], { config?: ServerConfig | null }>
+/** For whom a server is. */
+export type ServerAudience = NonNullable<Schemas['AddServerRequest']['scope']>
+/** The transports of which I may add servers, by for whom. */
+export type MayAdd = Schemas['MayAdd']
 export type ServerTool = Exactly<Schemas['ServerTool'], { annotations: ToolAnnotations }>
 /** What is decided about a tool, and the `hash` of the definition that was read. */
 export type ToolDecision = Exactly<Schemas['ToolRequest'], { effect?: Schemas['ToolEffect'] | null }>

@@ -97,7 +97,8 @@ impl SessionTools {
     /// Looks up what the session is offered: at its start, before each model request, and before a
     /// call runs. While the records are away, what was last known holds.
     pub(in crate::agent) async fn refresh(&self) -> Arc<View> {
-        let view = match self.servers.view(self.assignment.tenant()).await {
+        let holder = self.assignment.holder();
+        let view = match self.servers.view((&holder.tenant, &holder.user)).await {
             Ok(view) => view,
             Err(error) => {
                 tracing::warn!(?error, "What MCP servers there are cannot be read now");

@@ -75,7 +75,7 @@ impl<'s> SessionOffers<'s> {
     ) -> Result<Vec<ListedOffer>, Refusal> {
         self.0.admit(key, caller).await?;
         let servers = &self.0.0.factory.servers;
-        let listed = offers::list(servers, &key.tenant).await;
+        let listed = offers::list(servers, caller.whose()).await;
         listed.map_err(|error| {
             tracing::warn!(?error, "What MCP servers offer cannot be read now");
             store_away()

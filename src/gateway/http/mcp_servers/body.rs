@@ -13,7 +13,7 @@ use crate::domain::{McpServerConfig, RunsIn};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
 use crate::gateway::word_list;
-use crate::servers::{Health, LogLine, NewServer, Phase, ServerReport, TestReport};
+use crate::servers::{Health, LogLine, NewServer, Phase, ServerAudience, ServerReport, TestReport};
 
 /// A server as people see it.
 #[derive(Serialize, ToSchema)]
@@ -59,9 +59,11 @@ pub(in crate::gateway) struct Server {
     /// The tools that changed.
     drifted: Vec<String>,
     /// Hosts that it wanted to reach in sessions of the caller's tenant and may not, the latest first;
-    /// for the tenant's admins. What its entry allows by now is left out.
+    /// for those who look after it. What its entry allows by now is left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused_hosts: Vec<ServerRefusedHost>,
+    /// Whether I look after it: test it, start it afresh, read its log, decide about its tools.
+    looked_after: bool,
     /// Why tools of it are not offered.
     problems: Vec<String>,
     /// My connection to it, where people connect to it.
@@ -89,6 +91,7 @@ impl From<ServerReport> for Server {
             drift: !report.drift.is_empty(),
             drifted: report.drift,
             refused_hosts: report.refused_hosts.into_iter().map(Into::into).collect(),
+            looked_after: report.is_looked_after,
             problems: report.problems,
             connection: report.connection.map(ServerConnection::from),
         }
@@ -103,6 +106,23 @@ pub(in crate::gateway) struct ServerList {
     /// What is wrong with `mcp-config.json`; for installation admins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) problems: Vec<String>,
+    /// What I may add.
+    pub(super) may_add: MayAdd,
+}
+
+/// The transports of which the caller may add servers, by for whom.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway) struct MayAdd {
+    /// For all tenants.
+    #[schema(value_type = Vec<word_list::ServerTransport>)]
+    pub(super) installation: Vec<&'static str>,
+    /// For everybody in the caller's tenant.
+    #[schema(value_type = Vec<word_list::ServerTransport>)]
+    pub(super) tenant: Vec<&'static str>,
+    /// For the caller alone.
+    #[schema(value_type = Vec<word_list::ServerTransport>)]
+    pub(super) person: Vec<&'static str>,
 }
 
 /// A server to add or to try.
@@ -119,7 +139,8 @@ pub(in crate::gateway) struct AddServerRequest {
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, String>)]
     secrets: BTreeMap<String, SecretString>,
-    /// `installation` or `tenant`; without a word, the widest that the caller may.
+    /// For whom: `installation` (all tenants), `tenant` or `person` (the caller alone); without a word, the
+    /// widest that the caller may.
     scope: Option<Scope>,
 }
 
@@ -128,6 +149,7 @@ pub(in crate::gateway) struct AddServerRequest {
 enum Scope {
     Installation,
     Tenant,
+    Person,
 }
 
 impl AddServerRequest {
@@ -148,7 +170,11 @@ impl AddServerRequest {
             name: required("name", name)?,
             config,
             secrets: self.secrets,
-            for_everybody: self.scope.map(|scope| matches!(scope, Scope::Installation)),
+            audience: self.scope.map(|scope| match scope {
+                Scope::Installation => ServerAudience::Installation,
+                Scope::Tenant => ServerAudience::Tenant,
+                Scope::Person => ServerAudience::Person,
+            }),
         })
     }
 }

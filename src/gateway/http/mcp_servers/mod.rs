@@ -80,12 +80,16 @@ impl From<servers::Error> for ApiError {
     fn from(error: servers::Error) -> Self {
         let text = error.to_string();
         match error {
-            servers::Error::NotAllowed(_) => Self::new(Code::NotAllowed, text),
+            servers::Error::NotAllowed(_) | servers::Error::NoTransport(_) => {
+                Self::new(Code::NotAllowed, text)
+            }
             servers::Error::Invalid(problems) => {
                 let fields = problems.into_iter();
                 Self::of_fields(fields.map(|problem| (problem.field, problem.message)))
             }
-            servers::Error::Taken(_) | servers::Error::Full(_) => Self::taken("name", text),
+            servers::Error::Taken(_) | servers::Error::Full(_) | servers::Error::OwnFull(_) => {
+                Self::taken("name", text)
+            }
             servers::Error::ReadOnly(_) => Self::new(Code::ReadOnly, text),
             servers::Error::NotFound(_)
             | servers::Error::NoBundle(_)

@@ -4,11 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 
-use super::body::{AddServerRequest, AddServerResponse, Server, ServerList};
-use crate::domain::Caller;
+use super::body::{AddServerRequest, AddServerResponse, MayAdd, Server, ServerList};
+use crate::domain::{Caller, McpTransport};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Body;
+use crate::servers::ServerAudience;
 
 /// The MCP servers that the caller's sessions are offered.
 #[utoipa::path(get, path = "/api/mcp", tag = "mcp", responses(
@@ -18,7 +19,12 @@ pub(in crate::gateway) async fn list_mcp_servers(
     State(state): State<GatewayState>,
     caller: Caller,
 ) -> Result<Json<ServerList>, ApiError> {
-    let items = state.servers.reports(&caller).list().await?;
+    let reports = state.servers.reports(&caller);
+    let items = reports.list().await?;
+    let addable = |audience| {
+        let transports = reports.addable(audience).into_iter();
+        transports.map(McpTransport::as_str).collect()
+    };
     let problems = if caller.user.installation_admin {
         state.servers.file_problems()
     } else {
@@ -27,10 +33,16 @@ pub(in crate::gateway) async fn list_mcp_servers(
     Ok(Json(ServerList {
         items: items.into_iter().map(Server::from).collect(),
         problems,
+        may_add: MayAdd {
+            installation: addable(ServerAudience::Installation),
+            tenant: addable(ServerAudience::Tenant),
+            person: addable(ServerAudience::Person),
+        },
     }))
 }
 
-/// Adds a server: for all tenants by an installation admin, else for the caller's own.
+/// Adds a server: for all tenants by an installation admin, for everybody in a tenant by an admin of it, or
+/// for the caller alone (`scope`).
 #[utoipa::path(post, path = "/api/mcp/add", tag = "mcp", request_body = AddServerRequest, responses(
     (status = 201, body = AddServerResponse), (status = 400, body = Problem),
     (status = 401, body = Problem), (status = 403, body = Problem), (status = 409, body = Problem),

@@ -48,9 +48,10 @@ impl Opener {
 
     /// What reaches a server over HTTP. Whoever is no operator reaches nothing private.
     pub(super) fn client(&self, entry: &ServerEntry) -> reqwest::Client {
-        let client = match entry.source {
-            Source::Tenant => &self.clients.guarded,
-            Source::Bundled | Source::Settings | Source::Installation => &self.clients.open,
+        let client = if entry.source.is_of_operators() {
+            &self.clients.open
+        } else {
+            &self.clients.guarded
         };
         client.clone()
     }

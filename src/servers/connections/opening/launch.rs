@@ -54,9 +54,10 @@ impl Outside {
         if hosts.is_empty() {
             return None;
         }
-        let reach = match entry.source {
-            Source::Tenant => Reach::Public,
-            Source::Bundled | Source::Settings | Source::Installation => Reach::Private,
+        let reach = if entry.source.is_of_operators() {
+            Reach::Private
+        } else {
+            Reach::Public
         };
         let mut egress = Egress::new(hosts, reach, self.guard.clone());
         // A trial may bear the name of a server that is stored, and leaves nothing there.
@@ -157,7 +158,7 @@ fn in_folder(config: &McpServerConfig, command: Vec<String>) -> Vec<String> {
 
 /// A tenant's entry may ask for less than the installation gives, an operator's also for more.
 fn bounds(source: Source, config: &McpServerConfig, most: &Bounds) -> Bounds {
-    let is_free = source != Source::Tenant;
+    let is_free = source.is_of_operators();
     let memory = config.container_memory.map(|mebibytes| mebibytes << 20);
     #[expect(
         clippy::cast_possible_truncation,
@@ -201,6 +202,7 @@ mod tests {
             assert_eq!((bounds.memory_bytes >> 20, bounds.cpu_millis), expected);
         };
         check(Source::Tenant, 2048, 4.0, (512, 500));
+        check(Source::Person, 2048, 4.0, (512, 500));
         check(Source::Tenant, 64, 0.1, (64, 100));
         check(Source::Installation, 2048, 4.0, (2048, 4000));
     }

@@ -90,7 +90,7 @@ describe('RuleForm', () => {
   beforeEach(() => {
     vi.useFakeTimers()
     doors = spyOnDoor()
-    vi.spyOn(rest, 'servers').mockResolvedValue({ items: [{ name: 'files' } as ServerItem] })
+    vi.spyOn(rest, 'servers').mockResolvedValue({ items: [{ name: 'files' } as ServerItem], mayAdd: { installation: [], tenant: [], person: [] } })
     vi.spyOn(rest, 'serverTools').mockResolvedValue({ items: [{ name: 'write_file' } as ServerTool] })
     form = mount(RuleForm, { attachTo: document.body, global: { stubs: { RouterLink: { props: ['to'], template: '<a :href="to"><slot /></a>' } } } })
   })

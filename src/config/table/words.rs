@@ -1,0 +1,81 @@
+//! The words that settings of one choice accept.
+
+use super::Word;
+
+pub(super) const LEVELS: &[Word] = &[
+    Word::Is("trace"),
+    Word::Is("debug"),
+    Word::Is("info"),
+    Word::Is("warn"),
+    Word::Is("error"),
+    Word::Is("fatal"),
+    Word::Is("panic"),
+    Word::Alias("warning", "warn"),
+    Word::Alias("silly", "trace"),
+];
+pub(super) const FORMATS: &[Word] = &[Word::Is("text"), Word::Is("json")];
+/// What speaks to a model (D12).
+pub(super) const PROVIDER_KINDS: &[Word] = &[
+    Word::Is("openai"),
+    Word::Is("anthropic"),
+    Word::Is("gemini"),
+    Word::Is("openai-compatible"),
+    Word::Is("scripted"),
+    Word::Alias("chatgpt", "openai"),
+    Word::Alias("claude", "anthropic"),
+    Word::Alias("google", "gemini"),
+];
+/// How much a model may think. A number of tokens is said of single models only.
+pub(super) const EFFORTS: &[Word] = &[
+    Word::Is("off"),
+    Word::Is("minimal"),
+    Word::Is("low"),
+    Word::Is("medium"),
+    Word::Is("high"),
+    Word::Is("max"),
+];
+/// Which of OpenAI's two interfaces is used.
+pub(super) const FLAVOURS: &[Word] = &[
+    Word::Is("auto"),
+    Word::Is("responses"),
+    Word::Is("chat-completions"),
+    Word::Alias("chat", "chat-completions"),
+];
+/// Who searches tools.
+pub(super) const TOOL_SEARCHES: &[Word] =
+    &[Word::Is("auto"), Word::Is("vendor"), Word::Is("sepal")];
+/// How long a prompt cache keeps what it is given.
+pub(super) const CACHE_TTLS: &[Word] = &[Word::Is("5m"), Word::Is("1h")];
+/// Who makes room in the context of a provider's models.
+pub(super) const COMPACTIONS: &[Word] = &[Word::Is("sepal"), Word::Is("vendor")];
+pub(super) const APPROVALS: &[Word] = &[
+    Word::Is("elicit"),
+    Word::Is("web"),
+    Word::Is("deny"),
+    Word::Is("auto"),
+];
+/// Who may add MCP servers for everybody in a tenant.
+pub(super) const TENANT_ADDERS: &[Word] =
+    &[Word::Is("nobody"), Word::Is("owner"), Word::Is("admin")];
+/// Who may add MCP servers for themselves alone.
+pub(super) const ADDERS: &[Word] = &[
+    Word::Is("nobody"),
+    Word::Is("owner"),
+    Word::Is("admin"),
+    Word::Is("member"),
+];
+pub(super) const TITLES: &[Word] = &[Word::Is("first-words"), Word::Is("model")];
+pub(super) const STRATEGIES: &[Word] = &[
+    Word::Is("delete-old"),
+    Word::Is("delete-middle"),
+    Word::Is("none"),
+    Word::Is("partial-summary"),
+];
+pub(super) const DRIVERS: &[Word] = &[
+    Word::Is("auto"),
+    Word::Is("docker"),
+    Word::Is("bubblewrap"),
+    Word::Is("none"),
+];
+pub(super) const AUTH_MODES: &[Word] =
+    &[Word::Is("password"), Word::Is("none"), Word::Later("oidc")];

@@ -1,0 +1,255 @@
+//! Servers that people have for themselves alone, and who may add which.
+
+use reqwest::Method;
+use sepal::domain::Role;
+use serde_json::{Value, json};
+
+use super::{Api, offered, operator, shell, wait_for_health};
+use crate::support::{Person, TestApp, TestSocket};
+
+const ADD: &str = "/api/mcp/add";
+
+/// The names of the servers that they see.
+async fn seen(app: &TestApp, person: &Person) -> Vec<String> {
+    let listed = Api::new(app, person).get("/api/mcp").await;
+    let items = listed["items"].as_array().unwrap();
+    let name = |item: &Value| item["name"].as_str().unwrap().to_owned();
+    items.iter().map(name).collect()
+}
+
+/// Every door of a server, each with a body that would be right for its owner.
+fn doors(name: &str) -> Vec<(Method, String, Value)> {
+    let at = |rest: &str| format!("/api/mcp/{name}{rest}");
+    vec![
+        (Method::GET, at(""), Value::Null),
+        (Method::GET, at("/tools"), Value::Null),
+        (Method::GET, at("/logs"), Value::Null),
+        (Method::GET, at("/installation"), Value::Null),
+        (Method::POST, at("/test"), Value::Null),
+        (Method::POST, at("/restart"), Value::Null),
+        (Method::PATCH, at(""), json!({ "enabled": false })),
+        (Method::GET, at("/health"), Value::Null),
+        (Method::GET, at("/tools/echo/history"), Value::Null),
+        (Method::PUT, at("/tools/echo"), json!({ "effect": "allow" })),
+        (Method::POST, at("/installation"), Value::Null),
+        (Method::DELETE, at("/installation"), Value::Null),
+        (Method::POST, at("/installation/check"), Value::Null),
+        (
+            Method::POST,
+            at("/installation/accept"),
+            json!({ "content": "0".repeat(64) }),
+        ),
+        (Method::POST, at("/connect"), json!({})),
+        (Method::DELETE, at("/connect"), Value::Null),
+        (Method::POST, at("/connect/dismiss"), Value::Null),
+        (Method::PUT, at("/secrets/KEY"), json!({ "value": "x" })),
+        (Method::DELETE, at("/secrets/KEY"), Value::Null),
+        (Method::DELETE, at(""), Value::Null),
+    ]
+}
+
+/// Asserts S2.57.
+#[tokio::test]
+async fn what_a_member_adds_is_theirs_alone() {
+    let app = TestApp::with_sandbox().await;
+    let ana = app.person_with("acme", Role::Member).await;
+    let ben = app.person_with("acme", Role::Member).await;
+    let admin = app.person_with("acme", Role::Owner).await;
+    let stranger = app.person_with("other", Role::Owner).await;
+    let boss = operator(&app, "house").await;
+    let mut hers = TestSocket::open(app.address, &ana, None).await;
+    let mut his = TestSocket::open(app.address, &ben, None).await;
+    let api = Api::new(&app, &ana);
+    let mut body =
+        json!({ "name": "mine", "config": shell("say $KEY"), "secrets": { "KEY": "hush" } });
+    body["config"]["env"]["KEY"] = json!("${secret:KEY}");
+    api.add_with(body).await;
+    assert_eq!(hers.wait_for("mcpAdded").await.args[0]["name"], "mine");
+    wait_for_health(&mut hers, "mine", "healthy").await;
+    let own = api.server("mine").await;
+    assert_eq!(own["source"], "person", "{own}");
+    assert_eq!(own["lookedAfter"], true, "{own}");
+    assert_eq!(own["secrets"], json!(["KEY"]), "{own}");
+    assert_eq!(own["config"]["command"], "/bin/sh", "{own}");
+
+    // Nobody else sees it, hears of it, or reaches it, whatever their role.
+    for other in [&ben, &admin, &stranger, &boss] {
+        let names = seen(&app, other).await;
+        assert!(!names.contains(&"mine".to_owned()), "{names:?}");
+        for (method, path, body) in doors("mine") {
+            let (status, problem) = Api::new(&app, other)
+                .refused(method.clone(), &path, &body)
+                .await;
+            assert_eq!(status, 404, "{method} {path}: {problem}");
+        }
+    }
+    assert_eq!(api.server("mine").await["enabled"], true);
+
+    // Their models are not told of it, and hers is.
+    app.model.will_say("No tools here");
+    his.say("echo?").await;
+    assert_eq!(his.wait_for_answer().await, "No tools here");
+    let told = offered(&app);
+    assert!(!told.iter().any(|name| name.contains("echo")), "{told:?}");
+    app.model.will_call("echo", json!({})).then_say("Done");
+    hers.say("echo!").await;
+    let card = hers.wait_for_approval().await;
+    assert_eq!(card["server"], "mine", "{card}");
+    hers.approve(&card).await;
+    assert_eq!(hers.wait_for("tool:output").await.text(), "hush");
+    assert_eq!(hers.wait_for_answer().await, "Done");
+
+    // She decides about its tools, starts it afresh, and reads its log.
+    let never = json!({ "enabled": false });
+    let (status, tool) = api
+        .ask(Method::PUT, "/api/mcp/mine/tools/echo", &never)
+        .await;
+    assert_eq!((status, &tool["enabled"]), (200, &json!(false)), "{tool}");
+    let (status, again) = api
+        .ask(Method::POST, "/api/mcp/mine/restart", &Value::Null)
+        .await;
+    assert_eq!((status, &again["ok"]), (200, &json!(true)), "{again}");
+    let logs = api.get("/api/mcp/mine/logs").await;
+    assert!(logs.to_string().contains("started"), "{logs}");
+
+    let gone = api.ask(Method::DELETE, "/api/mcp/mine", &Value::Null).await;
+    assert_eq!(gone.0, 200, "{}", gone.1);
+    assert_eq!(hers.wait_for("mcpRemoved").await.args[0]["name"], "mine");
+    his.take_in().await;
+    assert_eq!(his.about("mine"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_name_is_one_servers_also_where_only_its_owner_sees_it() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let ana = app.person_with("acme", Role::Member).await;
+    let ben = app.person_with("acme", Role::Member).await;
+    let admin = app.person_with("acme", Role::Owner).await;
+    let other = app.person_with("other", Role::Member).await;
+    let off = |name: &str| json!({ "name": name, "config": { "command": "x", "enabled": false } });
+    Api::new(&app, &ana).add_with(off("github")).await;
+    for person in [&ana, &ben, &admin] {
+        let (status, problem) = Api::new(&app, person)
+            .refused(Method::POST, ADD, &off("github"))
+            .await;
+        assert_eq!(status, 409, "{problem}");
+        assert!(problem.to_string().contains("another name"), "{problem}");
+    }
+    // Another tenant has names of its own.
+    Api::new(&app, &other).add_with(off("github")).await;
+    Api::new(&app, &admin).add_with(off("shared")).await;
+    assert_eq!(seen(&app, &ben).await, ["shared"]);
+    assert_eq!(seen(&app, &ana).await, ["github", "shared"]);
+
+    // What was one person's is everybody's, once an admin took the name that they gave up.
+    let gone = Api::new(&app, &ana)
+        .ask(Method::DELETE, "/api/mcp/github", &Value::Null)
+        .await;
+    assert_eq!(gone.0, 200, "{}", gone.1);
+    let mut his = TestSocket::open(app.address, &ben, None).await;
+    Api::new(&app, &admin).add_with(off("github")).await;
+    assert_eq!(his.wait_for("mcpAdded").await.args[0]["name"], "github");
+    for n in 0..20 {
+        Api::new(&app, &ana).add_with(off(&format!("own{n}"))).await;
+    }
+    let (status, problem) = Api::new(&app, &ana)
+        .refused(Method::POST, ADD, &off("own20"))
+        .await;
+    assert_eq!(status, 409, "{problem}");
+    assert!(problem.to_string().contains("at most 20"), "{problem}");
+    Api::new(&app, &ben).add_with(off("own20")).await;
+}
+
+/// Asserts S2.57.
+#[tokio::test]
+async fn a_role_says_who_adds_which_transport_for_whom() {
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_MCP_PERSON_HTTP", "nobody"),
+        ("SPL_MCP_TENANT_SSE", "owner"),
+        ("SPL_MCP_TENANT_STDIO_DOCKER", "nobody"),
+    ])
+    .await;
+    let member = app.person_with("acme", Role::Member).await;
+    let viewer = app.person_with("acme", Role::Viewer).await;
+    let admin = app.person_with("acme", Role::Admin).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let boss = operator(&app, "house").await;
+    let entry = |transport: &str| match transport {
+        "stdio" => json!({ "command": "x", "enabled": false }),
+        "stdio-docker" => {
+            json!({ "transport": transport, "containerImage": "busybox", "enabled": false })
+        }
+        "docker run" => {
+            json!({ "command": "docker", "args": ["run", "-i", "busybox"], "enabled": false })
+        }
+        _ => json!({ "transport": transport, "url": "https://example.com/mcp", "enabled": false }),
+    };
+    let nothing = json!([]);
+    let all = json!(["stdio", "stdio-docker", "http", "sse"]);
+    let mut count = 0;
+    // Each person with what they may add for everybody in the tenant, and for themselves.
+    let everybody = [
+        (&viewer, nothing.clone(), nothing.clone()),
+        (&member, nothing.clone(), json!(["stdio", "sse"])),
+        (
+            &admin,
+            json!(["stdio", "http"]),
+            json!(["stdio", "stdio-docker", "sse"]),
+        ),
+        (
+            &owner,
+            json!(["stdio", "http", "sse"]),
+            json!(["stdio", "stdio-docker", "sse"]),
+        ),
+        (
+            &boss,
+            json!(["stdio", "http", "sse"]),
+            json!(["stdio", "stdio-docker", "sse"]),
+        ),
+    ];
+    for (person, tenant, own) in everybody {
+        let api = Api::new(&app, person);
+        let may = api.get("/api/mcp").await["mayAdd"].clone();
+        let of_all = if person.key == boss.key {
+            &all
+        } else {
+            &nothing
+        };
+        assert_eq!(may["installation"], *of_all, "{may}");
+        assert_eq!((&may["tenant"], &may["person"]), (&tenant, &own), "{may}");
+        for (scope, may) in [("tenant", &tenant), ("person", &own)] {
+            for transport in ["stdio", "stdio-docker", "docker run", "http", "sse"] {
+                count += 1;
+                let body = json!({
+                    "name": format!("s{count}"), "config": entry(transport), "scope": scope,
+                });
+                let (status, said) = api.ask(Method::POST, ADD, &body).await;
+                let kind = transport.replace("docker run", "stdio-docker");
+                let is_allowed = may.as_array().unwrap().contains(&json!(kind));
+                let expected = if is_allowed { 201 } else { 403 };
+                assert_eq!(status, expected, "{scope} {transport}: {said}");
+            }
+        }
+    }
+    // The refusal names what would have to be set; another transport is asked for anew.
+    let api = Api::new(&app, &member);
+    let body = json!({ "name": "web", "config": entry("http") });
+    let (_, problem) = api.refused(Method::POST, ADD, &body).await;
+    let words = problem.to_string();
+    assert!(words.contains("agent.mcp_roles.person.http"), "{words}");
+    let (status, _) = api.refused(Method::POST, "/api/mcp/test", &body).await;
+    assert_eq!(status, 403);
+    api.add_with(json!({ "name": "tool", "config": entry("stdio") }))
+        .await;
+    let patch = json!({
+        "transport": "http", "command": null, "url": "https://example.com/mcp",
+    });
+    let (status, problem) = api.refused(Method::PATCH, "/api/mcp/tool", &patch).await;
+    assert_eq!(status, 403, "{problem}");
+    let viewers = Api::new(&app, &viewer);
+    let (status, _) = viewers
+        .refused(Method::GET, "/api/mcp-registry/servers", &Value::Null)
+        .await;
+    assert_eq!(status, 403);
+}
