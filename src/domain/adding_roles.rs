@@ -24,7 +24,7 @@ pub struct RoleByTransport {
 
 impl RoleByTransport {
     /// The lowest role that may add a server of that transport.
-    pub fn lowest(&self, transport: McpTransport) -> Option<Role> {
+    pub fn lowest(self, transport: McpTransport) -> Option<Role> {
         match transport {
             McpTransport::Stdio => self.stdio,
             McpTransport::StdioDocker => self.stdio_docker,

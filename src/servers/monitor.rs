@@ -12,12 +12,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::catalogue::entry::ServerEntry;
+use super::connections::opening::Failure;
 use super::health::probe_schedule::ProbeSchedule;
 use super::news::NewsKind;
 use super::packages;
 use super::registry::{Servers, ServersParts};
 use super::try_out::try_out;
-use crate::domain::{Digest, Scope};
+use crate::domain::{Code, Digest, Scope};
 use crate::mcp::config::{FileState, Looks};
 use crate::store;
 
@@ -44,10 +45,11 @@ async fn run(servers: Servers, stop: CancellationToken) {
     loop {
         let looks_at_all = tokio::select! {
             () = stop.cancelled() => return,
-            Some(print) = looks.next() => {
-                schedule.ended(&print);
+            Some((print, is_well)) = looks.next() => {
+                schedule.ended(&print, is_well);
                 None
             }
+            () = until(schedule.next_again()), if schedule.next_again().is_some() => Some(false),
             () = until(due(looked, servers.0.file.state().looks)) => {
                 looked = Some(Instant::now());
                 Some(true)
@@ -59,6 +61,7 @@ async fn run(servers: Servers, stop: CancellationToken) {
                 () = stop.cancelled() => return,
                 read = line_up(&servers, all, &mut schedule) => if let Err(error) = read {
                     tracing::warn!(?error, "The MCP servers cannot be looked at");
+                    schedule.put_off();
                 },
             }
         }
@@ -124,8 +127,8 @@ async fn watch_file(servers: Servers, stop: CancellationToken) {
     }
 }
 
-/// Lets wait what nobody has listed yet; with `all`, remote servers too. Each configuration is
-/// tried once: what does not start now starts when somebody mends, tests or uses it.
+/// Lets wait what nobody has listed yet; with `all`, remote servers too. What does not start now is tried
+/// again after longer and longer pauses, and at once when somebody mends, tests or uses it.
 async fn line_up(
     servers: &Servers,
     all: bool,
@@ -144,9 +147,10 @@ async fn line_up(
     for entry in entries.into_iter().filter(is_due) {
         let print = entry.fingerprint();
         let key = entry.definitions_key(&servers.0.place.image());
-        let is_known =
-            schedule.was_tried(&print) || servers.0.definitions.get(&key).await?.is_some();
-        if !is_known || (entry.is_remote() && (all || waiting.contains(&print))) {
+        let is_waiting = waiting.contains(&print);
+        let is_unlisted = (is_waiting || schedule.is_due(&print))
+            && servers.0.definitions.get(&key).await?.is_none();
+        if is_unlisted || (entry.is_remote() && (all || is_waiting)) {
             due.push(entry);
         }
     }
@@ -154,10 +158,12 @@ async fn line_up(
     Ok(())
 }
 
-/// Looks at one, and says which it was.
-async fn glance(servers: Servers, entry: ServerEntry) -> Digest {
+/// Looks at one, and says which it was, and whether there is nothing to try again.
+async fn glance(servers: Servers, entry: ServerEntry) -> (Digest, bool) {
     let mut phases = Vec::new();
     // What went wrong is in the records of its health.
-    let _ = try_out(&servers, (&entry, None), &mut phases).await;
-    entry.fingerprint()
+    let tried = try_out(&servers, (&entry, None), &mut phases).await;
+    let waits_for_people = |failure: &Failure| failure.code == Code::AuthorizationRequired;
+    let is_well = tried.as_ref().err().is_none_or(waits_for_people);
+    (entry.fingerprint(), is_well)
 }

@@ -61,7 +61,7 @@ pub(crate) fn may_change(caller: &Caller, entry: &ServerEntry) -> bool {
 /// The transports of which somebody may add servers for whom.
 pub(crate) fn addable(
     caller: &Caller,
-    roles: &AddingRoles,
+    roles: AddingRoles,
     audience: ServerAudience,
 ) -> Vec<McpTransport> {
     let mut all = McpTransport::ALL.to_vec();
@@ -71,7 +71,7 @@ pub(crate) fn addable(
 
 fn may_add(
     caller: &Caller,
-    roles: &AddingRoles,
+    roles: AddingRoles,
     (audience, transport): (ServerAudience, McpTransport),
 ) -> bool {
     let role = caller.user.role;
@@ -86,7 +86,7 @@ fn may_add(
 }
 
 /// Refuses who may add no server at all.
-pub(crate) fn adds_servers(caller: &Caller, roles: &AddingRoles) -> Result<(), Error> {
+pub(crate) fn adds_servers(caller: &Caller, roles: AddingRoles) -> Result<(), Error> {
     let whom = [
         ServerAudience::Installation,
         ServerAudience::Tenant,
@@ -124,7 +124,7 @@ pub(crate) fn audience_for(
 /// Refuses a transport that the caller's role may not add for them.
 pub(crate) fn check_transport(
     caller: &Caller,
-    roles: &AddingRoles,
+    roles: AddingRoles,
     (audience, transport): (ServerAudience, McpTransport),
 ) -> Result<(), Error> {
     if may_add(caller, roles, (audience, transport)) {

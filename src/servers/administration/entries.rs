@@ -166,7 +166,7 @@ impl Administration<'_> {
         config: &McpServerConfig,
     ) -> Result<(), Error> {
         let wanted = (audience, transport_of(config));
-        check_transport(self.caller, &self.servers.0.roles, wanted)
+        check_transport(self.caller, self.servers.0.roles, wanted)
     }
 
     async fn check_bundle(

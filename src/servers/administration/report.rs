@@ -131,7 +131,7 @@ pub struct Reports<'a> {
 impl Reports<'_> {
     /// Of which transports the caller may add servers for them.
     pub fn addable(&self, audience: ServerAudience) -> Vec<McpTransport> {
-        addable(self.caller, &self.servers.0.roles, audience)
+        addable(self.caller, self.servers.0.roles, audience)
     }
 
     /// Every server that the caller sees.

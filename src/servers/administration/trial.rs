@@ -47,12 +47,12 @@ impl Trials<'_> {
 
     /// The same for an entry that is not stored.
     pub async fn test_new(&self, new: NewServer) -> Result<TestReport, Error> {
-        adds_servers(self.caller, &self.servers.0.roles)?;
+        adds_servers(self.caller, self.servers.0.roles)?;
         let audience = audience_for(self.caller, new.audience)?;
         check(&new)?;
         let transport = transport_of(&new.config);
         let wanted = (audience, transport);
-        check_transport(self.caller, &self.servers.0.roles, wanted)?;
+        check_transport(self.caller, self.servers.0.roles, wanted)?;
         let (scope, owner) = place_of(self.caller, audience);
         check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;

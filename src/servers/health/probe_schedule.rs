@@ -2,6 +2,9 @@
 //! its own looks alone.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::domain::{Digest, TenantId};
 use crate::servers::catalogue::entry::ServerEntry;
@@ -11,6 +14,11 @@ const AT_ONCE: usize = 6;
 /// Those of one tenant, or of the installation.
 const PER_TENANT: usize = 2;
 
+/// The pause before a server is tried again that could not be listed; each failure doubles it.
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest of these pauses.
+const LONGEST_PAUSE: Duration = Duration::from_hours(1);
+
 /// Whose a server is; none for the installation's.
 type Whose = Option<TenantId>;
 
@@ -19,17 +27,36 @@ type Whose = Option<TenantId>;
 pub(crate) struct ProbeSchedule {
     waiting: BTreeMap<Whose, VecDeque<ServerEntry>>,
     running: HashMap<Digest, Whose>,
-    /// When each was last looked at, counted in looks.
-    looked: HashMap<Digest, u64>,
+    looked: HashMap<Digest, Looked>,
     looks: u64,
     /// Who had the last turn.
     last: Option<Whose>,
 }
 
+/// The last look at a server.
+#[derive(Default)]
+struct Looked {
+    /// Which it was, counted in looks.
+    count: u64,
+    /// How many in a row have failed.
+    failures: u32,
+    /// When it may be tried again, if it failed.
+    again: Option<Instant>,
+}
+
 impl ProbeSchedule {
-    /// Whether a look at it was begun since this gateway started.
-    pub(crate) fn was_tried(&self, print: &Digest) -> bool {
-        self.looked.contains_key(print)
+    /// Whether a server that nobody has listed is to be tried now: for the first time, or once more after
+    /// a pause.
+    pub(crate) fn is_due(&self, print: &Digest) -> bool {
+        let Some(looked) = self.looked.get(print) else {
+            return true;
+        };
+        looked.again.is_some_and(|again| again <= Instant::now())
+    }
+
+    /// When the next one may be tried again.
+    pub(crate) fn next_again(&self) -> Option<Instant> {
+        self.looked.values().filter_map(|looked| looked.again).min()
     }
 
     /// Those that wait.
@@ -42,14 +69,33 @@ impl ProbeSchedule {
     /// tenant's first.
     pub(crate) fn wait(&mut self, mut due: Vec<ServerEntry>, all: &HashSet<Digest>) {
         self.looked.retain(|print, _| all.contains(print));
+        // It waits from now on, or nobody wants it tried any more.
+        self.came().for_each(|looked| looked.again = None);
         self.waiting.clear();
-        due.sort_by_cached_key(|entry| self.looked.get(&entry.fingerprint()).copied());
+        let count = |entry: &ServerEntry| {
+            let looked = self.looked.get(&entry.fingerprint());
+            looked.map(|looked| looked.count)
+        };
+        due.sort_by_cached_key(count);
         for entry in due {
             if !self.running.contains_key(&entry.fingerprint()) {
                 let whose = entry.tenant().cloned();
                 self.waiting.entry(whose).or_default().push_back(entry);
             }
         }
+    }
+
+    /// Nobody could be asked what there is: what may be tried again has to wait once more.
+    pub(crate) fn put_off(&mut self) {
+        let again = Some(Instant::now() + FIRST_PAUSE);
+        self.came().for_each(|looked| looked.again = again);
+    }
+
+    /// Those whose pause is over.
+    fn came(&mut self) -> impl Iterator<Item = &mut Looked> {
+        let now = Instant::now();
+        let all = self.looked.values_mut();
+        all.filter(move |looked| looked.again.is_some_and(|again| again <= now))
     }
 
     /// The next to look at, if it may begin now.
@@ -70,15 +116,27 @@ impl ProbeSchedule {
         }
         let print = entry.fingerprint();
         self.looks += 1;
-        self.looked.insert(print.clone(), self.looks);
+        let looked = self.looked.entry(print.clone()).or_default();
+        looked.count = self.looks;
+        looked.again = None;
         self.running.insert(print, whose.clone());
         self.last = Some(whose);
         Some(entry)
     }
 
     /// A look is over.
-    pub(crate) fn ended(&mut self, print: &Digest) {
+    pub(crate) fn ended(&mut self, print: &Digest, is_well: bool) {
         self.running.remove(print);
+        let Some(looked) = self.looked.get_mut(print) else {
+            return;
+        };
+        if is_well {
+            looked.failures = 0;
+            return;
+        }
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(looked.failures));
+        looked.failures += 1;
+        looked.again = Some(Instant::now() + pause.min(LONGEST_PAUSE));
     }
 }
 
@@ -87,6 +145,7 @@ mod tests {
     use std::collections::HashSet;
 
     use serde_json::json;
+    use tokio::time::Instant;
 
     use super::{AT_ONCE, PER_TENANT, ProbeSchedule};
     use crate::domain::{Scope, TenantId};
@@ -128,7 +187,7 @@ mod tests {
         due.push(entry("b", "b0"));
         wait(&mut turns, &due);
         assert_eq!(names(&begin(&mut turns)), ["b0"]);
-        turns.ended(&begun[0].fingerprint());
+        turns.ended(&begun[0].fingerprint(), true);
         assert_eq!(names(&begin(&mut turns)), ["a2"], "not one that ran");
     }
 
@@ -143,7 +202,7 @@ mod tests {
         let begun = begin(&mut turns);
         assert_eq!(names(&begun), ["a0", "b0", "c0", "d0", "a1", "b1"]);
         assert_eq!(begun.len(), AT_ONCE);
-        turns.ended(&begun[0].fingerprint());
+        turns.ended(&begun[0].fingerprint(), true);
         assert_eq!(names(&begin(&mut turns)), ["c1"]);
     }
 
@@ -153,12 +212,48 @@ mod tests {
         let due: Vec<_> = (0..4).map(|n| entry("a", &format!("a{n}"))).collect();
         wait(&mut turns, &due);
         for entry in begin(&mut turns) {
-            turns.ended(&entry.fingerprint());
+            turns.ended(&entry.fingerprint(), true);
         }
         wait(&mut turns, &due);
         assert_eq!(names(&begin(&mut turns)), ["a2", "a3"]);
-        assert!(turns.was_tried(&due[0].fingerprint()));
+        assert!(!turns.is_due(&due[0].fingerprint()));
         wait(&mut turns, &due[1..]);
-        assert!(!turns.was_tried(&due[0].fingerprint()));
+        assert!(turns.is_due(&due[0].fingerprint()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_listed_is_tried_again_after_longer_and_longer_pauses() {
+        let mut turns = ProbeSchedule::default();
+        let due = [entry("a", "a0")];
+        let print = due[0].fingerprint();
+        let mut pauses = Vec::new();
+        for _ in 0..11 {
+            wait(&mut turns, &due);
+            assert_eq!(begin(&mut turns).len(), 1);
+            assert!(!turns.is_due(&print), "it runs");
+            assert_eq!(turns.next_again(), None);
+            turns.ended(&print, false);
+            assert!(!turns.is_due(&print));
+            let again = turns.next_again().unwrap();
+            pauses.push((again - Instant::now()).as_secs());
+            tokio::time::advance(again - Instant::now()).await;
+            assert!(turns.is_due(&print));
+        }
+        // Where nothing can be read it is put off, and not asked for without end.
+        turns.put_off();
+        assert!(!turns.is_due(&print));
+        tokio::time::advance(super::FIRST_PAUSE).await;
+        // Nor where somebody else has listed it meanwhile.
+        let all = HashSet::from([print.clone()]);
+        turns.wait(vec![], &all);
+        assert_eq!(turns.next_again(), None);
+        let doubled = [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600];
+        assert_eq!(pauses, doubled);
+        // One that was listed is left alone.
+        wait(&mut turns, &due);
+        begin(&mut turns);
+        turns.ended(&print, true);
+        assert!(!turns.is_due(&print));
+        assert_eq!(turns.next_again(), None);
     }
 }

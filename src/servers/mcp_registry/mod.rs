@@ -138,7 +138,7 @@ impl McpRegistry {
         caller: &Caller,
         search: &RegistrySearch,
     ) -> Result<Listing, RegistryError> {
-        adds_servers(caller, &self.roles)?;
+        adds_servers(caller, self.roles)?;
         if let Some(file) = &self.settings.file {
             return self.mirror.search(file, search).await;
         }
@@ -171,7 +171,7 @@ impl McpRegistry {
         way: &str,
         answers: &BTreeMap<String, String>,
     ) -> Result<FilledEntry, RegistryError> {
-        adds_servers(caller, &self.roles)?;
+        adds_servers(caller, self.roles)?;
         let missing = || RegistryError::NotFound(format!("server `{name}` {version}"));
         let item = if let Some(file) = &self.settings.file {
             self.mirror.find(file, name, version).await?

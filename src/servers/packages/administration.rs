@@ -81,7 +81,7 @@ impl<'a> PackageAdministration<'a> {
 
     /// What would be installed for an entry that is not stored; `None` if it starts no package.
     pub async fn preview(&self, config: &McpServerConfig) -> Result<Option<PackagePreview>, Error> {
-        adds_servers(self.caller, &self.servers.0.roles)?;
+        adds_servers(self.caller, self.servers.0.roles)?;
         let command = package_of(config).map_err(|problem| Error::Invalid(vec![problem]))?;
         let Some(command) = command else {
             return Ok(None);

@@ -160,22 +160,9 @@ async fn a_name_is_one_servers_also_where_only_its_owner_sees_it() {
     Api::new(&app, &ben).add_with(off("own20")).await;
 }
 
-/// Asserts S2.57.
-#[tokio::test]
-async fn a_role_says_who_adds_which_transport_for_whom() {
-    let app = TestApp::start_with(&[
-        ("SPL_SANDBOX", "none"),
-        ("SPL_MCP_PERSON_HTTP", "nobody"),
-        ("SPL_MCP_TENANT_SSE", "owner"),
-        ("SPL_MCP_TENANT_STDIO_DOCKER", "nobody"),
-    ])
-    .await;
-    let member = app.person_with("acme", Role::Member).await;
-    let viewer = app.person_with("acme", Role::Viewer).await;
-    let admin = app.person_with("acme", Role::Admin).await;
-    let owner = app.person_with("acme", Role::Owner).await;
-    let boss = operator(&app, "house").await;
-    let entry = |transport: &str| match transport {
+/// An entry of that transport, which is off.
+fn entry(transport: &str) -> Value {
+    match transport {
         "stdio" => json!({ "command": "x", "enabled": false }),
         "stdio-docker" => {
             json!({ "transport": transport, "containerImage": "busybox", "enabled": false })
@@ -184,40 +171,55 @@ async fn a_role_says_who_adds_which_transport_for_whom() {
             json!({ "command": "docker", "args": ["run", "-i", "busybox"], "enabled": false })
         }
         _ => json!({ "transport": transport, "url": "https://example.com/mcp", "enabled": false }),
-    };
+    }
+}
+
+async fn with_roles() -> TestApp {
+    TestApp::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_MCP_PERSON_HTTP", "nobody"),
+        ("SPL_MCP_TENANT_SSE", "owner"),
+        ("SPL_MCP_TENANT_STDIO_DOCKER", "nobody"),
+    ])
+    .await
+}
+
+/// Asserts S2.57.
+#[tokio::test]
+async fn a_role_says_who_adds_which_transport_for_whom() {
+    let app = with_roles().await;
     let nothing = json!([]);
-    let all = json!(["stdio", "stdio-docker", "http", "sse"]);
-    let mut count = 0;
-    // Each person with what they may add for everybody in the tenant, and for themselves.
+    let own = json!(["stdio", "stdio-docker", "sse"]);
+    let every = json!(["stdio", "stdio-docker", "http", "sse"]);
+    // Each person with what they may add for all tenants, for everybody in theirs, and for themselves.
     let everybody = [
-        (&viewer, nothing.clone(), nothing.clone()),
-        (&member, nothing.clone(), json!(["stdio", "sse"])),
+        (Role::Viewer, &nothing, nothing.clone(), nothing.clone()),
         (
-            &admin,
-            json!(["stdio", "http"]),
-            json!(["stdio", "stdio-docker", "sse"]),
+            Role::Member,
+            &nothing,
+            nothing.clone(),
+            json!(["stdio", "sse"]),
         ),
+        (Role::Admin, &nothing, json!(["stdio", "http"]), own.clone()),
         (
-            &owner,
+            Role::Owner,
+            &nothing,
             json!(["stdio", "http", "sse"]),
-            json!(["stdio", "stdio-docker", "sse"]),
-        ),
-        (
-            &boss,
-            json!(["stdio", "http", "sse"]),
-            json!(["stdio", "stdio-docker", "sse"]),
+            own.clone(),
         ),
     ];
-    for (person, tenant, own) in everybody {
-        let api = Api::new(&app, person);
+    let mut people = Vec::new();
+    for (role, all, tenant, own) in everybody {
+        people.push((app.person_with("acme", role).await, all, tenant, own));
+    }
+    let boss = operator(&app, "house").await;
+    people.push((boss, &every, json!(["stdio", "http", "sse"]), own));
+    let mut count = 0;
+    for (person, all, tenant, own) in people {
+        let api = Api::new(&app, &person);
         let may = api.get("/api/mcp").await["mayAdd"].clone();
-        let of_all = if person.key == boss.key {
-            &all
-        } else {
-            &nothing
-        };
-        assert_eq!(may["installation"], *of_all, "{may}");
-        assert_eq!((&may["tenant"], &may["person"]), (&tenant, &own), "{may}");
+        let expected = json!({ "installation": all, "tenant": tenant, "person": own });
+        assert_eq!(may, expected);
         for (scope, may) in [("tenant", &tenant), ("person", &own)] {
             for transport in ["stdio", "stdio-docker", "docker run", "http", "sse"] {
                 count += 1;
@@ -232,7 +234,12 @@ async fn a_role_says_who_adds_which_transport_for_whom() {
             }
         }
     }
-    // The refusal names what would have to be set; another transport is asked for anew.
+}
+
+#[tokio::test]
+async fn a_refused_transport_names_its_setting_also_where_an_entry_would_become_one() {
+    let app = with_roles().await;
+    let member = app.person_with("acme", Role::Member).await;
     let api = Api::new(&app, &member);
     let body = json!({ "name": "web", "config": entry("http") });
     let (_, problem) = api.refused(Method::POST, ADD, &body).await;
@@ -247,8 +254,8 @@ async fn a_role_says_who_adds_which_transport_for_whom() {
     });
     let (status, problem) = api.refused(Method::PATCH, "/api/mcp/tool", &patch).await;
     assert_eq!(status, 403, "{problem}");
-    let viewers = Api::new(&app, &viewer);
-    let (status, _) = viewers
+    let viewer = app.person_with("acme", Role::Viewer).await;
+    let (status, _) = Api::new(&app, &viewer)
         .refused(Method::GET, "/api/mcp-registry/servers", &Value::Null)
         .await;
     assert_eq!(status, 403);
