@@ -31,6 +31,10 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
             text, attachments, ..
         } => put(seq, 0, TextKind::Message, message_text(text, attachments)),
         Event::Said { text, calls, .. } => return of_said(commit, seq, (text, calls)),
+        Event::ViewCalled { call, .. } => {
+            let text = format!("{} {}", call.name, arguments_text(&call.args));
+            put(seq, 0, TextKind::Call, text)
+        }
         Event::Answered { text, .. }
         | Event::Cancelled {
             text: Some(text), ..

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::replica::Replica;
 use crate::domain::{CallId, Iteration, Timestamp, TurnId};
-use crate::session::{Commit, Decider, Event, Outcome, Verdict};
+use crate::session::{Call, Commit, Decider, Event, Outcome, Verdict};
 use crate::telemetry::instruments;
 
 /// Counts an own commit, before it changes the state.
@@ -33,6 +33,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
                 turn, iteration, ..
             } => log_request(replica, *turn, *iteration),
             Event::Said { turn, calls, .. } => log_calls(replica, *turn, calls.len()),
+            Event::ViewCalled { call, .. } => log_view_call(replica, call),
             Event::ContextReset => {
                 tracing::info!(session.id = %replica.key.session, "Conversation reset.");
             }
@@ -70,6 +71,10 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::Forked { .. } => {}
         }
     }
+}
+
+fn log_view_call(replica: &Replica, call: &Call) {
+    tracing::info!(session.id = %replica.key.session, call.id = %call.id, tool.name = %call.name, mcp.server = call.server(), "A view asks for a call of `{}`", call.name);
 }
 
 fn log_calls(replica: &Replica, turn: TurnId, calls: usize) {
@@ -145,9 +150,7 @@ fn count_decision(
     if verdict == "approved" {
         instruments().call_became(verdict);
     }
-    let turn = replica.state.control.turn.as_ref();
-    let mut queue = turn.into_iter().flat_map(|turn| &turn.queue);
-    let waited = queue.find(|waiting| waiting.id == *call);
+    let waited = replica.state.control.call(call);
     if let (Some(call), Decider::Person(_)) = (waited, by) {
         let time = Duration::from_millis(at.since_ms(call.since));
         instruments().approval_took(verdict, time);

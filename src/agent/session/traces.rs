@@ -49,6 +49,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::UserMessage { .. }
             | Event::Thinking { .. }
             | Event::Said { .. }
+            | Event::ViewCalled { .. }
             | Event::ApprovalAsked { .. }
             | Event::Started { .. }
             | Event::Settled { .. }

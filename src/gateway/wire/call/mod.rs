@@ -4,6 +4,7 @@
 pub(super) mod card;
 pub(super) mod elicitation;
 mod review;
+mod view;
 
 use crate::gateway::wire::frame::Frames;
 use serde::Serialize;
@@ -99,6 +100,7 @@ struct Truncated {
 )]
 pub(super) fn frames(shown: &ShownEvent) -> Frames {
     match &shown.event {
+        Event::ViewCalled { call, by } => view::called(call, by, shown),
         Event::ApprovalAsked {
             call,
             position,

@@ -3,6 +3,7 @@
 mod elicitation;
 mod fork;
 mod message;
+mod view;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -92,6 +93,23 @@ pub const COMMANDS: &[CommandSpec] = &[
                 by: caller.actor(),
             }))
         },
+    },
+    CommandSpec {
+        name: "view:call",
+        is_counted: true,
+        example: || {
+            vec![
+                json!({ "callId": "call_1_0", "viewId": "v1", "requestId": "r1",
+                "name": "refresh", "arguments": {} }),
+            ]
+        },
+        parse: view::call,
+    },
+    CommandSpec {
+        name: "view:close",
+        is_counted: false,
+        example: || vec![json!({ "viewId": "v1" })],
+        parse: view::close,
     },
     CommandSpec {
         name: "elicitation:answer",
