@@ -177,10 +177,12 @@ pub enum Command {
     },
     /// A view asks for a call.
     CallByView(Box<ViewCall>),
-    /// A view was closed: those of its calls that nobody has let run are not wanted any more.
+    /// A view was closed, or waits no more: those of its calls that nobody has let run are not wanted.
     CloseView {
         /// The page's own id of this showing.
         view: String,
+        /// Which request alone; none = all of them, because the view is closed.
+        request: Option<String>,
     },
     /// The server of a running call made a task of it.
     TaskCreated { call: CallId, task: CallTask },

@@ -103,7 +103,9 @@ async fn a_views_card_survives_a_kill(database: Option<&str>) {
     socket.approve(&card).await;
     socket.wait_for_answer().await;
     let request = view_calls::asks(&card["callId"], "r1", "refresh", &json!({}));
-    let asked = socket.ask("view:call", &[request.clone()]).await;
+    let asked = socket
+        .ask("view:call", std::slice::from_ref(&request))
+        .await;
     assert_eq!(asked["ok"], true, "{asked}");
     let card = socket.wait_for_approval().await;
     let session = socket.session();

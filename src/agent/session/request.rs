@@ -69,20 +69,7 @@ pub(super) fn prepare(
                 spent: spent.unwrap_or_default(),
             }
         }
-        SessionRequest::CallByView(asked) => {
-            let ViewRequest {
-                at,
-                args,
-                origin,
-                by,
-            } = *asked;
-            let tools = &replica.agent.tools;
-            Command::CallByView(Box::new(ViewCall {
-                proposal: propose_for_view(tools, &at, args),
-                origin,
-                by,
-            }))
-        }
+        SessionRequest::CallByView(asked) => called_by_view(*asked, replica),
         SessionRequest::WithGesture { decision, gesture } => Command::WithGesture {
             gesture,
             decision: Box::new(prepare(*decision, replica, running)?),
@@ -93,6 +80,16 @@ pub(super) fn prepare(
     };
     can_be_answered(&command, replica)?;
     Ok(command)
+}
+
+/// A call that a view asks for, with what its tool is now.
+fn called_by_view(asked: ViewRequest, replica: &Replica) -> Command {
+    let proposal = propose_for_view(&replica.agent.tools, &asked.at, asked.args);
+    Command::CallByView(Box::new(ViewCall {
+        origin: asked.origin,
+        proposal,
+        by: asked.by,
+    }))
 }
 
 /// What is wrong with an answer to a question of a server, by what it asked.

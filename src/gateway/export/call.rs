@@ -38,6 +38,7 @@ pub(super) fn call_part(call: &SaidCall, asked_by: Option<String>) -> CallPart {
     }
 }
 
+/// How a call ended, in a few words.
 pub(super) fn ending(call: &CallPart) -> String {
     let mut words = vec![call.status.unwrap_or("not ended").to_owned()];
     if call.duration_ms > 0 {

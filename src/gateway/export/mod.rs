@@ -350,7 +350,5 @@ fn minute(at: Timestamp) -> String {
     format!("{} UTC", minute.replace('T', " "))
 }
 
-/// How a call ended, in a few words.
-
 #[cfg(test)]
 mod tests;

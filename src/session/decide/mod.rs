@@ -167,8 +167,7 @@ impl<'a> Draft<'a> {
             | Command::OpenElicitation { .. }
             | Command::CompleteElicitation { .. }
             | Command::WithdrawElicitation { .. } => elicitation::follow(self, command)?,
-            Command::CallByView(asked) => views::call(self, asked)?,
-            Command::CloseView { view } => views::close(self, view),
+            Command::CallByView(_) | Command::CloseView { .. } => views::follow(self, command)?,
             Command::WorkspaceCopied { outcome } => fork::workspace_copied(self, *outcome),
             Command::ReviewCalls => rules::review_calls(self),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),

@@ -229,6 +229,7 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
     let turn = world.state.control.turn.as_ref();
     match a % 20 {
         15..=18 => views::asks(b),
+        19 if b % 2 == 0 => views::waits_no_more(b),
         19 => views::closed(b),
         0 => Command::Retry,
         13 | 14 => reviewed(world, call, b),

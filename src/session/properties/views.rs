@@ -32,5 +32,14 @@ pub(super) fn asks(seed: u8) -> Command {
 pub(super) fn closed(seed: u8) -> Command {
     Command::CloseView {
         view: format!("v{}", seed % 3),
+        request: None,
+    }
+}
+
+/// It waits for one request no more.
+pub(super) fn waits_no_more(seed: u8) -> Command {
+    Command::CloseView {
+        view: format!("v{}", seed % 3),
+        request: Some(format!("r{}", seed / 3)),
     }
 }

@@ -328,20 +328,7 @@ impl World {
                 );
                 self.check_not_denied(call, after);
             }
-            Event::ApprovalAsked {
-                call,
-                position,
-                total,
-                ..
-            } => {
-                if call.origin.is_some() {
-                    assert_eq!((*position, *total), (1, 1), "a view's call is asked alone");
-                    return;
-                }
-                let queue = &after.control.turn.as_ref().unwrap().queue;
-                assert_eq!(queue.len(), *total);
-                assert_eq!(queue[position - 1].id, call.id, "positions are stable");
-            }
+            Event::ApprovalAsked { .. } => check_place(event, after),
             Event::Thinking { model, .. } => {
                 check_pairs(&after.entries);
                 let turn = after.control.turn.as_ref().unwrap();
@@ -798,6 +785,26 @@ fn check_totals(was: Totals, is: Totals, events: &[Event]) {
     assert_eq!(is, sum, "totals are the sum of all requests");
     assert!(is.total_tokens >= was.total_tokens, "totals never fall");
     assert!(is.cost >= was.cost, "totals never fall");
+}
+
+/// A card says its place among the calls of its answer; a view's call is asked for alone.
+fn check_place(event: &Event, after: &SessionState) {
+    let Event::ApprovalAsked {
+        call,
+        position,
+        total,
+        ..
+    } = event
+    else {
+        return;
+    };
+    if call.origin.is_some() {
+        assert_eq!((*position, *total), (1, 1));
+        return;
+    }
+    let queue = &after.control.turn.as_ref().unwrap().queue;
+    assert_eq!(queue.len(), *total);
+    assert_eq!(queue[position - 1].id, call.id, "positions are stable");
 }
 
 /// Each event leaves its call where it says (S2.29).

@@ -37,8 +37,13 @@ pub(super) fn ended(control: &Control, event: &Event) -> Vec<Command> {
     let waits = control.call(call).filter(|call| !call.is_executing());
     let origin = waits.and_then(|call| call.origin.as_ref());
     if let Some(origin) = origin {
-        let view = origin.view.clone();
-        return vec![Command::CloseView { view }];
+        let (view, request) = (&origin.view, &origin.request);
+        return [None, Some(request.clone())]
+            .map(|request| Command::CloseView {
+                view: view.clone(),
+                request,
+            })
+            .into();
     }
     vec![Command::CallEnded {
         call: call.clone(),

@@ -54,7 +54,7 @@ fn a_view_asks_while_nothing_runs_and_the_model_is_not_asked() {
     assert_eq!(world.state.control.activity(), Activity::Waiting(1));
     assert!(world.state.control.is_unfinished());
     world.tell(&approve(&call)).unwrap();
-    assert_eq!(world.started(), [call.clone()]);
+    assert_eq!(world.started(), std::slice::from_ref(&call));
     assert_eq!(world.state.control.activity(), Activity::Running);
     world.finish(&call);
     assert_eq!(world.state.control.activity(), Activity::Idle);
@@ -172,9 +172,19 @@ fn a_view_has_few_calls_at_a_time_and_takes_what_waits_along_when_it_closes() {
     assert_eq!(refused.code, Code::TooManyRequests);
     world.tell(&asks("w", "s1", "run", 1)).unwrap();
     let calls = view_calls(&world);
+    world
+        .tell(&Command::CloseView {
+            view: "v".into(),
+            request: Some("r3".into()),
+        })
+        .unwrap();
+    assert_eq!(world.state.control.views.open().count(), 4);
     world.tell(&approve(&calls[0])).unwrap();
     world
-        .tell(&Command::CloseView { view: "v".into() })
+        .tell(&Command::CloseView {
+            view: "v".into(),
+            request: None,
+        })
         .unwrap();
     let open = world.state.control.views.open();
     let open: Vec<CallId> = open.map(|call| call.id.clone()).collect();

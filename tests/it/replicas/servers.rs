@@ -198,7 +198,7 @@ async fn what_a_view_asks_for_is_decided_at_the_other_gateway_and_runs_once() {
     b.wait_for_answer().await;
     let call = view_calls::viewed(&a);
     let request = view_calls::asks(&call, "r1", "refresh", &json!({}));
-    let asked = b.ask("view:call", &[request.clone()]).await;
+    let asked = b.ask("view:call", std::slice::from_ref(&request)).await;
     assert_eq!(asked["ok"], true, "{asked}");
     let repeated = a.ask("view:call", &[request]).await;
     assert_eq!(repeated["ok"], true, "{repeated}");

@@ -248,7 +248,7 @@ async fn nobody_else_asks_in_the_place_of_a_view() {
         assert!(shut.is_err(), "{tenant} {role:?}");
         // In a session of their own the call leads nowhere.
         let mut own = TestSocket::open(story.app.address, &stranger, None).await;
-        let answer = own.ask("view:call", &[call.clone()]).await;
+        let answer = own.ask("view:call", std::slice::from_ref(&call)).await;
         assert_eq!(answer["ok"], false, "{tenant} {role:?}: {answer}");
         own.ask("view:close", &[json!({ "viewId": "v1" })]).await;
     }

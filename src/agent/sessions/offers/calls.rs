@@ -30,8 +30,8 @@ pub(in crate::agent::sessions) async fn find_view(
             .rev()
             .filter_map(|shown| match_view(&shown.event, call));
         if let Some((server, name)) = started.next() {
-            asked.at.server = server.to_owned();
-            asked.origin.tool = name.to_owned();
+            server.clone_into(&mut asked.at.server);
+            name.clone_into(&mut asked.origin.tool);
             return Ok(());
         }
         let oldest = events.first().ok_or_else(|| unknown(call))?;

@@ -13,7 +13,7 @@ const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Call {
+struct Asked {
     call_id: String,
     view_id: String,
     request_id: String,
@@ -23,7 +23,7 @@ struct Call {
 }
 
 pub(super) fn call(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
-    let body: Call = body(args)?;
+    let body: Asked = body(args)?;
     for (field, id) in [
         ("viewId", &body.view_id),
         ("requestId", &body.request_id),
@@ -55,12 +55,22 @@ pub(super) fn call(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
 #[serde(rename_all = "camelCase")]
 struct Close {
     view_id: String,
+    request_id: Option<String>,
 }
 
 pub(super) fn close(_: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
-    let Close { view_id } = body(args)?;
+    let Close {
+        view_id,
+        request_id,
+    } = body(args)?;
     named("viewId", &view_id)?;
-    Ok(tell(Command::CloseView { view: view_id }))
+    if let Some(request) = &request_id {
+        named("requestId", request)?;
+    }
+    Ok(tell(Command::CloseView {
+        view: view_id,
+        request: request_id,
+    }))
 }
 
 fn named(field: &'static str, id: &str) -> Result<(), Refusal> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Draft, nothing_to_do};
 use crate::domain::{CallId, Code, Timestamp};
 use crate::session::call::{Call, CallStatus, Outcome, Resolution, ToolFacts, ViewCall};
-use crate::session::command::Refusal;
+use crate::session::command::{Command, Refusal};
 use crate::session::event::Event;
 use crate::session::state::Phase;
 
@@ -18,8 +18,18 @@ const MOST_OPEN: usize = 8;
 const MOST_A_MINUTE: usize = 60;
 const MINUTE_MS: i64 = 60_000;
 
+/// A view asks for a call, or does not wait any more.
+pub(super) fn follow(draft: &mut Draft<'_>, command: &Command) -> Result<(), Refusal> {
+    if let Command::CallByView(asked) = command {
+        call(draft, asked)?;
+    } else if let Command::CloseView { view, request } = command {
+        close(draft, view, request.as_deref());
+    }
+    Ok(())
+}
+
 /// A view asks for a call; a repeat of its request changes nothing.
-pub(super) fn call(draft: &mut Draft<'_>, asked: &ViewCall) -> Result<(), Refusal> {
+fn call(draft: &mut Draft<'_>, asked: &ViewCall) -> Result<(), Refusal> {
     if draft.control.views.has_request(&asked.origin.request) {
         return Ok(());
     }
@@ -84,11 +94,13 @@ fn check_room(draft: &Draft<'_>, asked: &ViewCall, facts: &ToolFacts) -> Result<
     Ok(())
 }
 
-/// A view was closed. What nobody has let run is over; what runs has its effect anyway, and its result is
+/// A view was closed, or waits for one request no more. What nobody has let run is over; what runs has its effect anyway, and its result is
 /// kept.
-pub(super) fn close(draft: &mut Draft<'_>, view: &str) {
+fn close(draft: &mut Draft<'_>, view: &str, request: Option<&str>) {
     let is_left = |call: &&Arc<Call>| {
-        let is_its = call.origin.as_ref().is_some_and(|it| it.view == view);
+        let is_its = call.origin.as_ref().is_some_and(|it| {
+            it.view == view && request.is_none_or(|request| it.request == request)
+        });
         is_its && (call.is_pending() || call.is_approved())
     };
     let left = draft.control.views.calls.iter().filter(is_left);
