@@ -34,6 +34,9 @@ fn answer(method: &str, params: &Value) -> Answer {
                 "_meta": { "ui": { "visibility": ["model"] } } },
             { "name": "plain", "inputSchema": { "type": "object" } },
         ] })),
+        "resources/read" if params["uri"] == "data://points" => Ok(json!({ "contents": [
+            { "uri": "data://points", "mimeType": "application/octet-stream", "blob": "AQID" },
+        ] })),
         _ => views::answer(method, params),
     }
 }
@@ -284,4 +287,54 @@ async fn a_call_of_a_view_whose_tool_changed_meanwhile_does_not_run() {
     let ended = output(&mut story.socket).await;
     assert_eq!(ended.rest()["status"], "failed", "{ended:?}");
     assert_eq!(story.called(), ["chart"]);
+}
+
+/// Asserts S0.52: a view reads what its own server has, as its owner may, and nobody else does.
+#[tokio::test]
+async fn a_view_reads_resources_of_its_own_server_alone() {
+    let story = Story::begin().await;
+    let path = format!("/api/sessions/{}/views/resources", story.socket.session());
+    let which = |uri: &str| json!({ "callId": story.call, "uri": uri });
+    let owner = Api::new(&story.app, &story.person);
+    let (status, read) = owner.ask(Method::POST, &path, &which(views::URI)).await;
+    assert_eq!(status, 200, "{read}");
+    assert_eq!(
+        read,
+        json!({ "contents": [{ "uri": views::URI, "mimeType": "text/html;profile=mcp-app",
+            "text": "<h1>Chart</h1>" }] })
+    );
+    let (status, read) = owner
+        .ask(Method::POST, &path, &which("data://points"))
+        .await;
+    assert_eq!(status, 200, "{read}");
+    assert_eq!(read["contents"][0]["blob"], "AQID", "{read}");
+    for (uri, code, word) in [
+        ("ui://chart/large.html", 413, "more than 2097152 bytes"),
+        ("ui://chart/none.html", 502, "Resource not found"),
+        ("", 400, "address"),
+    ] {
+        let (status, refused) = owner.refused(Method::POST, &path, &which(uri)).await;
+        assert_eq!(status, code, "{uri}: {refused}");
+        assert!(refused.to_string().contains(word), "{uri}: {refused}");
+    }
+    let unknown = json!({ "callId": "call_1_0", "uri": views::URI });
+    let (status, refused) = owner.refused(Method::POST, &path, &unknown).await;
+    assert_eq!((status, &refused["code"]), (404, &json!("no_such_call")));
+    let asked = story.server.asked("resources/read").len();
+    for (tenant, role) in [
+        ("acme", Role::Owner),
+        ("house", Role::Owner),
+        ("house", Role::Viewer),
+    ] {
+        let stranger = story.app.person_with(tenant, role).await;
+        let api = Api::new(&story.app, &stranger);
+        let (status, refused) = api.refused(Method::POST, &path, &which(views::URI)).await;
+        assert!(matches!(status, 403 | 404), "{tenant} {role:?}: {refused}");
+    }
+    let rule = json!({ "effect": "deny", "scope": "person", "server": "charts" });
+    let (status, made) = owner.ask(Method::POST, "/api/rules", &rule).await;
+    assert!(status < 300, "{made}");
+    let (status, refused) = owner.refused(Method::POST, &path, &which(views::URI)).await;
+    assert_eq!(status, 403, "{refused}");
+    assert_eq!(story.server.asked("resources/read").len(), asked);
 }

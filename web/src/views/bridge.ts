@@ -37,6 +37,8 @@ export interface ViewHost {
   propose: (text: string) => boolean
   /** Asks for a call of a tool of the view's server; none = the person may not. */
   call?: (params: JsonObject, key: RequestId) => Promise<Answer>
+  /** Reads a resource of the view's server; none = the person may not. */
+  read?: (params: JsonObject) => Promise<Answer>
   /** The view waits for that request no more. */
   forget?: (key: RequestId) => void
   trouble: (what: Trouble) => void
@@ -53,9 +55,9 @@ export interface Bridge {
 const REFUSALS = new Map(Object.entries({
   'tools/call': 'Sepal lets no view call tools here: it announces no serverTools',
   'tools/list': 'Sepal does not list tools for views; their server knows them',
-  'resources/read': 'Sepal does not let views read resources yet: it announces no serverResources',
-  'resources/list': 'Sepal does not let views read resources yet: it announces no serverResources',
-  'resources/templates/list': 'Sepal does not let views read resources yet: it announces no serverResources',
+  'resources/read': 'Sepal lets no view read resources here: it announces no serverResources',
+  'resources/list': 'Sepal does not list resources for views; their server knows them',
+  'resources/templates/list': 'Sepal does not list resources for views; their server knows them',
   'prompts/list': 'Sepal does not give views prompts',
   'sampling/createMessage': 'Sepal does not let views ask the model: it announces no sampling',
   'ui/update-model-context': 'Sepal does not let views change what the model reads: it announces no updateModelContext; ui/message proposes a text to the person',
@@ -141,10 +143,12 @@ export function openBridge(frame: HTMLIFrameElement, html: string, host: ViewHos
         return proposed(params)
       case 'tools/call':
         if (host.call && state === 'speaking') return host.call(params, id)
-        return refused(NO_SUCH_METHOD, REFUSALS.get(method) ?? '')
-      default:
-        return refused(NO_SUCH_METHOD, REFUSALS.get(method) ?? `Sepal knows no method ${method}`)
+        break
+      case 'resources/read':
+        if (host.read && state === 'speaking') return host.read(params)
+        break
     }
+    return refused(NO_SUCH_METHOD, REFUSALS.get(method) ?? `Sepal knows no method ${method}`)
   }
 
   function proposed(params: JsonObject): Answer {
@@ -160,7 +164,7 @@ export function openBridge(frame: HTMLIFrameElement, html: string, host: ViewHos
     return {
       protocolVersion: PROTOCOL,
       hostInfo: { name: 'Sepal', version: host.version },
-      hostCapabilities: { openLinks: {}, logging: {}, message: { text: {} }, ...(host.call && { serverTools: {} }) },
+      hostCapabilities: { openLinks: {}, logging: {}, message: { text: {} }, ...(host.call && { serverTools: {} }), ...(host.read && { serverResources: {} }) },
       hostContext: host.context(),
     }
   }

@@ -2,7 +2,7 @@ import { beforeEach, expect, it, vi } from 'vitest'
 import { callView } from '@/approval/testing'
 import { refused, type Ack } from '@/wire/link'
 import type { JsonObject } from '@/wire/types'
-import { viewCalls, type ViewCalls } from './requests'
+import { viewCalls, viewReads, type ViewCalls } from './requests'
 
 let sent: [string, JsonObject][]
 let answers: Ack[]
@@ -73,4 +73,16 @@ it('withdraws what a view does not wait for, and everything when it closes', () 
   expect(sent.slice(1)).toEqual([['view:close', { viewId: asked().viewId, requestId: asked().requestId }]])
   calls.close()
   expect(sent.at(-1)).toEqual(['view:close', { viewId: asked().viewId }])
+})
+
+it('reads few resources at a time, and says what went wrong', async () => {
+  const given: ((value: JsonObject) => void)[] = []
+  const read = viewReads(() => new Promise((resolve) => given.push(resolve)))
+  for (const odd of [{}, { uri: '' }, { uri: 5 }, { uri: 'x'.repeat(5_000) }]) expect(await read(odd)).toMatchObject({ error: { code: -32602 } })
+  const first = read({ uri: 'data://a' })
+  for (let n = 0; n < 3; n++) void read({ uri: 'data://b' })
+  expect(await read({ uri: 'data://c' })).toMatchObject({ error: { code: -32000 } })
+  given[0]?.({ contents: [] })
+  expect(await first).toEqual({ result: { contents: [] } })
+  expect(await viewReads(() => Promise.reject(new Error('denied')))({ uri: 'data://a' })).toEqual({ error: { code: -32000, message: 'denied' } })
 })

@@ -9,6 +9,31 @@ import { resultOf } from './surroundings'
 
 export type Answer = { result: JsonObject } | { error: { code: number; message: string } }
 
+const MAX_ADDRESS = 4_096
+/** Reads of one view at a time, and within a minute. */
+const MOST_READS = 4
+const MOST_A_MINUTE = 60
+
+/** Resources of its own server for one showing of a view: the server is that of its call, whatever the view says. */
+export function viewReads(read: (uri: string) => Promise<JsonObject>): (params: JsonObject) => Promise<Answer> {
+  let running = 0
+  let times: number[] = []
+  return async ({ uri }) => {
+    if (typeof uri !== 'string' || uri === '' || uri.length > MAX_ADDRESS) return wrong(`uri is a text of 1 to ${MAX_ADDRESS} characters`)
+    times = times.filter((time) => time > performance.now() - 60_000)
+    if (running >= MOST_READS || times.length >= MOST_A_MINUTE) return { error: { code: NOT_NOW, message: `a view reads ${MOST_READS} resources at a time, and ${MOST_A_MINUTE} within a minute` } }
+    times.push(performance.now())
+    running += 1
+    try {
+      return { result: await read(uri) }
+    } catch (error) {
+      return { error: { code: NOT_NOW, message: error instanceof Error ? error.message : 'Sepal did not answer' } }
+    } finally {
+      running -= 1
+    }
+  }
+}
+
 /** What the page has to have, so that a view can ask for calls. */
 export interface CallsDoor {
   /** Sends a command to the session. */

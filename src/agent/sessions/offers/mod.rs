@@ -5,6 +5,7 @@
 pub(super) mod calls;
 mod views;
 
+pub use calls::{ViewBody, ViewContent};
 pub use views::ServerView;
 
 use std::sync::Arc;
