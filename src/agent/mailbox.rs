@@ -11,12 +11,12 @@ use super::checkpoints::Checkpoints;
 use super::cluster::message::SessionUpdate;
 use super::feed::{Feed, Joined, QueueView};
 use crate::domain::{
-    BlobId, CallId, Code, Gesture, MicroUsd, Reached, Resource, ResourceRef, Role, SandboxId,
-    UserId,
+    Actor, BlobId, CallId, Code, Gesture, MicroUsd, Reached, Resource, ResourceRef, Role,
+    SandboxId, ToolRef, UserId,
 };
 use crate::providers::Wanted;
 use crate::servers::Held;
-use crate::session::{Command, Decision, Refusal, SessionRules};
+use crate::session::{Command, Decision, Refusal, SessionRules, ViewOrigin};
 use crate::store::records::SecretHash;
 use crate::telemetry::instruments;
 
@@ -40,6 +40,9 @@ pub enum SessionRequest {
         decision: Decision,
         args: Option<Value>,
     },
+    /// A call that a view asks for. Whose view it is, and what its call is, is looked up before the
+    /// session is told.
+    CallByView(Box<ViewRequest>),
     /// A decision with the secret of a fresh gesture, which is used up before the session is told.
     WithProof {
         decision: Box<SessionRequest>,
@@ -52,6 +55,17 @@ pub enum SessionRequest {
     },
 }
 
+/// What a view asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ViewRequest {
+    /// The tool, by its server's own name. The server is that of the view's call, whatever stands here.
+    pub at: ToolRef,
+    pub args: Value,
+    /// Which view asks, of which call.
+    pub origin: ViewOrigin,
+    pub by: Actor,
+}
+
 impl SessionRequest {
     /// Whether it is a message of a person.
     pub(super) fn says(&self) -> bool {
@@ -59,6 +73,7 @@ impl SessionRequest {
             Self::Say { .. } | Self::Command(Command::Say { .. }) => true,
             Self::Command(_)
             | Self::Choose(_)
+            | Self::CallByView(_)
             | Self::Decide { .. }
             | Self::WithProof { .. }
             | Self::WithGesture { .. } => false,
@@ -75,6 +90,8 @@ impl SessionRequest {
             Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
                 decision.approves()
             }
+            // By the rules of now, and of the tools that are offered now.
+            Self::CallByView(_) => true,
             Self::Command(_) | Self::Choose(_) | Self::Say { .. } => false,
         }
     }
@@ -94,7 +111,7 @@ impl SessionRequest {
             Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
                 decision.decides()
             }
-            Self::Command(_) | Self::Choose(_) | Self::Say { .. } => None,
+            Self::Command(_) | Self::Choose(_) | Self::Say { .. } | Self::CallByView(_) => None,
         }
     }
 }

@@ -34,7 +34,7 @@ pub use feed::{
     Feed, GoingOn, Joined, LeftOut, Notice, OthersSession, QueueState, SessionView, ShownEvent,
     Signal, TurnView, UsageState, What,
 };
-pub use mailbox::{Accepted, SessionRequest, damaged, limit_reached};
+pub use mailbox::{Accepted, SessionRequest, ViewRequest, damaged, limit_reached};
 pub use notifications::{
     BatchNotice, MailSetting, MailText, NewWebhook, NotificationError, NotificationForms,
     NotificationParts, NotificationSettings, Notifications, Trial, WebhookAccess,
@@ -51,7 +51,9 @@ pub use sessions::files::{FilePurpose, SessionFiles};
 pub use sessions::fork::{ForkRequest, family, fork};
 pub use sessions::import::{CarriedFile, Conversation, Imported, Importing};
 pub use sessions::list::RowError;
-pub use sessions::offers::{GivenMessage, MessagePart, PromptGiven, ServerView, SessionOffers};
+pub use sessions::offers::{
+    GivenMessage, MessagePart, PromptGiven, ServerView, SessionOffers, ViewBody, ViewContent,
+};
 pub use sessions::removal::expiry::remove_expired_rows;
 pub use sessions::shared::{SharedBy, SharedView, Sharing};
 pub use sessions::{Page, Sessions, SessionsSettings};

@@ -134,6 +134,13 @@ impl Tool {
         self.view.as_ref().is_some_and(|view| view.is_app_only)
     }
 
+    /// Whether views of its server may call it: all tools that do not say otherwise.
+    pub fn is_for_apps(&self) -> bool {
+        self.view
+            .as_ref()
+            .is_none_or(|view| !view.is_hidden_from_apps)
+    }
+
     /// What it is known by.
     #[must_use]
     pub fn known(&self) -> Self {

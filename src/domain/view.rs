@@ -32,6 +32,9 @@ pub struct ToolView {
     /// Whether only views may call the tool. It is not offered to models.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_app_only: bool,
+    /// Whether views may not call the tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_hidden_from_apps: bool,
 }
 
 impl ToolView {
@@ -47,6 +50,7 @@ impl ToolView {
         let view = Self {
             uri: uri.map(ToOwned::to_owned),
             is_app_only: visibility.is_some_and(|to| to.iter().all(|to| to != "model")),
+            is_hidden_from_apps: visibility.is_some_and(|to| to.iter().all(|to| to != "app")),
         };
         (view != Self::default()).then_some(view)
     }

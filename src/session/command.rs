@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::call::{CallTask, Elicitation, ElicitationReply, Outcome, Proposal};
+use super::call::{
+    CallTask, Elicitation, ElicitationReply, Outcome, PastDecision, Proposal, ViewCall,
+};
 use super::event::compaction::{Compacted, CompactedByVendor, ContextSize, CutKind};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 use super::policy::Rule;
 use super::reasoning::Reasoning;
 use super::review::Review;
-use super::state::PastDecision;
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, ElicitationId,
     GatewayId, Gesture, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, TokenUsage,
@@ -173,6 +174,15 @@ pub enum Command {
         outcome: Outcome,
         /// How long it ran.
         duration_ms: u64,
+    },
+    /// A view asks for a call.
+    CallByView(Box<ViewCall>),
+    /// A view was closed, or waits no more: those of its calls that nobody has let run are not wanted.
+    CloseView {
+        /// The page's own id of this showing.
+        view: String,
+        /// Which request alone; none = all of them, because the view is closed.
+        request: Option<String>,
     },
     /// The server of a running call made a task of it.
     TaskCreated { call: CallId, task: CallTask },

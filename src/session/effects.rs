@@ -1,6 +1,8 @@
 //! What has to run now. The shell compares this with what does run, starts and stops.
 
-use super::call::CallStatus;
+use std::sync::Arc;
+
+use super::call::{Call, CallStatus};
 use super::state::{Control, Phase};
 use super::title::Titling;
 use crate::domain::{CallId, ModelRequestId};
@@ -31,7 +33,9 @@ pub fn effects(control: &Control) -> Vec<Effect> {
         // What is asked now would be told of files that are not there yet.
         vec![Effect::CopyWorkspace]
     } else {
-        of_turn(control)
+        let mut effects = of_turn(control);
+        effects.extend(running(&control.views.calls, false));
+        effects
     };
     effects.extend(is_asked.then_some(Effect::MakeTitle));
     let review = control.reviewing.running.as_ref();
@@ -46,12 +50,15 @@ fn of_turn(control: &Control) -> Vec<Effect> {
     if turn.phase == Phase::Asking {
         return vec![Effect::AskModel(turn.request())];
     }
-    let running = turn.queue.iter().filter_map(|call| match &call.status {
+    running(&turn.queue, turn.is_stopping).collect()
+}
+
+fn running(calls: &[Arc<Call>], is_turn_stopping: bool) -> impl Iterator<Item = Effect> {
+    calls.iter().filter_map(move |call| match &call.status {
         CallStatus::Executing { is_stopping, .. } => Some(Effect::RunCall {
             call: call.id.clone(),
-            is_stopping: *is_stopping || turn.is_stopping,
+            is_stopping: *is_stopping || is_turn_stopping,
         }),
         CallStatus::Pending { .. } | CallStatus::Approved { .. } | CallStatus::Ended { .. } => None,
-    });
-    running.collect()
+    })
 }

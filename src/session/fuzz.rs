@@ -24,7 +24,7 @@ fn journal() {
                 shown.last().copied().unwrap_or(commit.seq),
                 commit.last_seq()
             );
-            let _ = commit.is_unfinished_after((state.control.turn.is_some(), true));
+            let _ = commit.is_unfinished_after(state.control.unfinished());
             // The reader refuses gaps; here every commit follows the one before.
             commit.version = state.control.version.saturating_add(1);
             state.apply(&commit);

@@ -27,8 +27,9 @@ mod stories;
 
 pub use call::{
     Call, CallStatus, CallTask, Consent, Decider, Elicitation, ElicitationAction,
-    ElicitationAnswer, ElicitationEnd, ElicitationReply, Outcome, Output, Proposal, Resolution,
-    SaidCall, ToolFacts, Verdict, Wants, elicitations_wait_since, waiting_since,
+    ElicitationAnswer, ElicitationEnd, ElicitationReply, Outcome, Output, PastDecision, Proposal,
+    RepeatedCalls, Resolution, SaidCall, ToolFacts, Verdict, ViewCall, ViewCalls, ViewOrigin,
+    Wants, elicitations_wait_since, waiting_since,
 };
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
 pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};
@@ -37,7 +38,7 @@ pub use event::compaction::{
     BY_VENDOR, Compacted, CompactedByVendor, Compaction, ContextSize, CutKind, Gap, LOWER_LIMIT,
     SHORTEN_RESULTS, SummarisedBy,
 };
-pub use event::{Commit, CommitError, Event, SCHEMA};
+pub use event::{Commit, CommitError, Event, SCHEMA, Unfinished};
 pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 pub use policy::{
     Approver, GivenRule, Policy, PolicyEffect, Rule, RuleName, Rules, Ruling, SessionRules,
@@ -46,8 +47,5 @@ pub use policy::{
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use replay::{Difference, Replay, ReplayFigures, Replayed};
 pub use review::{CallReview, Review, ReviewVerdict, Reviewing, RunningReview};
-pub use state::{
-    Activity, Control, Ending, PastDecision, Phase, RepeatedCalls, SessionState, Turn,
-    WaitingMessage,
-};
+pub use state::{Activity, Control, Ending, Phase, SessionState, Turn, WaitingMessage};
 pub use title::{TitleSource, Titling};

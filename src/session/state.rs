@@ -5,7 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, Elicitation, elicitations_wait_since, waiting_since};
+use super::call::{
+    Call, Elicitation, PastDecision, RepeatedCalls, ViewCalls, elicitations_wait_since,
+    waiting_since,
+};
+use super::event::Unfinished;
 use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
 use super::policy::SessionRules;
@@ -121,34 +125,6 @@ impl Turn {
     }
 }
 
-/// Calls that a turn made, and what they gave.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RepeatedCalls {
-    /// Hash of server, tool and arguments of each, in their order.
-    pub equal: Vec<Digest>,
-    /// Hash of all that each gave.
-    pub results: Vec<Digest>,
-    /// How often in a row, from 1.
-    pub times: u32,
-}
-
-impl RepeatedCalls {
-    /// Those of a queue that has ended; none = one of them could not be run.
-    fn of(queue: &[Arc<Call>]) -> Option<Self> {
-        let calls = queue.iter().map(|call| {
-            let equal = call.facts.as_ref()?.equal.clone();
-            Some((equal, call.result_digest.clone()?))
-        });
-        let (equal, results): (Vec<_>, Vec<_>) =
-            calls.collect::<Option<Vec<_>>>()?.into_iter().unzip();
-        (!equal.is_empty()).then_some(Self {
-            equal,
-            results,
-            times: 1,
-        })
-    }
-}
-
 /// A message that waits for the running turn's next model request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitingMessage {
@@ -162,25 +138,6 @@ pub struct WaitingMessage {
     pub effort: Option<Effort>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-}
-
-/// What a person decided about a call whose queue is gone: a decision that is sent again, because its
-/// answer was lost, is still a repeat.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PastDecision {
-    pub call: CallId,
-    /// Whether it was to run.
-    pub is_approved: bool,
-    pub tool: ToolRef,
-    /// Hash of what would run, with the person's changes.
-    pub digest: Digest,
-    /// Hash of server, tool and arguments, with the person's changes.
-    pub equal: Digest,
-    /// Whether there were changes.
-    pub is_edited: bool,
-    /// Whether nobody decided it in time.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub has_expired: bool,
 }
 
 /// How the last turn ended.
@@ -296,6 +253,9 @@ pub struct Control {
     pub unknown: BTreeMap<CallId, String>,
     /// Equality digests of calls of unknown fate; an equal call is always asked.
     pub unknown_equals: BTreeSet<Digest>,
+    /// What views asked for, beside the turns.
+    #[serde(default, skip_serializing_if = "ViewCalls::is_unused")]
+    pub views: ViewCalls,
     /// Client message ids and the `seq` they got, oldest first.
     pub remembered: VecDeque<(String, u64)>,
     /// People's decisions about calls of earlier queues, oldest first.
@@ -340,32 +300,57 @@ impl Control {
 
     /// Whether something has to go on should its gateway end (the `active` index).
     pub fn is_unfinished(&self) -> bool {
-        self.is_active() || self.awaits_workspace
+        self.is_active() || self.awaits_workspace || self.views.open().next().is_some()
+    }
+
+    /// What of it goes on.
+    pub fn unfinished(&self) -> Unfinished {
+        Unfinished {
+            has_turn: self.is_active(),
+            awaits_workspace: self.awaits_workspace,
+            view_calls: self.views.open().map(|call| call.id.clone()).collect(),
+        }
+    }
+
+    /// The calls of the running turn, and those that views asked for.
+    pub fn calls(&self) -> impl Iterator<Item = &Arc<Call>> {
+        let queue = self.turn.iter().flat_map(|turn| &turn.queue);
+        queue.chain(&self.views.calls)
+    }
+
+    /// The one of them with that id.
+    pub fn call(&self, id: &CallId) -> Option<&Arc<Call>> {
+        self.calls().find(|call| call.id == *id)
+    }
+
+    /// What servers asked while calls of them run.
+    pub fn elicitations(&self) -> impl Iterator<Item = &Arc<Elicitation>> {
+        let of_turn = self.turn.iter().flat_map(|turn| &turn.elicitations);
+        of_turn.chain(&self.views.elicitations)
     }
 
     /// What the session list shows.
     pub fn activity(&self) -> Activity {
+        let asked = self.elicitations().filter(|asked| asked.is_open()).count();
+        let waiting = asked + self.calls().filter(|call| call.is_pending()).count();
         match &self.turn {
+            _ if waiting > 0 => Activity::Waiting(waiting),
+            Some(_) => Activity::Running,
+            None if self.views.open().next().is_some() => Activity::Running,
             None if self.last_ending == Some(Ending::Failed) => Activity::Failed,
             None => Activity::Idle,
-            Some(turn) => match turn.waiting() {
-                0 => Activity::Running,
-                waiting => Activity::Waiting(waiting),
-            },
         }
     }
 
     /// When the oldest of the calls that wait for a person was asked for.
     pub fn waiting_since(&self) -> Option<Timestamp> {
-        let turn = self.turn.as_ref()?;
-        let asked = elicitations_wait_since(&turn.elicitations);
-        waiting_since(&turn.queue).into_iter().chain(asked).min()
+        let asked = elicitations_wait_since(self.elicitations());
+        waiting_since(self.calls()).into_iter().chain(asked).min()
     }
 
     /// When the first of the calls that wait for a person expires; `None` = none does.
     pub fn expires_at(&self) -> Option<Timestamp> {
-        let queue = self.turn.iter().flat_map(|turn| &turn.queue);
-        let pending = queue.filter(|call| call.is_pending());
+        let pending = self.calls().filter(|call| call.is_pending());
         pending.filter_map(|call| call.wants.expires_at).min()
     }
 

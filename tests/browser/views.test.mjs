@@ -19,7 +19,7 @@ const APP = readFileSync(new URL('./node_modules/@modelcontextprotocol/ext-apps/
 /** A view that writes down what it gets, and tries what it must not be able to do. */
 const hostile = (outside) => `<!doctype html><html><head><title>Chart</title></head><body>
 <h1>Chart</h1><pre id="got"></pre><pre id="tried"></pre>
-<button id="link">Open</button><button id="say">Say</button><button id="call">Call</button>
+<button id="link">Open</button><button id="say">Say</button>
 <form id="form" action="${outside}/form"><button>Submit</button></form>
 <script>
 const got = []
@@ -69,17 +69,17 @@ async function begin() {
   }
   tried.silent = (await ask('ui/message', { role: 'user', content: [{ type: 'text', text: 'uninvited' }] })).error?.code
   tried.context = (await ask('ui/update-model-context', { content: [] })).error?.code
-  tried.read = (await ask('resources/read', { uri: 'ui://chart/main.html' })).error?.code
+  tried.read = (await ask('resources/read', { uri: 'data://points' })).result?.contents?.[0]?.text
+  tried.list = (await ask('resources/list', {})).error?.code
   document.getElementById('tried').textContent = JSON.stringify(tried)
 }
-document.getElementById('call').onclick = async (event) => (event.target.textContent = JSON.stringify((await ask('tools/call', { name: 'refresh', arguments: {} })).error))
 document.getElementById('link').onclick = async (event) => (event.target.textContent = JSON.stringify((await ask('ui/open-link', { url: '${outside}/page?stamp=1' })).result))
 document.getElementById('say').onclick = () => ask('ui/message', { role: 'user', content: [{ type: 'text', text: 'More of the sales' }] })
 begin()
 </script></body></html>`
 
 /** The same with the official library, as authors of views write it. */
-const official = () => `<!doctype html><html><head><meta charset="utf-8"></head><body><h1 id="title">Official</h1><p id="got"></p>
+const official = () => `<!doctype html><html><head><meta charset="utf-8"></head><body><h1 id="title">Official</h1><p id="got"></p><button id="refresh">Refresh</button><p id="fresh"></p>
 <script type="module">
 ${APP.replace(/<\/script/g, '<\\/script').replace(/export\s*\{([^}]*)\}\s*;?\s*$/, (_, names) => `const library = {${names.replace(/([\w$]+) as ([\w$]+)/g, '$2: $1')}};`)}
 const app = new library.App({ name: 'official', version: '1' })
@@ -88,6 +88,11 @@ app.ontoolinput = ({ arguments: given }) => (got.textContent += 'input ' + JSON.
 app.ontoolresult = (result) => (got.textContent += 'result ' + JSON.stringify(result.structuredContent) + ' ')
 await app.connect()
 got.textContent += 'theme ' + app.getHostContext().theme + ' '
+let times = 0
+document.getElementById('refresh').onclick = async () => {
+  const told = await app.callServerTool({ name: 'refresh', arguments: { times: (times += 1) } }).catch((error) => ({ isError: true, content: [{ text: error.message }] }))
+  document.getElementById('fresh').textContent = JSON.stringify(told.isError ? ['no', told.content[0].text] : ['yes', told.structuredContent])
+}
 </script></body></html>`
 
 /** A view that wants to be typed into, whatever somebody does elsewhere. */
@@ -150,6 +155,7 @@ class Charts {
       case 'resources/list':
         return { resources: [] }
       case 'resources/read':
+        if (params.uri === 'data://points') return { contents: [{ uri: params.uri, mimeType: 'text/plain', text: '3, 5' }] }
         return this.isAway ? null : { contents: [{ uri: params.uri, mimeType: TYPE, ...this.view(params.uri) }] }
     }
     return null
@@ -196,7 +202,7 @@ function parts(page) {
 }
 
 // Asserts S0.52.
-story('a view gets its call, reaches nothing, asks before it opens a page, and calls no tools', { env }, async ({ page, context, session, problems }) => {
+story('a view gets its call, reaches nothing, and asks before it opens a page', { env }, async ({ page, context, session, problems }) => {
   const said = []
   page.on('console', (message) => said.push(message.text()))
   await draw(session, 'chart')
@@ -213,10 +219,10 @@ story('a view gets its call, reaches nothing, asks before it opens a page, and c
     assert.match(tried[name], /^refused/, `${name}: ${tried[name]}`)
   }
   assert.equal(tried.popup, 'null')
-  assert.deepEqual([tried.silent, tried.context, tried.read], [-32000, -32601, -32601])
+  assert.deepEqual([tried.silent, tried.context, tried.read, tried.list], [-32000, -32601, '3, 5', -32601])
   const got = await json('#got')
   const [{ greeted }] = got.filter((message) => message.greeted)
-  assert.deepEqual(greeted.hostCapabilities, { openLinks: {}, logging: {}, message: { text: {} } })
+  assert.deepEqual(greeted.hostCapabilities, { openLinks: {}, logging: {}, message: { text: {} }, serverTools: {}, serverResources: {} })
   const around = greeted.hostContext
   const theme = await page.evaluate(() => (document.documentElement.classList.contains('dark') ? 'dark' : 'light'))
   assert.deepEqual([around.theme, around.displayMode, around.containerDimensions.maxHeight, typeof around.timeZone, typeof around.locale], [theme, 'inline', 640, 'string', 'string'])
@@ -227,8 +233,6 @@ story('a view gets its call, reaches nothing, asks before it opens a page, and c
   await until('the console has what it logs', () => said.some((text) => text.includes('hello console')))
   await check(page, 'the view')
 
-  await frame.locator('#call').click()
-  await until('the call was refused', async () => (await frame.locator('#call').textContent()).includes('-32601'))
   assert.equal(charts.calls.length, 1)
 
   await frame.locator('#say').click()
@@ -293,6 +297,43 @@ story('a view that wants to reach hosts asks first, and one of the official libr
   await show.click()
   await frame.getByText(/theme (dark|light)/).waitFor()
   await until('it got its call', async () => /input \{"of":"sales"\}.*result \{"points":\[3,5\]\}/.test(await frame.locator('#got').textContent()))
+  problems.errors.length = 0
+})
+
+// Asserts S0.52.
+story('a view of the official library calls a tool, and the person sees whose view asks', { env }, async ({ page, session, problems }) => {
+  await draw(session, 'official')
+  const { view, frame, show } = parts(page)
+  await show.click()
+  await frame.getByText(/theme (dark|light)/).waitFor()
+  const before = charts.calls.length
+  const fresh = async () => JSON.parse((await frame.locator('#fresh').textContent()) || 'null')
+
+  await frame.locator('#refresh').click()
+  const asks = page.getByText('The view of official of server charts asks for this, not the model.')
+  await asks.first().waitFor()
+  assert.equal(charts.calls.length, before, 'nothing runs before the person says so')
+  await check(page, 'the card of a view')
+  await session.press(/^Approve once/)
+  await until('the view has the result', async () => (await fresh())?.[0] === 'yes')
+  assert.deepEqual(await fresh(), ['yes', { points: [3, 5] }])
+  assert.deepEqual(charts.calls.at(-1).arguments, { times: 1 })
+  assert.equal(charts.calls.at(-1).name, 'refresh')
+
+  // A no is a result too, and the model has heard of neither.
+  await frame.locator('#refresh').click()
+  await session.press(/^Reject/)
+  await until('the view hears the no', async () => (await fresh())?.[0] === 'no')
+  assert.equal(charts.calls.length, before + 1)
+  assert.equal(model.requests.filter((request) => JSON.stringify(request).includes('refresh')).length, 0)
+
+  // What waits goes with the view.
+  await frame.locator('#refresh').click()
+  const waits = page.getByRole('button', { name: /^Approve once/ })
+  await waits.waitFor()
+  await view.getByRole('button', { name: 'Close the view' }).click()
+  await waits.waitFor({ state: 'detached' })
+  assert.equal(charts.calls.length, before + 1)
   problems.errors.length = 0
 })
 

@@ -9,7 +9,7 @@ use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use tempfile::TempDir;
 
 use crate::model_stub::{ModelStub, Reply};
-use crate::servers::asking;
+use crate::servers::{asking, view_calls, views};
 use crate::support::postgres::new_database;
 use crate::support::{DEADLINE, Server, TestSocket, docker, person, sepal};
 
@@ -68,6 +68,62 @@ async fn a_question_of_a_server_ends_with_its_call_when_the_gateway_is_killed() 
 async fn a_question_of_a_server_ends_with_a_kill_in_postgres_too() {
     let database = new_database().await;
     a_question_ends_with_a_kill(Some(&database)).await;
+}
+
+/// Asserts S0.52 and O1.
+#[tokio::test]
+async fn what_a_view_asks_for_survives_a_kill_and_runs_once() {
+    a_views_card_survives_a_kill(None).await;
+}
+
+#[tokio::test]
+async fn what_a_view_asks_for_survives_a_kill_in_postgres_too() {
+    let database = new_database().await;
+    a_views_card_survives_a_kill(Some(&database)).await;
+}
+
+async fn a_views_card_survives_a_kill(database: Option<&str>) {
+    let (url, charts) = views::start().await;
+    let mut env = vec![
+        ("SPL_MCPS_0_ID", "post"),
+        ("SPL_MCPS_0_URL", url.as_str()),
+        ("SPL_SANDBOX", "none"),
+    ];
+    env.extend(database.map(|url| ("DATABASE_URL", url)));
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    model.will_call("chart", json!({})).then_say("Here");
+    let server = Server::start_with(&data, &model, &env);
+    let ana = person(&data, &env);
+    asking::is_listed(server.address, &ana).await;
+    let mut socket = TestSocket::open(server.address, &ana, None).await;
+    socket.say("draw").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    socket.wait_for_answer().await;
+    let request = view_calls::asks(&card["callId"], "r1", "refresh", &json!({}));
+    let asked = socket
+        .ask("view:call", std::slice::from_ref(&request))
+        .await;
+    assert_eq!(asked["ok"], true, "{asked}");
+    let card = socket.wait_for_approval().await;
+    let session = socket.session();
+    server.kill();
+
+    let server = Server::start_with(&data, &model, &env);
+    let mut again = TestSocket::open(server.address, &ana, Some(&session)).await;
+    let asked = again.wait_for_approval().await;
+    assert_eq!(asked, card);
+    // The page did not hear that it was taken.
+    assert_eq!(again.ask("view:call", &[request]).await["ok"], true);
+    again.approve(&asked).await;
+    let output = again.wait_for("tool:output").await;
+    assert_eq!(output.rest()["status"], "completed", "{output:?}");
+    model.will_say("Fine");
+    again.say("go on").await;
+    assert_eq!(again.wait_for_answer().await, "Fine");
+    assert_eq!(charts.asked("tools/call").len(), 2);
 }
 
 async fn a_question_ends_with_a_kill(database: Option<&str>) {

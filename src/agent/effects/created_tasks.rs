@@ -52,8 +52,7 @@ impl CreatedTasks {
 
     /// Lets those be followed that the journal has.
     pub(super) fn pass_on(&self, control: &Control) {
-        let queue = control.turn.iter().flat_map(|turn| &turn.queue);
-        for call in queue.filter(|call| call.task.is_some()) {
+        for call in control.calls().filter(|call| call.task.is_some()) {
             if let Some(kept) = self.waiting().remove(&call.id) {
                 // The call has ended meanwhile.
                 let _ = kept.send(());

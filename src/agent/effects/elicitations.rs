@@ -85,8 +85,7 @@ impl Elicitations {
 
     /// Passes answers on that the journal has.
     pub(super) fn pass_on(&self, control: &Control) {
-        let turn = control.turn.as_ref();
-        for asked in turn.iter().flat_map(|turn| &turn.elicitations) {
+        for asked in control.elicitations() {
             let mut all = self.waiting();
             let Some(answer) = &asked.answer else {
                 let waiting = all.get_mut(&asked.id);

@@ -337,9 +337,7 @@ impl Running {
 
     /// A review goes on when the person was faster: it is paid for in any case, and then it counts.
     fn review(&self, wanted: &Wanted<'_>, running: &RunningReview) -> (CallId, Beside) {
-        let turn = wanted.control.turn.as_ref();
-        let mut queue = turn.iter().flat_map(|turn| &turn.queue);
-        let call = queue.find(|call| call.id == running.call).cloned();
+        let call = wanted.control.call(&running.call).cloned();
         let id = running.call.clone();
         let asked = call.map(|call| ReviewRequest {
             asker: Self::asker(wanted, running.turn),

@@ -41,8 +41,7 @@ impl Drop for Stopper {
 
 /// Starts an approved call, or picks up the task that it runs as.
 pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {
-    let queue = &wanted.control.turn.as_ref()?.queue;
-    let call = Arc::clone(queue.iter().find(|call| call.id == *id)?);
+    let call = Arc::clone(wanted.control.call(id)?);
     let stop = CallStop::default();
     let stopper = Stopper {
         stop: stop.clone(),

@@ -53,6 +53,7 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::Reviewed { .. }
         | Event::UserMessage { .. }
         | Event::Said { .. }
+        | Event::ViewCalled { .. }
         | Event::ApprovalAsked { .. }
         | Event::Decided { .. }
         | Event::Settled { .. }

@@ -10,7 +10,7 @@ use crate::session::{
 /// The calls of the running turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QueueState {
-    /// All calls of the last answer.
+    /// All calls of the last answer, and those of views that have not ended.
     pub calls: Vec<Arc<Call>>,
     /// What servers ask while calls run, as far as nobody has answered.
     pub elicitations: Vec<Arc<Elicitation>>,
@@ -90,15 +90,13 @@ impl QueueView {
 impl QueueState {
     /// The calls of a session as its journal says.
     pub(in crate::agent) fn of(control: &Control) -> Self {
-        let (calls, said) = match &control.turn {
-            Some(turn) => (turn.queue.clone(), turn.said.clone()),
-            None => (Vec::new(), String::new()),
-        };
-        let asked = control.turn.iter().flat_map(|turn| &turn.elicitations);
+        let turn = control.turn.as_ref();
+        let queue = turn.into_iter().flat_map(|turn| &turn.queue);
+        let asked = control.elicitations();
         Self {
-            calls,
+            calls: queue.chain(control.views.open()).cloned().collect(),
             elicitations: asked.filter(|asked| asked.is_open()).cloned().collect(),
-            said,
+            said: turn.map(|turn| turn.said.clone()).unwrap_or_default(),
             seq: control.seq,
         }
     }

@@ -14,7 +14,7 @@ use super::feed::ShownEvent;
 use super::mailbox::store_away;
 use crate::domain::{Code, SessionKey};
 use crate::history;
-use crate::session::{Commit, CommitError, Refusal, SessionState};
+use crate::session::{Commit, CommitError, Refusal, SessionState, Unfinished};
 use crate::store::{Appended, LiveStore, NewRecord, Record, Snapshot};
 
 /// Records that one read asks for.
@@ -220,7 +220,7 @@ impl Journal {
                 commit_id: commit.commit_id.clone(),
                 first_seq: commit.seq.saturating_add(1),
                 last_seq: commit.last_seq(),
-                is_active: is_last && commit.is_unfinished_after((false, false)),
+                is_active: is_last && commit.is_unfinished_after(Unfinished::default()),
                 body: Bytes::from(body),
                 wake: None,
             });

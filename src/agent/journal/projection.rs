@@ -10,14 +10,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::feed::list_update::ListUpdate;
-use crate::domain::{SessionKey, UserId};
-use crate::session::{Activity, Call, Control};
+use crate::domain::{Iteration, ModelRequestId, SessionKey, TurnId, UserId};
+use crate::session::{Activity, Call, Control, waiting_since};
 use crate::store::records::{
     AskedRoles, Marks, ProjectedRow, Records, SessionRow, SessionState, UsageRows, WaitingBatch,
 };
 
 /// Rows that may wait; a full queue drops a row, and the next commit of its session brings it back.
 const QUEUE: usize = 4096;
+
+/// After so many seconds, batches of views' calls have the numbers of earlier ones.
+const BATCHES: u32 = 1_000_000_000;
 
 /// Names of tools that the row of a session has at most.
 const MAX_TOOLS: usize = 20;
@@ -310,8 +313,7 @@ async fn write(
 /// Who else than the owner may decide what waits.
 fn asked_roles(control: &Control) -> AskedRoles {
     let mut asks = AskedRoles::default();
-    let queue = control.turn.iter().flat_map(|turn| &turn.queue);
-    for call in queue.filter(|call| call.is_pending()) {
+    for call in control.calls().filter(|call| call.is_pending()) {
         if let Some(lowest) = call.wants.lowest_role() {
             asks.count(lowest);
         }
@@ -320,23 +322,38 @@ fn asked_roles(control: &Control) -> AskedRoles {
 }
 
 fn waiting_batch(control: &Control) -> Option<WaitingBatch> {
-    let turn = control.turn.as_ref()?;
     let mut tools: Vec<String> = Vec::new();
     let asks = |call: &Call| {
-        let mut asked = turn.elicitations.iter().filter(|asked| asked.is_open());
+        let mut asked = control.elicitations().filter(|asked| asked.is_open());
         asked.any(|asked| asked.call == call.id)
     };
     let waits = |call: &&Arc<Call>| call.is_pending() || asks(call);
-    for call in turn.queue.iter().filter(waits) {
+    for call in control.calls().filter(waits) {
         if tools.len() < MAX_TOOLS && !tools.contains(&call.name) {
             tools.push(call.name.clone());
         }
     }
     (!tools.is_empty()).then(|| WaitingBatch {
-        request: turn.request(),
+        request: asking_request(control),
         tools,
         expires_at: control.expires_at(),
     })
+}
+
+/// What tells one batch of waiting calls from the next: the request of the model that they came with, or,
+/// of calls of views, which come with none, when the oldest of them came.
+fn asking_request(control: &Control) -> ModelRequestId {
+    let turn = control.turn.as_ref();
+    let waits = turn.filter(|turn| turn.alone_since().is_none() || control.views.calls.is_empty());
+    if let Some(turn) = waits {
+        return turn.request();
+    }
+    let since = waiting_since(control.views.open()).unwrap_or_default();
+    let seconds = (since.0 / 1_000).rem_euclid(i64::from(BATCHES));
+    ModelRequestId {
+        turn: TurnId(control.turns),
+        iteration: Iteration(u32::try_from(seconds).unwrap_or_default()),
+    }
 }
 
 /// The later of two rows, with what both used; where a commit between them was not told, nobody says

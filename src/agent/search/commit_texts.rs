@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::domain::Attachment;
-use crate::session::{Commit, Event, Outcome, SaidCall};
+use crate::session::{Call, Commit, Event, Outcome, SaidCall};
 use crate::store::records::{NewText, TextChange, TextKind};
 
 /// What a commit changes of the session's texts, in order.
@@ -22,6 +22,11 @@ pub(super) fn text_at(commit: &Commit, seq: u64, part: u64) -> Option<String> {
     })
 }
 
+/// What a view asked for.
+fn called_text(call: &Call) -> String {
+    format!("{} {}", call.name, arguments_text(&call.args))
+}
+
 fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
     let put = |seq, part, kind, text| put(commit, (seq, part), kind, text);
     let change = match event {
@@ -31,6 +36,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
             text, attachments, ..
         } => put(seq, 0, TextKind::Message, message_text(text, attachments)),
         Event::Said { text, calls, .. } => return of_said(commit, seq, (text, calls)),
+        Event::ViewCalled { call, .. } => put(seq, 0, TextKind::Call, called_text(call)),
         Event::Answered { text, .. }
         | Event::Cancelled {
             text: Some(text), ..

@@ -69,8 +69,7 @@ impl Replica {
                 events,
                 is_inherited: false,
             };
-            let before = (control.is_active(), control.awaits_workspace);
-            let is_active = commit.is_unfinished_after(before);
+            let is_active = commit.is_unfinished_after(control.unfinished());
             // Where nobody else is known to live, the append itself carries the word.
             let is_alone = self.cluster.membership.is_alone();
             let wake = (is_alone && self.cluster.is_shared())
@@ -304,6 +303,7 @@ fn changes_queue(event: &Event) -> bool {
     matches!(
         event,
         Event::Queued { .. }
+            | Event::ViewCalled { .. }
             | Event::WantsChanged { .. }
             | Event::Consented { .. }
             | Event::ConsentWithdrawn { .. }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::replica::Replica;
 use crate::domain::{CallId, Iteration, Timestamp, TurnId};
-use crate::session::{Commit, Decider, Event, Outcome, Verdict};
+use crate::session::{Call, Commit, Decider, Event, Outcome, Verdict};
 use crate::telemetry::instruments;
 
 /// Counts an own commit, before it changes the state.
@@ -33,9 +33,8 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
                 turn, iteration, ..
             } => log_request(replica, *turn, *iteration),
             Event::Said { turn, calls, .. } => log_calls(replica, *turn, calls.len()),
-            Event::ContextReset => {
-                tracing::info!(session.id = %replica.key.session, "Conversation reset.");
-            }
+            Event::ViewCalled { call, .. } => log_view_call(replica, call),
+            Event::ContextReset => log_reset(replica),
             Event::Created { .. }
             | Event::OwnerChanged { .. }
             | Event::Queued { .. }
@@ -70,6 +69,14 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::Forked { .. } => {}
         }
     }
+}
+
+fn log_reset(replica: &Replica) {
+    tracing::info!(session.id = %replica.key.session, "Conversation reset.");
+}
+
+fn log_view_call(replica: &Replica, call: &Call) {
+    tracing::info!(session.id = %replica.key.session, call.id = %call.id, tool.name = %call.name, mcp.server = call.server(), "A view asks for a call of `{}`", call.name);
 }
 
 fn log_calls(replica: &Replica, turn: TurnId, calls: usize) {
@@ -145,9 +152,7 @@ fn count_decision(
     if verdict == "approved" {
         instruments().call_became(verdict);
     }
-    let turn = replica.state.control.turn.as_ref();
-    let mut queue = turn.into_iter().flat_map(|turn| &turn.queue);
-    let waited = queue.find(|waiting| waiting.id == *call);
+    let waited = replica.state.control.call(call);
     if let (Some(call), Decider::Person(_)) = (waited, by) {
         let time = Duration::from_millis(at.since_ms(call.since));
         instruments().approval_took(verdict, time);

@@ -89,8 +89,8 @@ impl LiveSession {
     /// The first look at a session that was not in memory. Calls that run by the journal ran in a
     /// task of this very gateway that ended without their outcome.
     pub(super) async fn recover(&mut self) {
-        let turn = self.replica.state.control.turn.as_ref();
-        let is_lost = turn.is_some_and(|turn| turn.queue.iter().any(|call| call.is_executing()));
+        let control = &self.replica.state.control;
+        let is_lost = control.calls().any(|call| call.is_executing());
         if is_lost && self.replica.is_run_here() && self.running.has_no_calls() {
             self.take_over().await;
         }
@@ -197,8 +197,9 @@ impl LiveSession {
 
     /// When something is to be done that nobody asks for.
     pub(super) fn due_at(&self) -> Option<Instant> {
-        // A turn that waits for a person is not overdue.
-        self.expires_at().or_else(|| self.overdue_at())
+        // A turn that waits for a person is not overdue; one beside which a view's call waits may be.
+        let due = self.expires_at().into_iter().chain(self.overdue_at());
+        due.min()
     }
 
     /// Rejects the calls that nobody decided in time, and goes on.
@@ -216,8 +217,7 @@ impl LiveSession {
     /// Ends what runs here, because the session ends here. With a session that is deleted its tasks end,
     /// too: nobody picks them up any more.
     pub(super) async fn end_running(&mut self, is_deleted: bool) {
-        let turn = self.replica.state.control.turn.as_ref();
-        let mut calls = turn.iter().flat_map(|turn| &turn.queue);
+        let mut calls = self.replica.state.control.calls();
         let has_tasks = calls.any(|call| call.is_executing() && call.task.is_some());
         if has_tasks && (is_deleted || self.replica.lost == Some(Lost::Deleted)) {
             self.running.end_calls().await;

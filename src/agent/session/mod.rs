@@ -142,7 +142,7 @@ impl LiveSession {
         if self.replica.unsettled.is_some() {
             return self.settle().await;
         }
-        if self.expires_at().is_some() {
+        if self.expires_at().is_some_and(|at| at <= Instant::now()) {
             return self.expire().await;
         }
         let turn = self.replica.state.control.turn.as_ref();

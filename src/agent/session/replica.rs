@@ -14,7 +14,7 @@ use crate::agent::journal::projection::Projection;
 use crate::domain::{Actor, CallId, SessionKey, Weighed};
 use crate::history::{self, Past};
 use crate::llm::tokens::{self, Counter};
-use crate::session::{Call, Genesis, ModelChoice, SessionState};
+use crate::session::{Genesis, ModelChoice, SessionState};
 
 /// The journal is not what it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,15 +70,13 @@ impl Replica {
     }
 
     pub(super) fn is_executing(&self, id: &CallId) -> bool {
-        let turn = self.state.control.turn.as_ref();
-        turn.and_then(|turn| turn.call(id))
-            .is_some_and(Call::is_executing)
+        let call = self.state.control.call(id);
+        call.is_some_and(|call| call.is_executing())
     }
 
     /// Whether calls wait, for a person or for those beside them.
     pub(super) fn has_open_calls(&self) -> bool {
-        let turn = self.state.control.turn.as_ref();
-        let mut calls = turn.iter().flat_map(|turn| turn.queue.iter());
+        let mut calls = self.state.control.calls();
         calls.any(|call| call.is_pending() || call.is_approved())
     }
 

@@ -4,10 +4,11 @@
 use super::replica::Replica;
 use crate::agent::effects::Running;
 use crate::agent::effects::model_request::meter::seen;
+use crate::agent::effects::tool_call::proposal::propose_for_view;
 use crate::agent::feed::running_answer::RunningAnswer;
-use crate::agent::mailbox::SessionRequest;
+use crate::agent::mailbox::{SessionRequest, ViewRequest};
 use crate::mcp::Form;
-use crate::session::{Command, Edit, ElicitationAction, ElicitationReply, Refusal};
+use crate::session::{Command, Edit, ElicitationAction, ElicitationReply, Refusal, ViewCall};
 
 /// Fills in what only the session knows, and refuses what only it can refuse.
 pub(super) fn prepare(
@@ -24,8 +25,7 @@ pub(super) fn prepare(
             Command::ChooseModel { model }
         }
         SessionRequest::Decide { mut decision, args } => {
-            let turn = replica.state.control.turn.as_ref();
-            let call = turn.and_then(|turn| turn.call(&decision.call));
+            let call = replica.state.control.call(&decision.call);
             let is_repeat = call.zip(args.as_ref()).is_some_and(|(call, args)| {
                 !call.is_pending() && call.original_args.is_some() && call.args == *args
             });
@@ -69,6 +69,7 @@ pub(super) fn prepare(
                 spent: spent.unwrap_or_default(),
             }
         }
+        SessionRequest::CallByView(asked) => called_by_view(*asked, replica),
         SessionRequest::WithGesture { decision, gesture } => Command::WithGesture {
             gesture,
             decision: Box::new(prepare(*decision, replica, running)?),
@@ -81,10 +82,19 @@ pub(super) fn prepare(
     Ok(command)
 }
 
+/// A call that a view asks for, with what its tool is now.
+fn called_by_view(asked: ViewRequest, replica: &Replica) -> Command {
+    let proposal = propose_for_view(&replica.agent.tools, &asked.at, asked.args);
+    Command::CallByView(Box::new(ViewCall {
+        origin: asked.origin,
+        proposal,
+        by: asked.by,
+    }))
+}
+
 /// What is wrong with an answer to a question of a server, by what it asked.
 fn problem_with(reply: &ElicitationReply, replica: &Replica) -> Option<String> {
-    let turn = replica.state.control.turn.as_ref();
-    let mut asked = turn.iter().flat_map(|turn| &turn.elicitations);
+    let mut asked = replica.state.control.elicitations();
     let asked = asked.find(|asked| asked.id == reply.id)?;
     let is_page = asked.url.is_some();
     match &reply.answer.content {

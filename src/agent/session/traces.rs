@@ -15,16 +15,9 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
     let end = |how: &TurnEnd<'_>| trace_end(replica, (&trace, turn), how, commit.at);
     for event in &commit.events {
         match event {
-            Event::Decided {
-                call, verdict, by, ..
-            } => {
+            Event::Decided { call, .. } | Event::Ended { call, .. } => {
                 if let Some(call) = find(turn, commit, call) {
-                    decided(&trace, call, (*verdict, by), commit.at);
-                }
-            }
-            Event::Ended { call, outcome, .. } => {
-                if let Some(call) = find(turn, commit, call) {
-                    trace.call_ended(call, outcome, commit.at);
+                    of_call(&trace, call, event, commit.at);
                 }
             }
             Event::Answered { finish, .. } => end(&TurnEnd::Answered(finish)),
@@ -49,6 +42,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::UserMessage { .. }
             | Event::Thinking { .. }
             | Event::Said { .. }
+            | Event::ViewCalled { .. }
             | Event::ApprovalAsked { .. }
             | Event::Started { .. }
             | Event::Settled { .. }
@@ -68,6 +62,14 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::WorkspaceCopied { .. }
             | Event::Forked { .. } => {}
         }
+    }
+}
+
+fn of_call(trace: &TurnTrace, call: &Call, event: &Event, at: Timestamp) {
+    if let Event::Decided { verdict, by, .. } = event {
+        decided(trace, call, (*verdict, by), at);
+    } else if let Event::Ended { outcome, .. } = event {
+        trace.call_ended(call, outcome, at);
     }
 }
 

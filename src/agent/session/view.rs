@@ -74,8 +74,7 @@ impl Replica {
         let control = &self.state.control;
         let owner = control.owner.as_ref().map(|owner| &owner.id);
         calls.iter().all(|id| {
-            let turn = control.turn.as_ref();
-            let call = turn.and_then(|turn| turn.call(id));
+            let call = control.call(id);
             call.is_some_and(|call| call.wants.may_approve(who, owner))
         })
     }

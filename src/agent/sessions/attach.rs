@@ -2,7 +2,7 @@
 //! first byte is read, and the proof of a fresh gesture, which counts once.
 
 use super::Sessions;
-use super::offers::SessionOffers;
+use super::offers::{SessionOffers, calls};
 use crate::agent::attachments::{Attachments, MAX_OF_MESSAGE};
 use crate::agent::mailbox::{SessionRequest, store_away};
 use crate::domain::{Attachment, BlobId, Caller, Code, Holder, SessionKey, Share};
@@ -93,6 +93,10 @@ impl Sessions {
             } => (say, attached, resources),
             SessionRequest::WithProof { decision, proof } => {
                 return self.use_proof(key, caller, (decision, &proof)).await;
+            }
+            SessionRequest::CallByView(mut asked) => {
+                calls::find_view(self, key, caller, &mut asked).await?;
+                return Ok(SessionRequest::CallByView(asked));
             }
             SessionRequest::Command(_)
             | SessionRequest::Choose(_)

@@ -51,7 +51,7 @@ impl UsageFold {
             request: turn.map(Turn::request),
             // What failed of a request is told with its end.
             attempts: 0,
-            rules: turn.map(decided_by_rules).unwrap_or_default(),
+            rules: decided_by_rules(control),
         }
     }
 
@@ -215,9 +215,9 @@ fn attempt(event: &Event) -> Option<Attempt<'_>> {
     })
 }
 
-/// The rules by which calls of the turn run.
-fn decided_by_rules(turn: &Turn) -> BTreeMap<CallId, String> {
-    let by_rule = turn.queue.iter().filter_map(|call| match &call.status {
+/// The rules by which calls run.
+fn decided_by_rules(control: &Control) -> BTreeMap<CallId, String> {
+    let by_rule = control.calls().filter_map(|call| match &call.status {
         CallStatus::Approved { by, .. } | CallStatus::Executing { by, .. } => match by {
             Decider::Rule { id: Some(id), .. } => Some((call.id.clone(), id.clone())),
             Decider::Rule { id: None, .. }

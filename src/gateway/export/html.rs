@@ -3,7 +3,8 @@
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use pulldown_cmark_escape::{escape_html, escape_html_body_text};
 
-use super::{CallPart, Document, Part, Piece, arguments, ending, minute, tool};
+use super::call::{CallPart, arguments, ending, tool};
+use super::{Document, Part, Piece, minute};
 use crate::domain::Attachment;
 
 /// The page's looks; it prints too.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{CallPart, Document, Part, arguments, ending, minute, tool};
+use super::call::{CallPart, arguments, ending, tool};
+use super::{Document, Part, minute};
 use crate::domain::Attachment;
 
 /// Writing into a text never fails.

@@ -1,5 +1,6 @@
 //! A session as a document to take away: what was said and done, in the order in which people read it.
 
+mod call;
 mod format;
 mod html;
 mod json;
@@ -9,11 +10,10 @@ pub(in crate::gateway) use format::Format;
 
 use std::collections::HashSet;
 
-use serde_json::Value;
-
+use self::call::{CallPart, call_part};
 use crate::agent::ShownEvent;
 use crate::domain::{Attachment, BlobId, CallId, SessionId, Timestamp, WorkspaceCopy};
-use crate::session::{Decider, Event, Reasoning, Verdict};
+use crate::session::{Decider, Event, Reasoning, SaidCall, Verdict};
 
 /// A part of what is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,22 +63,6 @@ enum Part {
         at: Timestamp,
         text: String,
     },
-}
-
-/// A call with all that became of it.
-#[derive(Debug)]
-struct CallPart {
-    id: CallId,
-    name: String,
-    server: String,
-    args: Value,
-    /// In words.
-    decided: Option<String>,
-    /// `completed`, `failed`, …; none = it has not ended.
-    status: Option<&'static str>,
-    duration_ms: u64,
-    output: String,
-    attachments: Vec<Attachment>,
 }
 
 impl Document {
@@ -196,19 +180,14 @@ impl Conversation {
                 ..
             } => {
                 self.say(at, text, reasoning.as_ref());
-                self.parts.extend(calls.iter().map(|call| {
-                    Part::Call(Box::new(CallPart {
-                        id: call.id.clone(),
-                        name: call.name.clone(),
-                        server: call.server.clone(),
-                        args: call.args.clone(),
-                        decided: None,
-                        status: None,
-                        duration_ms: 0,
-                        output: String::new(),
-                        attachments: Vec::new(),
-                    }))
-                }));
+                let calls = calls.iter().map(|call| call_part(call, None));
+                self.parts
+                    .extend(calls.map(|call| Part::Call(Box::new(call))));
+            }
+            Event::ViewCalled { call, .. } => {
+                let asked_by = call.origin.as_ref().map(|origin| origin.tool.clone());
+                let call = call_part(&SaidCall::of(call), asked_by);
+                self.parts.push(Part::Call(Box::new(call)));
             }
             Event::Answered {
                 text,
@@ -369,31 +348,6 @@ fn minute(at: Timestamp) -> String {
     let text = at.to_rfc3339();
     let minute = text.get(..16).unwrap_or(&text);
     format!("{} UTC", minute.replace('T', " "))
-}
-
-/// How a call ended, in a few words.
-fn ending(call: &CallPart) -> String {
-    let mut words = vec![call.status.unwrap_or("not ended").to_owned()];
-    if call.duration_ms > 0 {
-        let tenths = call.duration_ms.div_ceil(100);
-        words.push(format!("{}.{} s", tenths / 10, tenths % 10));
-    }
-    words.extend(call.decided.clone());
-    words.join(" · ")
-}
-
-/// The tool with its server.
-fn tool(call: &CallPart) -> String {
-    if call.server.is_empty() {
-        call.name.clone()
-    } else {
-        format!("{}/{}", call.server, call.name)
-    }
-}
-
-/// The arguments as people read them.
-fn arguments(call: &CallPart) -> String {
-    serde_json::to_string_pretty(&call.args).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -63,6 +63,9 @@ fn send(world: &mut World, packet: &str) {
                 drop(world.tell(&crate::session::Command::Decide(decision)));
             }
             SessionRequest::Choose(wanted) => assert!(!wanted.is_empty()),
+            SessionRequest::CallByView(asked) => {
+                assert!(asked.args.is_object() && asked.at.server.is_empty());
+            }
             SessionRequest::WithProof { .. } | SessionRequest::WithGesture { .. } => {
                 panic!("one gesture comes with a decision, and none is made by parsing");
             }
@@ -78,6 +81,7 @@ fn without_proof(ask: SessionRequest) -> SessionRequest {
         ask @ (SessionRequest::Command(_)
         | SessionRequest::Say { .. }
         | SessionRequest::Choose(_)
+        | SessionRequest::CallByView(_)
         | SessionRequest::Decide { .. }
         | SessionRequest::WithGesture { .. }) => ask,
     }

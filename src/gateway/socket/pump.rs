@@ -363,7 +363,8 @@ impl<'a> Pump<'a> {
 
 /// The cards that still wait, as they were asked.
 fn open_cards(view: &SessionView, page: &[ShownEvent]) -> Vec<ShownEvent> {
-    let total = view.queue.calls.len();
+    let of_model = (view.queue.calls.iter()).filter(|call| call.origin.is_none());
+    let total = of_model.count();
     let open = view
         .queue
         .calls
@@ -375,14 +376,18 @@ fn open_cards(view: &SessionView, page: &[ShownEvent]) -> Vec<ShownEvent> {
             matches!(&event.event, Event::ApprovalAsked { call: asked, .. } if asked.id == call.id)
         });
         // A card older than the page is told with what is known of it now.
+        let ((position, total), said) = match &call.origin {
+            None => ((index + 1, total), view.queue.said.clone()),
+            Some(_) => ((1, 1), String::new()),
+        };
         asked.cloned().unwrap_or_else(|| ShownEvent {
             seq: view.seq,
             at: call.since,
             event: Event::ApprovalAsked {
                 call: Arc::clone(call),
-                position: index + 1,
+                position,
                 total,
-                said: view.queue.said.clone(),
+                said,
             },
         })
     })

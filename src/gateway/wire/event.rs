@@ -21,7 +21,8 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::Thinking { .. }
         | Event::TurnFailed { .. }
         | Event::Cancelled { .. } => turn_frames(shown),
-        Event::ApprovalAsked { .. }
+        Event::ViewCalled { .. }
+        | Event::ApprovalAsked { .. }
         | Event::Decided { .. }
         | Event::Started { .. }
         | Event::Ended { .. } => call::frames(shown),

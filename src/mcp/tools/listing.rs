@@ -132,6 +132,7 @@ fn without_secret(view: Arc<ToolView>, cleaner: &Cleaner) -> Arc<ToolView> {
         return Arc::new(ToolView {
             uri: None,
             is_app_only: view.is_app_only,
+            is_hidden_from_apps: view.is_hidden_from_apps,
         });
     }
     view

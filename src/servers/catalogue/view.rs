@@ -11,7 +11,7 @@ use crate::domain::{Digest, TenantId, Timestamp, Tool, ToolRef, UserId};
 use crate::history;
 use crate::llm::tokens;
 use crate::llm::tool_search::Searchable;
-use crate::mcp::{Naming, Offer, Toolbox, is_offered};
+use crate::mcp::{Naming, Offer, Toolbox, ToolboxTool, is_offered};
 use crate::sandbox::Image;
 use crate::session::{PolicyEffect, Rules};
 use crate::skills;
@@ -48,6 +48,8 @@ pub(crate) struct Ingredient {
 pub struct View {
     pub(crate) ingredients: Ingredients,
     pub(crate) toolbox: Toolbox,
+    /// What views may call; made when the first of them does.
+    app_toolbox: OnceLock<Toolbox>,
     pub(crate) definitions: Arc<[Tool]>,
     /// What is sent instead where those take too much of a window; made when it is first needed.
     deferred: OnceLock<Deferred>,
@@ -156,6 +158,26 @@ impl Ingredient {
         self.is_on(tool) && !tool.needs_tasks && !tool.is_app_only()
     }
 
+    /// Whether views of its server may call a tool. Models need not be told of it.
+    fn offers_to_apps(&self, tool: &Tool) -> bool {
+        self.is_on(tool) && !tool.needs_tasks && tool.is_for_apps()
+    }
+
+    /// How its tools are named.
+    fn offer(&self, naming: Naming) -> Offer<'_> {
+        let config = &self.entry.config;
+        Offer {
+            server: &self.entry.name,
+            prefix: config.tool_prefix.as_deref().unwrap_or_default(),
+            naming: match self.entry.source {
+                // The session's own tools keep their plain names.
+                Source::Bundled => Naming::Auto,
+                Source::Settings | Source::Installation | Source::Tenant | Source::Person => naming,
+            },
+            is_trusted: self.entry.source == Source::Bundled || config.trusted,
+        }
+    }
+
     /// The tools that the model would be told of if it could begin tasks, in words for people.
     fn needing_tasks(&self) -> Vec<String> {
         let listed = self.listed.iter().flat_map(|tools| tools.iter());
@@ -179,26 +201,13 @@ impl View {
             if !server.entry.config.enabled {
                 continue;
             }
-            let config = &server.entry.config;
-            let offer = Offer {
-                server: &server.entry.name,
-                prefix: config.tool_prefix.as_deref().unwrap_or_default(),
-                naming: match server.entry.source {
-                    // The session's own tools keep their plain names.
-                    Source::Bundled => Naming::Auto,
-                    Source::Settings | Source::Installation | Source::Tenant | Source::Person => {
-                        ingredients.naming
-                    }
-                },
-                is_trusted: server.entry.source == Source::Bundled || config.trusted,
-            };
             let offered = server.listed.iter().flat_map(|tools| tools.iter());
             let offered: Vec<Tool> = offered
                 .filter(|tool| server.offers(tool))
                 .cloned()
                 .collect();
             let mut left_out = server.needing_tasks();
-            let unfit = toolbox.add(offer, &offered);
+            let unfit = toolbox.add(server.offer(ingredients.naming), &offered);
             left_out.extend(unfit.iter().map(ToString::to_string));
             if !left_out.is_empty() {
                 problems.insert(server.entry.name.clone(), left_out);
@@ -212,6 +221,7 @@ impl View {
         Self {
             ingredients,
             toolbox,
+            app_toolbox: OnceLock::new(),
             definitions,
             deferred: OnceLock::new(),
             with_own: Default::default(),
@@ -219,6 +229,25 @@ impl View {
             rules,
             problems,
         }
+    }
+
+    /// The tool that a view of its server may call by the server's own name for it.
+    pub(crate) fn find_for_apps(&self, at: &ToolRef) -> Option<&ToolboxTool> {
+        let toolbox = self.app_toolbox.get_or_init(|| {
+            let mut toolbox = Toolbox::default();
+            let enabled = self.ingredients.servers.iter();
+            for server in enabled.filter(|server| server.entry.config.enabled) {
+                let listed = server.listed.iter().flat_map(|tools| tools.iter());
+                let offered: Vec<Tool> = listed
+                    .filter(|tool| server.offers_to_apps(tool))
+                    .cloned()
+                    .collect();
+                // Those that a name is not free for are told of where models are offered them.
+                toolbox.add(server.offer(self.ingredients.naming), &offered);
+            }
+            toolbox
+        });
+        toolbox.tools().find(|tool| tool.at == *at)
     }
 
     /// The tools whose definitions may be searched instead of sent: all but the bundled server's.

@@ -88,7 +88,9 @@ pub struct ElicitationReply {
 }
 
 /// When the oldest of the forms that wait was asked; none = none waits.
-pub fn elicitations_wait_since(asked: &[Arc<Elicitation>]) -> Option<Timestamp> {
-    let open = asked.iter().filter(|asked| asked.is_open());
+pub fn elicitations_wait_since<'e>(
+    asked: impl IntoIterator<Item = &'e Arc<Elicitation>>,
+) -> Option<Timestamp> {
+    let open = asked.into_iter().filter(|asked| asked.is_open());
     open.map(|asked| asked.asked_at).min()
 }

@@ -2,7 +2,10 @@
 
 mod elicitation;
 mod outcome;
+mod past;
+mod repeated;
 mod task;
+mod view;
 mod wants;
 
 use std::sync::Arc;
@@ -20,7 +23,10 @@ pub use elicitation::{
     elicitations_wait_since,
 };
 pub use outcome::{Outcome, Output};
+pub use past::PastDecision;
+pub use repeated::RepeatedCalls;
 pub use task::CallTask;
+pub use view::{ViewCall, ViewCalls, ViewOrigin};
 pub use wants::{Consent, Wants};
 
 use super::review::CallReview;
@@ -164,7 +170,7 @@ pub enum CallStatus {
     },
 }
 
-/// A call in the queue.
+/// A call in the queue of a turn, or one that a view asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -173,6 +179,9 @@ pub enum CallStatus {
 pub struct Call {
     pub id: CallId,
     pub provider_id: String,
+    /// Which view asked for it; none = the model did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<ViewOrigin>,
     /// The name that the model used.
     pub name: String,
     /// The arguments that would run.
@@ -293,8 +302,8 @@ impl Call {
 }
 
 /// When the oldest of those calls that wait for a decision was asked for; none = none waits.
-pub fn waiting_since(calls: &[Arc<Call>]) -> Option<Timestamp> {
-    let pending = calls.iter().filter(|call| call.is_pending());
+pub fn waiting_since<'c>(calls: impl IntoIterator<Item = &'c Arc<Call>>) -> Option<Timestamp> {
+    let pending = calls.into_iter().filter(|call| call.is_pending());
     pending.map(|call| call.since).min()
 }
 
@@ -309,7 +318,8 @@ pub struct SaidCall {
 }
 
 impl SaidCall {
-    pub(super) fn of(call: &Call) -> Self {
+    /// As it stands.
+    pub fn of(call: &Call) -> Self {
         Self {
             id: call.id.clone(),
             name: call.name.clone(),

@@ -76,8 +76,7 @@ pub(super) fn consent(
             gesture,
         });
     }
-    let mut queue = draft.queue().iter();
-    let now = queue.find(|it| it.id == call.id);
+    let now = draft.control.call(&call.id);
     if now.is_some_and(|now| !is_open(&now.consents)) {
         draft.approve(&call.id, None, (person, gesture), reason);
     }
@@ -150,7 +149,7 @@ fn wanted(draft: &Draft<'_>, call: &Call, args: &Value) -> Wants {
 }
 
 fn want(draft: &mut Draft<'_>, call: &Call, wants: &Wants) {
-    let now = draft.queue().iter().find(|it| it.id == call.id);
+    let now = draft.control.call(&call.id);
     if now.is_some_and(|now| *wants != now.wants) {
         draft.push(Event::WantsChanged {
             call: call.id.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Draft;
 use crate::domain::{Actor, CallId, Code, ElicitationId};
 use crate::session::call::{
-    Call, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
+    Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
 };
 use crate::session::command::{Command, Refusal};
 use crate::session::event::Event;
@@ -29,11 +29,13 @@ pub(super) fn follow(draft: &mut Draft<'_>, command: &Command) -> Result<(), Ref
 }
 
 fn ask(draft: &mut Draft<'_>, asked: &Arc<Elicitation>) {
-    let Some(turn) = &draft.control.turn else {
-        return;
-    };
-    let is_running = turn.call(&asked.call).is_some_and(Call::is_executing);
-    if !is_running || turn.is_stopping || turn.elicitations.iter().any(|it| it.id == asked.id) {
+    let control = &draft.control;
+    let call = control.call(&asked.call).filter(|call| call.is_executing());
+    let turn = control.turn.as_ref();
+    let is_turn_stopping = turn.is_some_and(|turn| turn.is_stopping);
+    let is_known = control.elicitations().any(|it| it.id == asked.id);
+    let is_running = call.is_some_and(|call| call.origin.is_some() || !is_turn_stopping);
+    if !is_running || is_known {
         return;
     }
     let asked = Elicitation {
@@ -92,8 +94,7 @@ fn go_to_page(draft: &mut Draft<'_>, id: &ElicitationId, by: &Actor) -> Result<(
 }
 
 fn find(draft: &Draft<'_>, id: &ElicitationId) -> Result<Arc<Elicitation>, Refusal> {
-    let turn = draft.control.turn.as_ref();
-    let mut asked = turn.iter().flat_map(|turn| &turn.elicitations);
+    let mut asked = draft.control.elicitations();
     let asked = asked.find(|asked| asked.id == *id).cloned();
     asked.ok_or_else(|| {
         Refusal::of_field(
@@ -112,9 +113,14 @@ fn answered(id: &ElicitationId) -> Refusal {
     )
 }
 
-/// The forms that wait, of a call that is to stop, or of all calls.
+/// The forms that wait, of a call that is to stop, or of all calls of the turn.
 pub(super) fn stop(draft: &mut Draft<'_>, call: Option<&CallId>) {
-    let stopped = open(draft, |asked| call.is_none_or(|call| asked.call == *call));
+    let turn = draft.control.turn.as_ref();
+    let is_of_turn = |id: &CallId| turn.is_some_and(|turn| turn.call(id).is_some());
+    let stopped = open(draft, |asked| match call {
+        Some(call) => asked.call == *call,
+        None => is_of_turn(&asked.call),
+    });
     close(draft, stopped, ElicitationEnd::Stopped);
 }
 
@@ -124,8 +130,7 @@ pub(super) fn of_call(draft: &Draft<'_>, call: &CallId) -> Vec<Arc<Elicitation>>
 }
 
 fn open(draft: &Draft<'_>, is_meant: impl Fn(&Elicitation) -> bool) -> Vec<Arc<Elicitation>> {
-    let turn = draft.control.turn.as_ref();
-    let asked = turn.iter().flat_map(|turn| &turn.elicitations);
+    let asked = draft.control.elicitations();
     asked
         .filter(|asked| asked.is_open() && is_meant(asked))
         .cloned()

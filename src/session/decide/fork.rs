@@ -92,20 +92,21 @@ impl Fork {
         if self.state.control.journal.is_none() {
             events.push(self.created(&self.genesis.model));
         }
+        let unpaired = self.state.control.calls();
+        let unpaired = unpaired.filter(|call| call.result.is_none());
+        events.extend(unpaired.map(|call| Event::Ended {
+            call: call.id.clone(),
+            name: call.name.clone(),
+            server: call.server().to_owned(),
+            // A rejection comes before its result.
+            outcome: if call.is_ended() {
+                Outcome::Rejected { reason: None }
+            } else {
+                Outcome::Cancelled
+            },
+            duration_ms: 0,
+        }));
         if let Some(turn) = &self.state.control.turn {
-            let unpaired = turn.queue.iter().filter(|call| call.result.is_none());
-            events.extend(unpaired.map(|call| Event::Ended {
-                call: call.id.clone(),
-                name: call.name.clone(),
-                server: call.server().to_owned(),
-                // A rejection comes before its result.
-                outcome: if call.is_ended() {
-                    Outcome::Rejected { reason: None }
-                } else {
-                    Outcome::Cancelled
-                },
-                duration_ms: 0,
-            }));
             events.push(Event::Cancelled {
                 turn: turn.id,
                 text: None,

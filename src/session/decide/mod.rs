@@ -10,6 +10,7 @@ mod refusal;
 mod rules;
 mod title;
 mod turn;
+mod views;
 
 pub use fork::Fork;
 pub use import::{Import, SaidElsewhere, Speaker};
@@ -166,6 +167,7 @@ impl<'a> Draft<'a> {
             | Command::OpenElicitation { .. }
             | Command::CompleteElicitation { .. }
             | Command::WithdrawElicitation { .. } => elicitation::follow(self, command)?,
+            Command::CallByView(_) | Command::CloseView { .. } => views::follow(self, command)?,
             Command::WorkspaceCopied { outcome } => fork::workspace_copied(self, *outcome),
             Command::ReviewCalls => rules::review_calls(self),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
@@ -261,9 +263,13 @@ impl<'a> Draft<'a> {
 
     /// Work that begins while nothing runs is the deciding process's own, so that it does not
     /// depend on another process; unless the session's files are where another living gateway keeps them.
-    /// Once more where the process has got an engine since: what starts next keeps its files there.
+    /// Once more where the process has got an engine since: what starts next keeps its files there. Not
+    /// while a view's call runs, which goes on beside turns: in a new epoch its outcome would be lost.
     fn claim_work(&mut self) {
         let (control, gateway) = (&self.control, &self.inputs.gateway);
+        if control.views.calls.iter().any(|call| call.is_executing()) {
+            return;
+        }
         let has_files_here = control
             .engine
             .as_ref()

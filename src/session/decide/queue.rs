@@ -8,11 +8,12 @@ use super::refusal::{
     already_decided, check_not_expired, check_repeat, check_same_tool, check_shown, no_such_call,
 };
 use super::rules::{ask_for_review, check_not_denied, expire_calls, withdraw_approvals};
-use super::{Draft, nothing_to_do};
+use super::{Draft, nothing_to_do, views};
 use crate::domain::{Actor, CallId, Code, GestureMeans, Role};
 use crate::session::call::{Call, CallStatus, Decider, ElicitationEnd, Outcome, Verdict};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event};
+use crate::session::state::Phase;
 
 impl Draft<'_> {
     /// The next step of a batch: ask for the next call, start the approved ones, or go on to the
@@ -20,7 +21,10 @@ impl Draft<'_> {
     pub(super) fn advance(&mut self) {
         expire_calls(self);
         withdraw_approvals(self);
-        let Some(turn) = &self.control.turn else {
+        views::advance(self);
+        let turn = self.control.turn.as_ref();
+        // A model that is asked goes on, whatever becomes of the calls of views.
+        let Some(turn) = turn.filter(|turn| turn.phase == Phase::Calling) else {
             return;
         };
         let (request, is_stopping) = (turn.request(), turn.is_stopping);
@@ -63,6 +67,10 @@ impl Draft<'_> {
     }
 
     fn ask_for(&mut self, id: &CallId) {
+        // One of a view, which is asked for alone.
+        if self.control.views.calls.iter().any(|call| call.id == *id) {
+            return views::advance(self);
+        }
         let Some(turn) = &self.control.turn else {
             return;
         };
@@ -89,22 +97,23 @@ impl Draft<'_> {
             self.claim_work();
         }
         for call in approved {
-            let Some(facts) = &call.facts else { continue };
-            self.push(Event::Started {
-                call: call.id.clone(),
-                name: call.name.clone(),
-                server: facts.tool.server.clone(),
-                digest: facts.digest.clone(),
-                view: facts.view.clone(),
-            });
+            self.start(&call);
         }
     }
 
+    pub(super) fn start(&mut self, call: &Call) {
+        let Some(facts) = &call.facts else { return };
+        self.push(Event::Started {
+            call: call.id.clone(),
+            name: call.name.clone(),
+            server: facts.tool.server.clone(),
+            digest: facts.digest.clone(),
+            view: facts.view.clone(),
+        });
+    }
+
     fn find(&self, id: &CallId) -> Result<&Arc<Call>, Refusal> {
-        self.queue()
-            .iter()
-            .find(|call| call.id == *id)
-            .ok_or_else(|| no_such_call(id))
+        self.control.call(id).ok_or_else(|| no_such_call(id))
     }
 
     pub(super) fn decide_call(&mut self, decision: &Decision) -> Result<(), Refusal> {
@@ -220,7 +229,7 @@ impl Draft<'_> {
                 ));
             }
             None => {
-                let pending = self.queue().iter().filter(|call| call.is_pending());
+                let pending = self.control.calls().filter(|call| call.is_pending());
                 pending.map(|call| call.id.clone()).collect()
             }
         };

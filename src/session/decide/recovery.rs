@@ -1,6 +1,8 @@
 //! When a runner is gone: what ran becomes unknown unless its server runs it on its own, and what was
 //! approved long ago is asked again.
 
+use std::sync::Arc;
+
 use super::{Draft, elicitation};
 use crate::domain::{Actor, CallId, Code, GatewayId};
 use crate::session::call::{Call, CallStatus, CallTask, Decider, ElicitationEnd, Outcome};
@@ -14,23 +16,20 @@ pub(super) fn take_over(draft: &mut Draft<'_>, from: Option<&GatewayId>) {
         return;
     }
     draft.claim();
-    let Some(turn) = &draft.control.turn else {
-        return;
-    };
-    let is_turn_stopping = turn.is_stopping;
-    let queue = turn.queue.clone();
-    for call in &queue {
-        recover(draft, call, is_turn_stopping);
+    let turn = draft.control.turn.as_ref();
+    let is_turn_stopping = turn.is_some_and(|turn| turn.is_stopping);
+    let calls: Vec<Arc<Call>> = draft.control.calls().cloned().collect();
+    for call in &calls {
+        recover(draft, call, is_turn_stopping && call.origin.is_none());
     }
-    if queue.iter().any(|call| !call.is_ended()) {
+    if calls.iter().any(|call| !call.is_ended()) {
         draft.advance();
     }
 }
 
 /// The server of a running call made a task of it; the first one counts.
 pub(super) fn task_created(draft: &mut Draft<'_>, id: &CallId, task: &CallTask) {
-    let turn = draft.control.turn.as_ref();
-    let call = turn.and_then(|turn| turn.call(id));
+    let call = draft.control.call(id);
     if call.is_some_and(|call| call.is_executing() && call.task.is_none()) {
         let task = CallTask {
             since: draft.inputs.now,

@@ -212,7 +212,7 @@ impl Draft<'_> {
     }
 
     /// Gives every call of an answer its id and place (S2.30, S2.31).
-    fn admit(&self, proposals: &[Proposal]) -> Vec<Arc<Call>> {
+    pub(super) fn admit(&self, proposals: &[Proposal]) -> Vec<Arc<Call>> {
         let ms = self
             .inputs
             .now
@@ -232,6 +232,7 @@ impl Draft<'_> {
             Arc::new(Call {
                 card: Memo::default(),
                 id,
+                origin: None,
                 provider_id: proposal.provider_id.clone(),
                 name: proposal.name.clone(),
                 args: proposal.args.clone(),

@@ -1,9 +1,11 @@
 //! Commits: the events of one decision, as the journal holds them.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::Event;
-use crate::domain::{CommitId, Timestamp};
+use crate::domain::{CallId, CommitId, Timestamp};
 
 /// Room for the stored form of most commits.
 const COMMIT: usize = 2048;
@@ -27,6 +29,24 @@ pub struct Commit {
     /// Whether this happened in the session that this one was forked from: it was paid for there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_inherited: bool,
+}
+
+/// What of a session goes on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Whether a turn runs.
+    pub has_turn: bool,
+    /// Whether it awaits its workspace.
+    pub awaits_workspace: bool,
+    /// Calls of views that have no result.
+    pub view_calls: BTreeSet<CallId>,
+}
+
+impl Unfinished {
+    /// Whether anything goes on.
+    pub fn is_any(&self) -> bool {
+        self.has_turn || self.awaits_workspace || !self.view_calls.is_empty()
+    }
 }
 
 /// A stored commit cannot be read.
@@ -53,25 +73,29 @@ impl Commit {
         events.any(|event| matches!(event, Event::OwnerChanged { .. }))
     }
 
-    /// Whether something has to go on after this commit, of a session of which a turn ran, or which
-    /// awaited its workspace: both begin and end by these events only.
-    pub fn is_unfinished_after(&self, before: (bool, bool)) -> bool {
-        let (mut has_turn, mut awaits_workspace) = before;
+    /// Whether something has to go on after this commit, of a session of which that went on before: it
+    /// begins and ends by these events only.
+    pub fn is_unfinished_after(&self, before: Unfinished) -> bool {
+        let mut now = before;
         for event in &self.events {
             if matches!(event, Event::Thinking { .. }) {
-                has_turn = true;
+                now.has_turn = true;
             } else if matches!(
                 event,
                 Event::Answered { .. } | Event::TurnFailed { .. } | Event::Cancelled { .. }
             ) {
-                has_turn = false;
+                now.has_turn = false;
             } else if let Event::Forked { has_files, .. } = event {
-                awaits_workspace = *has_files == Some(true);
+                now.awaits_workspace = *has_files == Some(true);
             } else if matches!(event, Event::WorkspaceCopied { .. }) {
-                awaits_workspace = false;
+                now.awaits_workspace = false;
+            } else if let Event::ViewCalled { call, .. } = event {
+                now.view_calls.insert(call.id.clone());
+            } else if let Event::Ended { call, .. } = event {
+                now.view_calls.remove(call);
             }
         }
-        has_turn || awaits_workspace
+        now.is_any()
     }
 
     /// The shown events with their `seq`.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use commit::{Commit, CommitError, SCHEMA};
+pub use commit::{Commit, CommitError, SCHEMA, Unfinished};
 
 use self::compaction::{Compacted, CompactedByVendor, ContextSize};
 use super::call::{
@@ -187,6 +187,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered_by: Option<Box<AnsweredBy>>,
     },
+    /// A view asked for a call, which belongs to no turn; the model hears nothing of it.
+    ViewCalled { call: Arc<Call>, by: Actor },
     /// A call waits for a decision.
     ApprovalAsked {
         /// The whole card, so that a replay needs nothing else.

@@ -2,29 +2,44 @@
 
 use std::sync::Arc;
 
-use crate::domain::Timestamp;
+use crate::domain::{CallId, Timestamp};
+use crate::session::call::Elicitation;
 use crate::session::event::Event;
 use crate::session::state::Control;
 
 /// Folds a question, or what became of it. While it waited, the turn's time did not run.
 pub(super) fn evolve_elicitation(control: &mut Control, event: &Event, at: Timestamp) {
-    let Some(turn) = &mut control.turn else {
-        return;
-    };
     if let Event::ElicitationAsked(asked) = event {
-        turn.elicitations.push(Arc::clone(asked));
-    } else if let Event::ElicitationOpened { id, .. } = event {
-        let asked = turn.elicitations.iter_mut().find(|asked| asked.id == *id);
-        if let Some(asked) = asked {
+        if let Some(kept) = asked_for(control, &asked.call) {
+            kept.push(Arc::clone(asked));
+        }
+    } else if let Event::ElicitationOpened { id, call, .. } = event {
+        let kept = asked_for(control, call).into_iter().flatten();
+        if let Some(asked) = { kept }.find(|asked| asked.id == *id) {
             Arc::make_mut(asked).is_opened = true;
         }
-    } else if let Event::ElicitationResolved { id, answer, .. } = event {
-        turn.attended = Some(at);
-        let asked = turn.elicitations.iter_mut().find(|asked| asked.id == *id);
-        if let Some(asked) = asked {
+    } else if let Event::ElicitationResolved {
+        id, call, answer, ..
+    } = event
+    {
+        let kept = asked_for(control, call).into_iter().flatten();
+        if let Some(asked) = { kept }.find(|asked| asked.id == *id) {
             Arc::make_mut(asked).answer = Some(answer.clone());
         }
-    } else if let Event::Ended { call, .. } = event {
-        turn.elicitations.retain(|asked| asked.call != *call);
+        if let Some(turn) = &mut control.turn {
+            turn.attended = Some(at);
+        }
+    } else if let Event::Ended { call, .. } = event
+        && let Some(kept) = asked_for(control, call)
+    {
+        kept.retain(|asked| asked.call != *call);
     }
+}
+
+/// What was asked while calls run that stand where this one does.
+fn asked_for<'c>(control: &'c mut Control, call: &CallId) -> Option<&'c mut Vec<Arc<Elicitation>>> {
+    if control.views.calls.iter().any(|it| it.id == *call) {
+        return Some(&mut control.views.elicitations);
+    }
+    control.turn.as_mut().map(|turn| &mut turn.elicitations)
 }

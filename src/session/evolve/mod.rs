@@ -4,6 +4,7 @@ mod context;
 mod elicitation;
 mod queue;
 mod turn;
+mod view;
 
 use std::sync::Arc;
 
@@ -82,6 +83,7 @@ impl Control {
             | Event::ElicitationResolved { .. } => {
                 elicitation::evolve_elicitation(self, event, at);
             }
+            Event::ViewCalled { call, .. } => view::called(self, call, at),
             Event::Queued { .. }
             | Event::WantsChanged { .. }
             | Event::Consented { .. }
@@ -122,7 +124,10 @@ impl Control {
         } = event
         {
             self.unknown.remove(call);
-            self.notes.push(settled(call, name, *happened, by));
+            // The model never heard of what a view asked for.
+            if !self.views.unknown.remove(call) {
+                self.notes.push(settled(call, name, *happened, by));
+            }
         }
     }
 
@@ -191,6 +196,7 @@ impl Control {
         }
         self.used_tools.clear();
         self.unknown.clear();
+        self.views.unknown.clear();
         self.engine = None;
         self.created_at = at;
         self.placed.clear();

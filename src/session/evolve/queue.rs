@@ -7,10 +7,12 @@
 use std::sync::Arc;
 
 use crate::domain::{Actor, CallId, GestureMeans, Memo, Role, RunsInKind, Timestamp, written_path};
-use crate::session::call::{Call, CallStatus, Consent, Decider, Outcome, Verdict};
+use crate::session::call::{
+    Call, CallStatus, Consent, Decider, Outcome, PastDecision, Verdict, ViewOrigin,
+};
 use crate::session::event::{EditedArgs, Event};
 use crate::session::review::{CallReview, Review, ReviewVerdict, RunningReview};
-use crate::session::state::{Control, PastDecision, tool_key};
+use crate::session::state::{Control, tool_key};
 
 /// How many decisions about calls of earlier queues are kept for repeats.
 const PAST_DECISIONS: usize = 64;
@@ -80,8 +82,9 @@ impl Control {
     }
 
     fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Call)) {
-        let queue = self.turn.as_mut().map(|turn| turn.queue.iter_mut());
-        if let Some(call) = queue.into_iter().flatten().find(|call| call.id == *id) {
+        let queue = self.turn.iter_mut().flat_map(|turn| &mut turn.queue);
+        let mut calls = queue.chain(&mut self.views.calls);
+        if let Some(call) = calls.find(|call| call.id == *id) {
             let call = Arc::make_mut(call);
             call.card = Memo::default();
             change(call);
@@ -92,9 +95,14 @@ impl Control {
         if let Some(turn) = &mut self.turn {
             turn.queue = calls.to_vec();
         }
-        let stamp = calls
-            .first()
-            .and_then(|call| call.id.as_str().split('_').nth(1));
+        if let Some(first) = calls.first() {
+            self.keep_stamp(first);
+        }
+    }
+
+    /// No later call gets the id of one of the batch.
+    pub(super) fn keep_stamp(&mut self, call: &Call) {
+        let stamp = call.id.as_str().split('_').nth(1);
         if let Some(ms) = stamp.and_then(|ms| ms.parse().ok()) {
             self.last_call_ms = ms;
         }
@@ -102,31 +110,21 @@ impl Control {
 
     /// A queue goes; what people decided about its calls may be sent again.
     pub(super) fn keep_decisions(&mut self) {
-        for call in self.turn.iter().flat_map(|turn| &turn.queue) {
-            let CallStatus::Ended {
-                by: Some(by),
-                status,
-            } = &call.status
-            else {
-                continue;
-            };
-            if !call.has_expired && !matches!(by, Decider::Person(_)) {
-                continue;
-            }
-            let Some(facts) = &call.facts else { continue };
-            if self.past.len() == PAST_DECISIONS {
-                self.past.pop_front();
-            }
-            self.past.push_back(Arc::new(PastDecision {
-                call: call.id.clone(),
-                is_approved: status != "rejected",
-                tool: facts.tool.clone(),
-                digest: facts.digest.clone(),
-                equal: facts.equal.clone(),
-                is_edited: call.original_args.is_some(),
-                has_expired: call.has_expired,
-            }));
+        let queue = self.turn.iter().flat_map(|turn| &turn.queue);
+        let queue: Vec<Arc<Call>> = queue.cloned().collect();
+        for call in &queue {
+            self.keep_decision(call);
         }
+    }
+
+    pub(super) fn keep_decision(&mut self, call: &Call) {
+        let Some(past) = PastDecision::of(call) else {
+            return;
+        };
+        if self.past.len() == PAST_DECISIONS {
+            self.past.pop_front();
+        }
+        self.past.push_back(Arc::new(past));
     }
 
     fn consented(
@@ -159,6 +157,7 @@ impl Control {
 
     fn decided(&mut self, id: &CallId, verdict: Verdict, by: &Decider, at: Timestamp) {
         let mut rejected = None;
+        let mut origin: Option<ViewOrigin> = None;
         let mut has_expired = false;
         self.change(id, |call| match verdict {
             Verdict::Approved => call.status = CallStatus::Approved { by: by.clone(), at },
@@ -173,6 +172,7 @@ impl Control {
             }
             Verdict::Rejected => {
                 rejected = call.facts.as_ref().map(|facts| facts.equal.clone());
+                origin.clone_from(&call.origin);
                 has_expired = *by == Decider::System && call.is_overdue(at);
                 call.has_expired = has_expired;
                 let by = Some(by.clone());
@@ -189,6 +189,12 @@ impl Control {
         }
         if is_by_person && verdict != Verdict::TakenBack {
             self.decided_at = Some(at);
+        }
+        if let Some(origin) = origin {
+            if let Some(equal) = rejected {
+                self.views.refuse(origin.view, equal);
+            }
+            return;
         }
         if let Some(turn) = &mut self.turn {
             // While it waited, the turn's time did not run.
@@ -269,6 +275,9 @@ impl Control {
                 .map(|facts| (call.name.clone(), facts.equal.clone()));
         });
         if let (Outcome::Unknown { .. }, Some((name, equal))) = (outcome, lost) {
+            if self.views.calls.iter().any(|call| call.id == *id) {
+                self.views.unknown.insert(id.clone());
+            }
             self.unknown.insert(id.clone(), name);
             self.unknown_equals.insert(equal);
         }

@@ -9,14 +9,14 @@ mod gestures;
 mod pair;
 mod reviews;
 mod tasks;
+mod views;
 pub(crate) mod world;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use sepal_policy::{Rule, Scope};
 use serde_json::json;
 
-use self::reviews::{opening_rules, reviewed};
+use self::reviews::{opening_rules, reviewed, some_rule};
 use self::world::{World, answer, approve, digests, policy, proposal, reject, rule, say};
 use super::{
     Answer, Command, CompactedByVendor, CutKind, Decision, Edit, Failure, ModelChoice, Outcome,
@@ -45,7 +45,7 @@ const EXPIRY_MS: u64 = 5 * 60 * 1000;
 const TOOLS: [&str; 4] = ["read_a", "write_a", "run", "deny_a"];
 
 fn some_call(world: &World, pick: u8) -> CallId {
-    let mut queue = world.queue();
+    let mut queue = world.calls();
     // Now and then one whose queue is gone.
     if pick % 8 == 7 {
         let past = &world.state.control.past;
@@ -117,15 +117,11 @@ fn some_spent(seed: u8) -> Vec<Spent> {
 }
 
 fn edited(world: &World, call: &CallId, seed: u8) -> Command {
-    let turn = world.state.control.turn.as_ref();
-    let tool = turn
-        .and_then(|turn| turn.call(call))
-        .map_or("run", |call| call.name.as_str());
+    let known = world.state.control.call(call);
+    let tool = known.map_or("run", |call| call.name.as_str());
     let args = json!({"edited": seed});
     let (digest, equal) = digests(tool, &args);
-    let shown = turn
-        .and_then(|turn| turn.call(call))
-        .and_then(|call| call.digest().cloned());
+    let shown = known.and_then(|call| call.digest().cloned());
     Command::Decide(Decision {
         call: call.clone(),
         approved: true,
@@ -231,7 +227,10 @@ fn away(request: ModelRequestId, b: u8) -> Command {
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
     let turn = world.state.control.turn.as_ref();
-    match a % 15 {
+    match a % 20 {
+        15..=18 => views::asks(b),
+        19 if b % 2 == 0 => views::waits_no_more(b),
+        19 => views::closed(b),
         0 => Command::Retry,
         13 | 14 => reviewed(world, call, b),
         11 => Command::GiveRule {
@@ -281,19 +280,6 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
         },
         _ => Command::StopCall { call },
     }
-}
-
-/// A rule for the session alone.
-fn some_rule(seed: u8) -> Rule {
-    let tool = ["read_*", "write_*", "run", "*"][usize::from(seed / 5) % 4];
-    let effect = match seed % 3 {
-        0 => PolicyEffect::Deny,
-        1 => PolicyEffect::Ask,
-        _ => PolicyEffect::Allow,
-    };
-    let mut rule = rule(&format!("given {}", seed % 5), tool, effect);
-    rule.scope = Scope::Session;
-    rule
 }
 
 /// Other rules than before, in which what is denied may be another thing.
@@ -389,12 +375,16 @@ proptest! {
         }
         // Whatever was left, the session comes to rest.
         world.tell(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None, spent: Vec::new() }).unwrap();
-        for call in world.queue() {
+        for view in 0..3 {
+            world.tell(&views::closed(view)).unwrap();
+        }
+        for call in world.calls() {
             world.end(&call, Outcome::Cancelled);
         }
         while world.state.control.turn.is_some() {
             world.answer("done", vec![]);
         }
+        prop_assert!(!world.state.control.is_unfinished());
         world.check_folds();
     }
 }

@@ -133,7 +133,7 @@ impl Gateway {
     /// It believes the runner dead, rightly or not.
     fn take_over(&mut self, world: &mut World) {
         let from = self.state.control.runner.clone();
-        if self.state.control.is_active() && from.as_ref() != Some(&self.id) {
+        if self.state.control.is_unfinished() && from.as_ref() != Some(&self.id) {
             self.commit(world, &Command::TakeOver { from }, None)
                 .unwrap();
         }
@@ -170,8 +170,12 @@ fn come_to_rest(world: &mut World, gateways: &mut [Gateway; 2]) {
     gateways[0].read_on(world, usize::MAX);
     gateways[0].take_over(world);
     gateways[0].commit(world, &stop, None).unwrap();
+    for view in 0..3 {
+        let closed = super::views::closed(view);
+        gateways[0].commit(world, &closed, None).unwrap();
+    }
     for round in 0..64 {
-        if world.state.control.turn.is_none() {
+        if !world.state.control.is_unfinished() {
             return;
         }
         let gateway = &mut gateways[round % 2];

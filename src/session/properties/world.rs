@@ -71,8 +71,7 @@ pub(crate) fn policy(rules: Vec<Rule>) -> Policy {
 
 impl World {
     pub(crate) fn digest_of(&self, call: &CallId) -> String {
-        let turn = self.state.control.turn.as_ref();
-        let call = turn.and_then(|turn| turn.call(call)).unwrap();
+        let call = self.state.control.call(call).unwrap();
         call.facts.as_ref().unwrap().digest.as_str().to_owned()
     }
 }
@@ -329,16 +328,7 @@ impl World {
                 );
                 self.check_not_denied(call, after);
             }
-            Event::ApprovalAsked {
-                call,
-                position,
-                total,
-                ..
-            } => {
-                let queue = &after.control.turn.as_ref().unwrap().queue;
-                assert_eq!(queue.len(), *total);
-                assert_eq!(queue[position - 1].id, call.id, "positions are stable");
-            }
+            Event::ApprovalAsked { .. } => check_place(event, after),
             Event::Thinking { model, .. } => {
                 check_pairs(&after.entries);
                 let turn = after.control.turn.as_ref().unwrap();
@@ -366,14 +356,17 @@ impl World {
                     assert!(!self.runs.contains_key(&call.id), "call ids never repeat");
                 }
             }
+            Event::ViewCalled { call, .. } => {
+                assert!(!self.runs.contains_key(&call.id), "call ids never repeat");
+                assert!(call.origin.is_some());
+            }
             _ => {}
         }
     }
 
     /// Whatever was allowed or approved before: what the rules of now deny does not run.
     fn check_not_denied(&self, id: &CallId, after: &SessionState) {
-        let turn = after.control.turn.as_ref().unwrap();
-        let call = turn.call(id).unwrap();
+        let call = after.control.call(id).unwrap();
         let name = &call.name;
         let Policy::InForce(rules) = &self.rules.policy else {
             panic!("the world has rules");
@@ -393,8 +386,7 @@ impl World {
 
     /// No call expires early, and nobody else than the clock lets one expire.
     fn check_expiry(&self, id: &CallId, by: &Decider, after: &SessionState) {
-        let turn = after.control.turn.as_ref().unwrap();
-        let call = turn.call(id).unwrap();
+        let call = after.control.call(id).unwrap();
         if call.has_expired {
             assert_eq!(*by, Decider::System);
             let at = call.wants.expires_at.unwrap();
@@ -410,8 +402,7 @@ impl World {
     }
 
     fn check_approval(&mut self, id: &CallId, by: &Decider, after: &SessionState) {
-        let turn = after.control.turn.as_ref().unwrap();
-        let call = turn.call(id).unwrap();
+        let call = after.control.call(id).unwrap();
         let facts = call.facts.as_ref().unwrap();
         let is_by_rule = matches!(by, Decider::Rule { .. });
         assert!(
@@ -470,8 +461,7 @@ impl World {
 
     fn take_note(&mut self, id: &CallId, outcome: &Outcome, after: &SessionState) {
         if matches!(outcome, Outcome::Unknown { .. }) {
-            let turn = after.control.turn.as_ref().unwrap();
-            let facts = turn.call(id).unwrap().facts.as_ref();
+            let facts = after.control.call(id).unwrap().facts.as_ref();
             self.unknown.extend(facts.map(|facts| facts.equal.clone()));
         }
     }
@@ -494,10 +484,7 @@ impl World {
         if self.journal[known..].iter().any(Commit::hands_over) {
             return false;
         }
-        let turn = self.state.control.turn.as_ref();
-        let status = turn
-            .and_then(|turn| turn.call(call))
-            .map(|call| &call.status);
+        let status = self.state.control.call(call).map(|call| &call.status);
         assert!(
             matches!(status, Some(CallStatus::Executing { .. })),
             "`{call}` is settled and was begun"
@@ -508,8 +495,7 @@ impl World {
 
     /// A call runs, by somebody who knows that state.
     pub(crate) fn run(&mut self, state: &SessionState, call: &CallId) {
-        let turn = state.control.turn.as_ref().unwrap();
-        let call_now = turn.call(call).unwrap();
+        let call_now = state.control.call(call).unwrap();
         if call_now.task.is_some() {
             // It is picked up, and not called again.
             return;
@@ -540,8 +526,8 @@ impl World {
 
     /// The calls that their servers run on their own.
     fn tasks(&self) -> Vec<CallId> {
-        let queue = self.state.control.turn.iter().flat_map(|turn| &turn.queue);
-        let tasks = queue.filter(|call| call.is_executing() && call.task.is_some());
+        let calls = self.state.control.calls();
+        let tasks = calls.filter(|call| call.is_executing() && call.task.is_some());
         tasks.map(|call| call.id.clone()).collect()
     }
 
@@ -714,6 +700,12 @@ impl World {
         })
     }
 
+    /// Those of views, too.
+    pub(crate) fn calls(&self) -> Vec<CallId> {
+        let calls = self.state.control.calls();
+        calls.map(|call| call.id.clone()).collect()
+    }
+
     pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
         self.journal.iter().flat_map(|commit| &commit.events)
     }
@@ -795,12 +787,29 @@ fn check_totals(was: Totals, is: Totals, events: &[Event]) {
     assert!(is.cost >= was.cost, "totals never fall");
 }
 
+/// A card says its place among the calls of its answer; a view's call is asked for alone.
+fn check_place(event: &Event, after: &SessionState) {
+    let Event::ApprovalAsked {
+        call,
+        position,
+        total,
+        ..
+    } = event
+    else {
+        return;
+    };
+    if call.origin.is_some() {
+        assert_eq!((*position, *total), (1, 1));
+        return;
+    }
+    let queue = &after.control.turn.as_ref().unwrap().queue;
+    assert_eq!(queue.len(), *total);
+    assert_eq!(queue[position - 1].id, call.id, "positions are stable");
+}
+
 /// Each event leaves its call where it says (S2.29).
 fn check_status(event: &Event, after: &SessionState) {
-    let status = |id: &CallId| {
-        let turn = after.control.turn.as_ref().unwrap();
-        &turn.call(id).unwrap().status
-    };
+    let status = |id: &CallId| &after.control.call(id).unwrap().status;
     let is_right = match event {
         Event::Queued { calls } => calls
             .iter()

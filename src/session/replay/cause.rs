@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::answer::{request, requested, reviewed, task_created, titled};
+use super::call::{called_by_view, ended};
 use crate::domain::{
     Actor, CallId, Digest, Gesture, GestureCall, GestureMeans, Role, SessionId, TurnId,
 };
@@ -33,16 +34,8 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         Event::Decided { .. } | Event::Consented { .. } => decided(control, rest),
         Event::WantsChanged { .. } => wanted(control, rest),
         Event::ConsentWithdrawn { call, by } => vec![taken_back(call, by)],
-        Event::Ended {
-            call,
-            outcome,
-            duration_ms,
-            ..
-        } => vec![Command::CallEnded {
-            call: call.clone(),
-            outcome: outcome.clone(),
-            duration_ms: *duration_ms,
-        }],
+        Event::ViewCalled { call, by } => called_by_view(call, by).into_iter().collect(),
+        Event::Ended { .. } => ended(control, first),
         // What waited may be allowed by now.
         Event::Started { .. } | Event::ApprovalAsked { .. } | Event::ReviewAsked { .. } => {
             vec![Command::ReviewCalls]
@@ -234,7 +227,7 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
     let role = said
         .find(|(who, _)| *who == by)
         .map_or(role, |(_, role)| role);
-    let shown = control.turn.as_ref().and_then(|turn| turn.call(call));
+    let shown = control.call(call).map(|call| &**call);
     let edit = edited.map(|edited| edit(edited, shown));
     let one = Command::Decide(Decision {
         call: call.clone(),
@@ -274,7 +267,7 @@ fn with_gesture(
 ) -> Command {
     let calls = rest.iter().filter_map(gesture_of);
     let calls = calls.filter_map(|(call, edited, _)| {
-        let digest = control.turn.as_ref()?.call(call)?.digest()?.clone();
+        let digest = control.call(call)?.digest()?.clone();
         Some(GestureCall {
             session: SessionId::from_bits(0),
             call: call.clone(),

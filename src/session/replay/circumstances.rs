@@ -89,9 +89,11 @@ impl Circumstances {
                 }
             }
         }
+        if let Some(Event::ViewCalled { call, .. }) = rest.first() {
+            self.know(call, PolicyEffect::Ask, None);
+        }
         // Had a rule said another thing of a call that waited, it would have been decided.
-        let queue = control.turn.iter().flat_map(|turn| &turn.queue);
-        for call in queue.filter(|call| call.is_pending()) {
+        for call in control.calls().filter(|call| call.is_pending()) {
             self.know(call, PolicyEffect::Ask, None);
         }
         self.learn_approved(control, rest);
@@ -129,8 +131,7 @@ impl Circumstances {
 
     /// What a person approved, and nobody decides anew, had the yes of everybody whom rules wanted.
     fn learn_approved(&mut self, control: &Control, rest: &[Event]) {
-        let queue = control.turn.iter().flat_map(|turn| &turn.queue);
-        for call in queue {
+        for call in control.calls() {
             let is_by_person = matches!(
                 &call.status,
                 CallStatus::Approved {
@@ -236,9 +237,10 @@ fn gateway(control: &Control, rest: &[Event]) -> (GatewayId, Option<EngineId>) {
 fn find<'a>(control: &'a Control, rest: &'a [Event], id: &CallId) -> Option<&'a Call> {
     let queued = rest.iter().find_map(|event| match event {
         Event::Queued { calls } => calls.iter().find(|call| call.id == *id).map(AsRef::as_ref),
+        Event::ViewCalled { call, .. } => Some(&**call).filter(|call| call.id == *id),
         _ => None,
     });
-    queued.or_else(|| control.turn.as_ref()?.call(id))
+    queued.or_else(|| control.call(id).map(AsRef::as_ref))
 }
 
 /// The limit of model requests, where this is the one that it ended.
@@ -268,7 +270,7 @@ fn stale_after_ms(control: &Control, rest: &[Event], now: Timestamp) -> Option<u
             verdict: Verdict::TakenBack,
             by: Decider::System,
             ..
-        } => match &control.turn.as_ref()?.call(call)?.status {
+        } => match &control.call(call)?.status {
             CallStatus::Approved { at, .. } => Some(now.since_ms(*at)),
             CallStatus::Pending { .. }
             | CallStatus::Executing { .. }
@@ -287,6 +289,7 @@ fn is_asked_for_review(event: &Event) -> bool {
 fn expiry_ms(event: &Event) -> Option<u64> {
     match event {
         Event::Queued { calls } => calls.iter().find_map(|call| call.wants.expires_after_ms),
+        Event::ViewCalled { call, .. } => call.wants.expires_after_ms,
         Event::Decided {
             expires_after_ms, ..
         } => *expires_after_ms,

@@ -2,6 +2,7 @@
 //! events that it led to, and [`decide`] must give the same events again. Pure.
 
 mod answer;
+mod call;
 mod cause;
 mod circumstances;
 

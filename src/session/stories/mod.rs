@@ -10,6 +10,7 @@ mod limits;
 mod recovery;
 mod switching;
 mod titles;
+mod views;
 
 use serde_json::json;
 

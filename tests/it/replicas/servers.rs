@@ -7,7 +7,7 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::Pair;
-use crate::servers::{Api, asking, views, wait_for_health};
+use crate::servers::{Api, asking, view_calls, views, wait_for_health};
 use crate::support::TestSocket;
 
 #[tokio::test]
@@ -214,4 +214,44 @@ async fn a_servers_only_person_hears_of_it_at_the_other_gateway_and_nobody_else(
         assert_eq!(socket.about("own"), ["mcpAdded"]);
     }
     hers.wait_for("mcpAdded").await;
+}
+
+/// Asserts S0.52: what a view asks for at one gateway is decided at the other, runs once, and both know it.
+#[tokio::test]
+async fn what_a_view_asks_for_is_decided_at_the_other_gateway_and_runs_once() {
+    let (url, charts) = views::start().await;
+    let pair = Pair::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_MCPS_0_ID", "charts"),
+        ("SPL_MCPS_0_URL", &url),
+    ])
+    .await;
+    let (person, mut a, mut b) = pair.sockets("viewing").await;
+    let at_a = Api::new(&pair.a, &person);
+    let listed = async { while at_a.server("charts").await["toolCount"] != 3 {} };
+    let listed = tokio::time::timeout(Duration::from_secs(20), listed).await;
+    assert!(listed.is_ok(), "nobody listed the server");
+    views::run_chart(&pair.a, &mut a).await;
+    b.wait_for_answer().await;
+    let call = view_calls::viewed(&a);
+    let request = view_calls::asks(&call, "r1", "refresh", &json!({}));
+    let asked = b.ask("view:call", std::slice::from_ref(&request)).await;
+    assert_eq!(asked["ok"], true, "{asked}");
+    let repeated = a.ask("view:call", &[request]).await;
+    assert_eq!(repeated["ok"], true, "{repeated}");
+    let card = a.wait_for_approval().await;
+    assert_eq!(b.wait_for_approval().await["callId"], card["callId"]);
+    // The model answers somewhere while the call runs somewhere.
+    pair.a.model.will_say("Fine");
+    a.say("go on").await;
+    a.approve(&card).await;
+    for socket in [&mut a, &mut b] {
+        let output = socket
+            .wait_where(|said| {
+                said.name == "tool:output" && said.rest()["callId"] == card["callId"]
+            })
+            .await;
+        assert_eq!(output.rest()["status"], "completed", "{output:?}");
+    }
+    assert_eq!(charts.asked("tools/call").len(), 2);
 }

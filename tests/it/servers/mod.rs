@@ -31,6 +31,7 @@ mod stand_in;
 mod stopping;
 mod unknown;
 mod vendor_search;
+pub(crate) mod view_calls;
 pub(crate) mod views;
 pub(crate) mod waiting;
 

@@ -22,7 +22,7 @@ pub(super) type Answer = Result<Value, (i32, &'static str)>;
 pub(super) const SILENT: i32 = 0;
 
 /// The server on loopback, for as long as this lives.
-pub(super) struct StandIn {
+pub(crate) struct StandIn {
     pub(super) url: String,
     asked: Arc<Mutex<Vec<Value>>>,
     news: broadcast::Sender<String>,
@@ -100,7 +100,7 @@ impl StandIn {
     }
 
     /// The parameters of all requests of that method.
-    pub(super) fn asked(&self, method: &str) -> Vec<Value> {
+    pub(crate) fn asked(&self, method: &str) -> Vec<Value> {
         let asked = self.asked.lock().unwrap();
         let those = asked.iter().filter(|request| request["method"] == method);
         those.map(|request| request["params"].clone()).collect()

@@ -13,7 +13,7 @@ pub(crate) const URI: &str = "ui://chart/main.html";
 const TYPE: &str = "text/html;profile=mcp-app";
 
 /// The address of such a server, and what keeps it.
-pub(crate) async fn start() -> (String, impl Sized) {
+pub(crate) async fn start() -> (String, StandIn) {
     let server = charts().await;
     (server.url.clone(), server)
 }
@@ -23,7 +23,7 @@ async fn charts() -> StandIn {
     StandIn::start(json!({ "tools": {}, "resources": {} }), answer).await
 }
 
-fn answer(method: &str, params: &Value) -> Answer {
+pub(super) fn answer(method: &str, params: &Value) -> Answer {
     let uri = params["uri"].as_str().unwrap_or_default();
     let content = |mime: &str, text: &str, meta: Value| {
         Ok(json!({ "contents": [

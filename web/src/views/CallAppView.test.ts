@@ -107,6 +107,24 @@ it('opens a link by the click of the person alone', async () => {
   expect(await first).toBe(false)
 })
 
+it('asks for calls of its view in the session, and takes along what waits', async () => {
+  vi.spyOn(door, 'read').mockResolvedValue(plain)
+  const session = useSession()
+  const command = vi.spyOn(session, 'command').mockResolvedValue({ ok: true } as never)
+  const wrapper = open()
+  await wrapper.get('button').trigger('click')
+  await flushPromises()
+  const answer = bridges.opened[0]?.host.call?.({ name: 'refresh', arguments: {} }, 1)
+  const [, payload] = command.mock.calls[0] ?? []
+  expect(payload).toMatchObject({ callId: call.callId, name: 'refresh' })
+  const done = callView({ callId: 'call_2_0', status: 'completed', output: 'fresh', durationMs: 1, askedBy: { name: 'chart', ...payload } as never })
+  session.conversation = { ...session.conversation, entries: [{ kind: 'call', key: 'call_2_0', seq: 9, at: '', call: done }] }
+  expect(await answer).toMatchObject({ result: { content: [{ text: 'fresh' }] } })
+  await wrapper.get('.view-close').trigger('click')
+  await flushPromises()
+  expect(command).toHaveBeenLastCalledWith('view:close', { viewId: payload?.viewId })
+})
+
 it('tells a view how its call ended', () => {
   expect(endingOf({ ...call, status: 'executing' })).toBe(null)
   expect(endingOf({ ...call, status: 'failed' })?.params.isError).toBe(true)

@@ -25,6 +25,9 @@ class Frame {
   }
 }
 
+const call = vi.fn(() => Promise.resolve({ result: { content: [], isError: false } }))
+const forget = vi.fn()
+const readFor = vi.fn(() => Promise.resolve({ result: { contents: [] } }))
 let frame: Frame
 let bridge: Bridge
 let host: { [K in keyof ViewHost]: ViewHost[K] & ReturnType<typeof vi.fn> } & { name: string; version: string }
@@ -77,6 +80,24 @@ describe('a view', () => {
     const answer = await frame.ask(method, {})
     expect(answer).toMatchObject({ jsonrpc: '2.0', id: 7, error: { code: -32601 } })
     expect((answer?.error as { message: string }).message).toMatch(/^Sepal /)
+  })
+
+  it('calls tools only where the person may, once it speaks, and says when it waits no more', async () => {
+    await bridge.close()
+    frame = new Frame()
+    bridge = openBridge(frame as unknown as HTMLIFrameElement, '', { ...host, call, forget, read: readFor })
+    expect((await frame.ask('ui/initialize'))?.result).toMatchObject({ hostCapabilities: { serverTools: {}, serverResources: {} } })
+    frame.posted = []
+    expect(await frame.ask('tools/call', { name: 'refresh' })).toMatchObject({ error: { code: -32601 } })
+    frame.start()
+    frame.posted = []
+    expect(await frame.ask('tools/call', { name: 'refresh', arguments: { n: 1 } })).toMatchObject({ result: { isError: false } })
+    frame.posted = []
+    expect(await frame.ask('resources/read', { uri: 'data://a' })).toMatchObject({ result: { contents: [] } })
+    expect(readFor).toHaveBeenCalledExactlyOnceWith({ uri: 'data://a' })
+    expect(call).toHaveBeenCalledExactlyOnceWith({ name: 'refresh', arguments: { n: 1 } }, 7)
+    frame.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } })
+    expect(forget).toHaveBeenCalledExactlyOnceWith(7)
   })
 
   it('is heard from its own frame alone', async () => {

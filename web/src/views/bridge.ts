@@ -1,10 +1,11 @@
 /**
  * Between a view and the page: one frame, one document, the handshake, and the few things that a view may ask for.
- * A view calls no tools and reads no resources yet, because nothing may go past policy, queue and audit.
+ * What it asks of its server goes through the page, because nothing may go past policy, queue and audit.
  */
 import { isObject } from '@/wire/json'
 import type { JsonObject } from '@/wire/types'
 import { messageText, NO_SUCH_METHOD, NOT_NOW, read, WRONG_PARAMS, webAddress, type RequestId } from './messages'
+import type { Answer } from './requests'
 
 const PROTOCOL = '2026-01-26'
 /** A view that has not begun to speak by then is said to be silent. */
@@ -34,6 +35,12 @@ export interface ViewHost {
   openLink: (url: URL) => Promise<boolean>
   /** Puts a text into the composer; false where that is not possible now. */
   propose: (text: string) => boolean
+  /** Asks for a call of a tool of the view's server; none = the person may not. */
+  call?: (params: JsonObject, key: RequestId) => Promise<Answer>
+  /** Reads a resource of the view's server; none = the person may not. */
+  read?: (params: JsonObject) => Promise<Answer>
+  /** The view waits for that request no more. */
+  forget?: (key: RequestId) => void
   trouble: (what: Trouble) => void
 }
 
@@ -44,15 +51,13 @@ export interface Bridge {
   close: () => Promise<void>
 }
 
-type Answer = { result: JsonObject } | { error: { code: number; message: string } }
-
 /** What a view cannot have, in words for whoever wrote it. */
 const REFUSALS = new Map(Object.entries({
-  'tools/call': 'Sepal does not let views call tools yet: it announces no serverTools',
-  'tools/list': 'Sepal does not let views call tools yet: it announces no serverTools',
-  'resources/read': 'Sepal does not let views read resources yet: it announces no serverResources',
-  'resources/list': 'Sepal does not let views read resources yet: it announces no serverResources',
-  'resources/templates/list': 'Sepal does not let views read resources yet: it announces no serverResources',
+  'tools/call': 'Sepal lets no view call tools here: it announces no serverTools',
+  'tools/list': 'Sepal does not list tools for views; their server knows them',
+  'resources/read': 'Sepal lets no view read resources here: it announces no serverResources',
+  'resources/list': 'Sepal does not list resources for views; their server knows them',
+  'resources/templates/list': 'Sepal does not list resources for views; their server knows them',
   'prompts/list': 'Sepal does not give views prompts',
   'sampling/createMessage': 'Sepal does not let views ask the model: it announces no sampling',
   'ui/update-model-context': 'Sepal does not let views change what the model reads: it announces no updateModelContext; ui/message proposes a text to the person',
@@ -95,6 +100,7 @@ export function openBridge(frame: HTMLIFrameElement, html: string, host: ViewHos
     else if (method === 'ui/notifications/size-changed') resize(params.height)
     else if (method === 'ui/notifications/request-teardown') host.trouble('ended')
     else if (method === 'notifications/message') log(host.name, params)
+    else if (method === 'notifications/cancelled' && (typeof params.requestId === 'string' || typeof params.requestId === 'number')) host.forget?.(params.requestId)
   }
 
   /** The empty frame is there. A second one means that the view has left its own page. */
@@ -116,11 +122,11 @@ export function openBridge(frame: HTMLIFrameElement, html: string, host: ViewHos
   }
 
   async function answer(id: RequestId, method: string, params: JsonObject): Promise<void> {
-    const answered = await answerTo(method, params)
+    const answered = await answerTo(method, params, id)
     if (state !== 'closed') post({ id, ...answered })
   }
 
-  async function answerTo(method: string, params: JsonObject): Promise<Answer> {
+  async function answerTo(method: string, params: JsonObject, id: RequestId): Promise<Answer> {
     switch (method) {
       case 'ui/initialize':
         return { result: greeting() }
@@ -135,9 +141,14 @@ export function openBridge(frame: HTMLIFrameElement, html: string, host: ViewHos
       }
       case 'ui/message':
         return proposed(params)
-      default:
-        return refused(NO_SUCH_METHOD, REFUSALS.get(method) ?? `Sepal knows no method ${method}`)
+      case 'tools/call':
+        if (host.call && state === 'speaking') return host.call(params, id)
+        break
+      case 'resources/read':
+        if (host.read && state === 'speaking') return host.read(params)
+        break
     }
+    return refused(NO_SUCH_METHOD, REFUSALS.get(method) ?? `Sepal knows no method ${method}`)
   }
 
   function proposed(params: JsonObject): Answer {
@@ -153,7 +164,7 @@ export function openBridge(frame: HTMLIFrameElement, html: string, host: ViewHos
     return {
       protocolVersion: PROTOCOL,
       hostInfo: { name: 'Sepal', version: host.version },
-      hostCapabilities: { openLinks: {}, logging: {}, message: { text: {} } },
+      hostCapabilities: { openLinks: {}, logging: {}, message: { text: {} }, ...(host.call && { serverTools: {} }), ...(host.read && { serverResources: {} }) },
       hostContext: host.context(),
     }
   }

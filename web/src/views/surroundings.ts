@@ -50,6 +50,13 @@ export function contextOf(call: CallView, width: number): JsonObject {
   }
 }
 
+/** What came of a call that a view asked for (`CallToolResult`): also what was not allowed is a result that says so. */
+export function resultOf(call: CallView): JsonObject {
+  const ending = endingOf(call)
+  if (ending?.method === 'ui/notifications/tool-result') return ending.params
+  return { content: [{ type: 'text', text: call.output || call.status }], isError: true }
+}
+
 /** How a call ended, as the view is told; null while it runs. */
 export function endingOf(call: CallView): { method: string; params: JsonObject } | null {
   const { status, output = '', structured } = call

@@ -1916,6 +1916,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/sessions/{id}/views/resources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read a resource for the view of a call, of that call's server alone, over the session's own connection,
+         *     for its owner. Nothing of it is kept.
+         * @description Read a resource for the view of a call, of that call's server alone, over the session's own connection,
+         *     for its owner. Nothing of it is kept.
+         */
+        post: operations["read_for_view"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/shared/{word}": {
         parameters: {
             query?: never;
@@ -3922,6 +3944,13 @@ export interface components {
              */
             seq: number;
         };
+        /** @description What a view wants to read. */
+        ReadForViewRequest: {
+            /** @description The call whose view it is: its server is asked. */
+            callId: string;
+            /** @description The resource's address. */
+            uri: string;
+        };
         /** @description Which resource is read. */
         ReadResourceRequest: {
             /** @description The server's name. */
@@ -4980,6 +5009,18 @@ export interface components {
              *     `clipboardWrite`.
              */
             permissions: string[];
+        };
+        /** @description A resource, as a view reads it. */
+        ViewResource: {
+            contents: components["schemas"]["ViewResourceContent"][];
+        };
+        /** @description A piece of a resource: either `text` or `blob`. */
+        ViewResourceContent: {
+            uri: string;
+            mimeType?: string | null;
+            text?: string | null;
+            /** @description In base64. */
+            blob?: string | null;
         };
         /** @description How much waits. */
         WaitingCount: {
@@ -15990,6 +16031,132 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ViewDocument"];
+                };
+            };
+            /** @description The request is not valid; `errors` names the fields. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nobody is signed in, or the key or secret is not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this, or the request came by a foreign name or from a foreign page. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not `application/json`. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says how long to wait. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An error of the gateway; `requestId` finds it in the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another server that the gateway asked answered badly. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store is away, or the gateway is stopping; the same may work later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_for_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the address. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadForViewRequest"];
+            };
+        };
+        responses: {
+            /** @description A resource, as a view reads it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewResource"];
                 };
             };
             /** @description The request is not valid; `errors` names the fields. */

@@ -61,7 +61,7 @@ export interface FileFacts {
  * One entry of `tool:queue.calls`; `tool:approval_required` has the same fields. What is not there has no field: a
  * call that could not be valid (no such tool, no JSON) has no facts of a tool.
  */
-export type QueueCall = {
+export type QueueCall = Pick<ViewedCall, 'askedBy'> & {
   callId: string
   name: string
   args?: JsonObject

@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::SessionTools;
+use super::{SessionTools, called};
 use crate::domain::Code;
 use crate::mcp::{CallNews, ToolProgress};
 use crate::session::{Call, Outcome};
@@ -26,7 +26,7 @@ pub(super) async fn connects(
         }
     );
     let view = tools.refresh().await;
-    let entry = view.toolbox.find(&call.name);
+    let entry = called(&view, call);
     let server = entry.and_then(|entry| view.entry(&entry.at.server));
     let (Some(server), true, true) = (server, is_wanted, *waits < MOST_WAITS) else {
         return false;

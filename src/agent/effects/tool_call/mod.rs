@@ -7,7 +7,7 @@ pub(super) mod checkpointed;
 pub(in crate::agent) mod connections;
 pub(in crate::agent) mod outcome;
 mod pages;
-pub(super) mod proposal;
+pub(in crate::agent) mod proposal;
 pub(in crate::agent) mod shown;
 pub(in crate::agent) mod tasks;
 pub(in crate::agent) mod workspace;
@@ -153,14 +153,18 @@ impl SessionTools {
             };
             return Resolution::Invalid(format!("there is no tool `{name}`; there are: {known}"));
         };
+        self.resolve_found(&view, entry, args)
+    }
+
+    fn resolve_found(&self, view: &View, entry: &ToolboxTool, args: &Value) -> Resolution {
         if let Some(problem) = entry.problem_with(args) {
             return Resolution::Invalid(problem);
         }
         match view.entry(&entry.at.server) {
             Some(server) => {
-                Resolution::Ready(Arc::new(self.facts(&view, (entry, server.as_ref()), args)))
+                Resolution::Ready(Arc::new(self.facts(view, (entry, server.as_ref()), args)))
             }
-            None => Resolution::Invalid(format!("the server of `{name}` is gone")),
+            None => Resolution::Invalid(format!("the server of `{}` is gone", entry.tool.name)),
         }
     }
 
@@ -181,7 +185,7 @@ impl SessionTools {
     /// the unchanged arguments would run says so.
     pub(in crate::agent) fn edit(&self, call: &Call, args: Value) -> Edit {
         let view = self.view();
-        let Some(entry) = view.toolbox.find(&call.name) else {
+        let Some(entry) = called(&view, call) else {
             let nothing = Digest::from_wire("");
             return Edit {
                 args,
@@ -346,7 +350,7 @@ impl SessionTools {
     }
 
     async fn look_up_image(&self, view: &View, call: &Call) -> Option<ImageId> {
-        let server = &view.toolbox.find(&call.name)?.at.server;
+        let server = &called(view, call)?.at.server;
         let link = self.link(server);
         self.shown(view)
             .look_up_image(server, link.as_deref())
@@ -360,7 +364,7 @@ impl SessionTools {
         call: &Call,
         image: Option<&ImageId>,
     ) -> Result<(ToolRef, Arc<ServerEntry>), Box<Outcome>> {
-        let entry = view.toolbox.find(&call.name);
+        let entry = called(view, call);
         let server = entry.and_then(|entry| view.entry(&entry.at.server));
         let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
             return Err(Box::new(gone_tool(self.place.runtime.lack(), call)));
@@ -376,10 +380,18 @@ impl SessionTools {
 
     /// What a server answered, held against what its tool promised, and kept.
     async fn keep(&self, mut answer: ToolAnswer, call: &Call, server: &str) -> Outcome {
-        if let Some(tool) = self.view().toolbox.find(&call.name) {
+        if let Some(tool) = called(&self.view(), call) {
             tool.check_answer(&mut answer);
         }
         let whose = (self.assignment.key(), server);
         kept(answer, whose, &self.attachments).await
+    }
+}
+
+/// The tool of a call as it is offered now: to the model, by its name, or to the views of its server.
+fn called<'v>(view: &'v View, call: &Call) -> Option<&'v ToolboxTool> {
+    match &call.origin {
+        None => view.toolbox.find(&call.name),
+        Some(_) => view.find_for_apps(&call.facts.as_ref()?.tool),
     }
 }

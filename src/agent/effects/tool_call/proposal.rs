@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::SessionTools;
-use crate::domain::{FIND_TOOLS, USE_TOOL};
+use crate::domain::{FIND_TOOLS, ToolRef, USE_TOOL};
 use crate::servers::asked_for;
 use crate::session::{Proposal, Resolution};
 
@@ -33,5 +33,31 @@ pub(in crate::agent::effects) fn propose(
             Err(problem) => proposal(name, args, false, Resolution::Invalid(problem)),
         },
         _ => proposal(name, args, false, tools.resolve(name, args)),
+    }
+}
+
+/// Looks a call up that a view of the tool's server asks for, by the server's own name.
+pub(in crate::agent) fn propose_for_view(
+    tools: &SessionTools,
+    at: &ToolRef,
+    args: Value,
+) -> Proposal {
+    let view = tools.view();
+    let found = view.find_for_apps(at);
+    let name = found.map_or(&at.tool, |found| &found.tool.name).clone();
+    let resolution = match found {
+        Some(found) => tools.resolve_found(&view, found, &args),
+        None => Resolution::Invalid(format!(
+            "the server `{}` has no tool `{}` that its views may call: there is none, it is switched \
+             off, or it is for the model alone",
+            at.server, at.tool
+        )),
+    };
+    Proposal {
+        provider_id: String::new(),
+        name,
+        args,
+        is_indirect: false,
+        resolution,
     }
 }

@@ -2,8 +2,10 @@
 //! memory, resources and prompts over the session's own connections. Nobody is asked for a yes, because
 //! the person who could give it asks; what the rules deny stays denied.
 
+pub(super) mod calls;
 mod views;
 
+pub use calls::{ViewBody, ViewContent};
 pub use views::ServerView;
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use crate::session::Refusal;
 const MAX_VIEW_BYTES: usize = 2 * 1024 * 1024;
 
 /// How long a server may take to give a view: somebody waits for it.
-const MAX_WAIT: Duration = Duration::from_secs(30);
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// What a view asks browsers for, which it is not given.
 const PERMISSIONS: [&str; 4] = ["camera", "microphone", "geolocation", "clipboardWrite"];

@@ -217,7 +217,8 @@ impl<'a> Watch<'a> {
                 break;
             }
         }
-        for call in queue.calls.iter().filter(|call| call.is_pending()) {
+        let of_model = queue.calls.iter().filter(|call| call.origin.is_none());
+        for call in of_model.filter(|call| call.is_pending()) {
             self.ask_about(call);
         }
         for asked in &queue.elicitations {
@@ -286,7 +287,8 @@ fn news(event: &Event) -> Option<News<'_>> {
     if let Event::Thinking { iteration, .. } = event {
         Some(News::Thinking(*iteration))
     } else if let Event::ApprovalAsked { call, .. } = event {
-        Some(News::Waiting(call))
+        // What a view asks for is the page's.
+        call.origin.is_none().then_some(News::Waiting(call))
     } else if let Event::Ended { name, outcome, .. } = event {
         Some(News::Ended(name, !outcome.is_error()))
     } else {

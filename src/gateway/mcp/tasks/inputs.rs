@@ -54,7 +54,8 @@ pub(super) fn asked(exposure: &Exposure, caller: &Caller, queue: &QueueState) ->
         };
         // Whoever has said yes waits for somebody else.
         let has_said = call.consents.iter().any(|it| it.by.id == caller.user.id);
-        call.is_pending() && is_theirs && !has_said
+        // What a view asks for is the page's.
+        call.is_pending() && call.origin.is_none() && is_theirs && !has_said
     };
     let calls = queue.calls.iter().filter(waits_for_caller);
     let calls = calls.filter_map(|call| {

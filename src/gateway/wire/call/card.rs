@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::elicitation::elicitation_value;
 use super::review::ReviewShown;
+use super::view::AskedBy;
 use crate::agent::{QueueState, ShownEvent};
 use crate::domain::{
     Actor, CallId, Digest, FileFacts, GestureMeans, RunsIn, Schema, Timestamp, ToolAnnotations,
@@ -37,11 +38,16 @@ pub fn queue_value(queue: &QueueState) -> Value {
 }
 
 fn write_queue(queue: &QueueState, to: &mut Vec<u8>) {
-    let total = queue.calls.len();
+    let of_model = queue.calls.iter().filter(|call| call.origin.is_none());
+    let total = of_model.count();
     let calls = queue.calls.iter().enumerate();
     // Its place and what was said with it are the same as long as it is in the queue.
     let cards = calls.map(|(index, call)| {
-        let card = || written(call, (index + 1, total), &queue.said);
+        let card = || match &call.origin {
+            None => written(call, (index + 1, total), &queue.said),
+            // It is asked for alone, by nobody who says anything.
+            Some(_) => written(call, (1, 1), ""),
+        };
         call.card.get(card)
     });
     to.reserve(cards.clone().map(|card| card.len() + 1).sum::<usize>() + SMALL);
@@ -155,6 +161,9 @@ struct Moving<'a> {
     original_args: Option<&'a Value>,
     said: &'a str,
     first_use: bool,
+    /// Which view asks for it; none = the model does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_by: Option<AskedBy<'a>>,
 }
 
 /// What was known about its tool when it was asked for.
@@ -225,6 +234,7 @@ impl<'a> Moving<'a> {
             original_args: call.original_args.as_ref().filter(|args| !args.is_null()),
             said,
             first_use: call.is_first_use,
+            asked_by: call.origin.as_ref().map(AskedBy::of),
         }
     }
 }

@@ -4,6 +4,7 @@
 pub(super) mod card;
 pub(super) mod elicitation;
 mod review;
+mod view;
 
 use crate::gateway::wire::frame::Frames;
 use serde::Serialize;
@@ -99,6 +100,7 @@ struct Truncated {
 )]
 pub(super) fn frames(shown: &ShownEvent) -> Frames {
     match &shown.event {
+        Event::ViewCalled { call, by } => view::called(call, by, shown),
         Event::ApprovalAsked {
             call,
             position,
@@ -139,25 +141,31 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
             };
             smallvec![frame("tool:decided", &[&Stamped::of(what, shown)])]
         }
-        Event::Started {
-            call,
-            name,
-            server,
-            digest,
-            view,
-        } => {
-            let what = Started {
-                call_id: call,
-                name,
-                server,
-                digest,
-                view: view.as_deref(),
-            };
-            smallvec![frame("tool:started", &[&Stamped::of(what, shown)])]
-        }
+        Event::Started { .. } => started(shown),
         Event::Ended { outcome, .. } => ended(shown, outcome),
         _ => Frames::new(),
     }
+}
+
+fn started(shown: &ShownEvent) -> Frames {
+    let Event::Started {
+        call,
+        name,
+        server,
+        digest,
+        view,
+    } = &shown.event
+    else {
+        return Frames::new();
+    };
+    let what = Started {
+        call_id: call,
+        name,
+        server,
+        digest,
+        view: view.as_deref(),
+    };
+    smallvec![frame("tool:started", &[&Stamped::of(what, shown)])]
 }
 
 /// The output, and for a failed call its `agent:error` with the same `seq` (S2.41, S2.42).

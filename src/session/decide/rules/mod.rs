@@ -25,11 +25,12 @@ const ASK_EVERYTHING: &str = "ask everything";
 /// Lets rules decide what they can; the rest stays pending.
 pub(super) fn apply_policy(draft: &mut Draft<'_>) {
     expire_calls(draft);
-    let pending = draft.queue().iter().filter(|call| call.is_pending());
+    let pending = draft.control.calls().filter(|call| call.is_pending());
     let pending: Vec<Arc<Call>> = pending.cloned().collect();
     for call in pending {
         let Some(facts) = &call.facts else { continue };
         let turn = draft.control.turn.as_ref();
+        let turn = turn.filter(|_| call.origin.is_none());
         if turn.is_some_and(|turn| turn.rejected.contains(&facts.equal)) {
             draft.reject(&call.id, Some(REPEATED), Decider::System);
             continue;
@@ -54,7 +55,7 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
 /// Rejects what nobody decided in time.
 pub(super) fn expire_calls(draft: &mut Draft<'_>) {
     let now = draft.inputs.now;
-    let overdue = draft.queue().iter().filter(|call| call.is_overdue(now));
+    let overdue = draft.control.calls().filter(|call| call.is_overdue(now));
     let overdue: Vec<Arc<Call>> = overdue.cloned().collect();
     for call in overdue {
         let limit = call.wants.expires_after_ms.map(Duration::from_millis);
@@ -80,7 +81,7 @@ fn unanswered(limit: Duration) -> String {
 /// say less than those before: what is denied is refused, whoever approved it, and what only a rule
 /// had allowed, a model that may not any more, or fewer people than they want, is asked.
 pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
-    let open = draft.queue().iter();
+    let open = draft.control.calls();
     let open = open.filter(|call| call.is_pending() || call.is_approved());
     let open: Vec<Arc<Call>> = open.cloned().collect();
     for call in open {
@@ -121,8 +122,10 @@ pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
 
 /// The rules may be others by now.
 pub(super) fn review_calls(draft: &mut Draft<'_>) {
-    let is_open = |call: &Arc<Call>| call.is_pending() || call.is_approved();
-    if draft.queue().iter().any(is_open) {
+    let mut open = draft.control.calls();
+    let has_open = open.any(|call| call.is_pending() || call.is_approved());
+    drop(open);
+    if has_open {
         apply_policy(draft);
         draft.advance();
     }

@@ -6,7 +6,7 @@ import { isObject } from '@/wire/json'
 import type { QueueCall, Seq, StoredEvent, WaitingMessage } from '@/wire/types'
 import type { Conversation } from './conversation'
 import { Draft, type Step } from './draft'
-import { approvalRequired, decided, ended, mergeCall, started } from './foldCalls'
+import { approvalRequired, calledByView, decided, ended, mergeCall, started } from './foldCalls'
 import { changed, compacted, contextReset, forked, workspaceCopied } from './foldSettings'
 import { answered, cancelled, failed, said, thinking, userMessage } from './foldTurns'
 
@@ -18,6 +18,7 @@ const STEPS: ReadonlyMap<string, Step> = new Map([
   ['agent:response', answered],
   ['agent:cancelled', cancelled],
   ['agent:error', failed],
+  ['tool:view_call', calledByView],
   ['tool:approval_required', approvalRequired],
   ['tool:decided', decided],
   ['tool:started', started],

@@ -4,7 +4,12 @@ import type { CallReview, CallStatus, CallView, JsonObject, Person, QueueCall } 
 import type { Draft, Place, Told } from './draft'
 
 export function approvalRequired(draft: Draft, { place, data }: Told): void {
-  updateCall(draft, place, data, { status: 'pending' })
+  updateCall(draft, place, data, { status: 'pending', ...defined({ askedBy: data.askedBy as CallView['askedBy'] }) })
+}
+
+/** Nobody has asked about it yet; rules may decide it at once. */
+export function calledByView(draft: Draft, { place, data }: Told): void {
+  updateCall(draft, place, data, { status: 'pending', askedBy: data.askedBy as CallView['askedBy'] })
 }
 
 export function decided(draft: Draft, { place, data }: Told): void {

@@ -4,4 +4,17 @@ export interface ViewedCall {
   view?: string
   /** The result as data, where the tool gave it as that too. */
   structured?: Record<string, unknown>
+  /** The view that asked for the call; none where the model did. */
+  askedBy?: AskingView
+}
+
+export interface AskingView {
+  /** The call whose view it is. */
+  callId: string
+  /** The name of its tool. */
+  name: string
+  /** The page's own id of that showing of the view. */
+  viewId: string
+  /** The page's own id of the request. */
+  requestId: string
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::CallStop;
-use crate::agent::effects::tool_call::SessionTools;
+use crate::agent::effects::tool_call::{SessionTools, called};
 use crate::domain::{Digest, ToolRef};
 use crate::mcp::{Standstill, TaskTerms, ToolCall};
 use crate::servers::{BUNDLED, ServerEntry};
@@ -35,7 +35,7 @@ pub(in crate::agent::effects::tool_call) fn request(
         telemetry::redact_args(&call.args)
     );
     let view = tools.view();
-    let entry = view.toolbox.find(&call.name);
+    let entry = called(&view, call);
     let is_asked = entry.is_some_and(|entry| entry.tool.runs_as_task);
     let limit = match (server.name.as_str(), server.config.timeout) {
         (BUNDLED, _) => tools.place.command_limit + ANSWER_MARGIN,

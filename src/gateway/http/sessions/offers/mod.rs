@@ -31,6 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .routes(routes!(get_prompt))
         .routes(routes!(complete_argument))
         .routes(routes!(views::read_view))
+        .routes(routes!(views::read_for_view))
         .routes(routes!(views::read_view_frame))
 }
 

@@ -8,13 +8,15 @@ use axum::extract::State;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_FRAME_OPTIONS};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::super::key_of;
 use super::body::ReadResourceRequest;
-use crate::agent::{ServerView, SessionOffers};
-use crate::domain::{Caller, Code, ResourceRef, ViewHost, ViewHosts, ViewReach};
+use crate::agent::{ServerView, SessionOffers, ViewBody, ViewContent};
+use crate::domain::{CallId, Caller, Code, ResourceRef, ViewHost, ViewHosts, ViewReach};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, SessionPath};
@@ -126,6 +128,76 @@ pub(in crate::gateway::http) async fn read_view(
     let which: ResourceRef = request.into();
     let offers = SessionOffers::of(&state.sessions);
     Ok(Json(offers.view(&key, &caller, &which).await?.into()))
+}
+
+/// What a view wants to read.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct ReadForViewRequest {
+    /// The call whose view it is: its server is asked.
+    call_id: String,
+    /// The resource's address.
+    uri: String,
+}
+
+/// A resource, as a view reads it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::gateway::http) struct ViewResource {
+    contents: Vec<ViewResourceContent>,
+}
+
+/// A piece of a resource: either `text` or `blob`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct ViewResourceContent {
+    uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// In base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blob: Option<String>,
+}
+
+impl From<ViewContent> for ViewResourceContent {
+    fn from(content: ViewContent) -> Self {
+        let (text, blob) = match content.body {
+            ViewBody::Text(text) => (Some(text), None),
+            ViewBody::Bytes(bytes) => (None, Some(STANDARD.encode(bytes))),
+        };
+        Self {
+            uri: content.uri,
+            mime_type: content.mime_type,
+            text,
+            blob,
+        }
+    }
+}
+
+/// Read a resource for the view of a call, of that call's server alone, over the session's own connection,
+/// for its owner. Nothing of it is kept.
+#[utoipa::path(post, path = "/api/sessions/{id}/views/resources", tag = "sessions",
+    params(("id" = String, Path)), request_body = ReadForViewRequest,
+    responses((status = 200, body = ViewResource), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem),
+        (status = 413, body = Problem), (status = 429, body = Problem),
+        (status = 502, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn read_for_view(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(request): Body<ReadForViewRequest>,
+) -> Result<Json<ViewResource>, ApiError> {
+    let key = key_of(&caller, session);
+    let call = CallId::from_wire(request.call_id);
+    let offers = SessionOffers::of(&state.sessions);
+    let read = offers.read_for_view(&key, &caller, (&call, &request.uri));
+    let contents = read.await?.into_iter().map(ViewResourceContent::from);
+    Ok(Json(ViewResource {
+        contents: contents.collect(),
+    }))
 }
 
 /// The hosts of a view's policy, separated by spaces.

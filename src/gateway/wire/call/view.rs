@@ -1,0 +1,61 @@
+//! A call that a view asks for, as a frame and on its card.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use smallvec::smallvec;
+
+use crate::agent::ShownEvent;
+use crate::domain::{Actor, CallId};
+use crate::gateway::wire::frame::{Frames, frame};
+use crate::gateway::wire::stamp::Stamped;
+use crate::session::{Call, ViewOrigin};
+
+/// Which view asks.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AskedBy<'a> {
+    /// The call whose view it is.
+    call_id: &'a CallId,
+    /// The name of its tool.
+    name: &'a str,
+    /// The page's own id of the showing.
+    view_id: &'a str,
+    /// The page's own id of the request.
+    request_id: &'a str,
+}
+
+impl<'a> AskedBy<'a> {
+    pub(super) fn of(origin: &'a ViewOrigin) -> Self {
+        Self {
+            call_id: &origin.call,
+            name: &origin.tool,
+            view_id: &origin.view,
+            request_id: &origin.request,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Called<'a> {
+    call_id: &'a CallId,
+    name: &'a str,
+    server: &'a str,
+    args: &'a Value,
+    asked_by: Option<AskedBy<'a>>,
+    by: &'a Actor,
+}
+
+pub(super) fn called(call: &Arc<Call>, by: &Actor, shown: &ShownEvent) -> Frames {
+    let what = Called {
+        call_id: &call.id,
+        name: &call.name,
+        server: call.server(),
+        args: &call.args,
+        asked_by: call.origin.as_ref().map(AskedBy::of),
+        by,
+    };
+    smallvec![frame("tool:view_call", &[&Stamped::of(what, shown)])]
+}
