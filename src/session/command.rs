@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::call::{CallTask, Elicitation, ElicitationReply, Outcome, Proposal};
+use super::call::{CallTask, DryRunReport, Elicitation, ElicitationReply, Outcome, Proposal};
 use super::event::compaction::{Compacted, CompactedByVendor, ContextSize, CutKind};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 use super::policy::Rule;
@@ -66,6 +66,25 @@ pub enum Command {
         gesture: Gesture,
         /// A decision about one call or several.
         decision: Box<Command>,
+    },
+    /// A person has a waiting call run in a copy of the workspace.
+    DryRun {
+        call: CallId,
+        /// What the person was shown.
+        digest: Option<Digest>,
+        by: Actor,
+        role: Option<Role>,
+    },
+    /// A person ends a dry run, or puts its result away.
+    DropDryRun {
+        call: CallId,
+        by: Actor,
+        role: Option<Role>,
+    },
+    /// A dry run has ended.
+    DryRunEnded {
+        call: CallId,
+        report: Box<DryRunReport>,
     },
     /// Stop one running call.
     StopCall { call: CallId },

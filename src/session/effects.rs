@@ -20,6 +20,8 @@ pub enum Effect {
     MakeTitle,
     /// Ask a model whether a call may run.
     Review(CallId),
+    /// Try a waiting call in a copy of the workspace.
+    DryRun(CallId),
     /// Copy the workspace of the session that this one was forked from.
     CopyWorkspace,
 }
@@ -51,7 +53,10 @@ fn of_turn(control: &Control) -> Vec<Effect> {
             call: call.id.clone(),
             is_stopping: *is_stopping || turn.is_stopping,
         }),
-        CallStatus::Pending { .. } | CallStatus::Approved { .. } | CallStatus::Ended { .. } => None,
+        CallStatus::Pending { .. } => call
+            .is_dry_running()
+            .then(|| Effect::DryRun(call.id.clone())),
+        CallStatus::Approved { .. } | CallStatus::Ended { .. } => None,
     });
     running.collect()
 }

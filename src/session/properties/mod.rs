@@ -5,6 +5,7 @@
 )]
 
 mod approvers;
+pub(crate) mod dry_runs;
 mod gestures;
 mod pair;
 mod reviews;
@@ -231,8 +232,9 @@ fn away(request: ModelRequestId, b: u8) -> Command {
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
     let turn = world.state.control.turn.as_ref();
-    match a % 15 {
+    match a % 17 {
         0 => Command::Retry,
+        15 | 16 => dry_runs::command(world, call, b),
         13 | 14 => reviewed(world, call, b),
         11 => Command::GiveRule {
             rule: Box::new(some_rule(b)),

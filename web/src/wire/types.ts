@@ -103,6 +103,10 @@ export type QueueCall = {
   edited: boolean
   originalArgs?: JsonObject
   review?: CallReview
+  /** How it was tried in a copy of the workspace; none where nobody asked for that. */
+  dryRun?: DryRun
+  /** Why it cannot be tried so. */
+  noDryRun?: 'remote' | 'network' | 'open_world' | 'no_workspace' | 'no_tool'
   /** What the model said with the call; shown below the facts. */
   said?: string
   firstUse: boolean
@@ -116,6 +120,28 @@ export interface CallReview {
   reason?: string
   /** None where the price is not known. */
   costUsd?: number
+}
+
+/** A call that was tried in a copy of the workspace. It is no execution: the call goes on waiting. */
+export interface DryRun {
+  status: 'running' | 'completed' | 'failed' | 'not_run'
+  /** Who asked for it. */
+  by: Person
+  /** RFC 3339. */
+  since: string
+  /** What it runs. */
+  digest: string
+  /** The beginning of what the tool gave, or why it gave nothing. */
+  text?: string
+  cutBytes?: number
+  exitCode?: number
+  durationMs?: number
+  preparedMs?: number
+  counts?: { created: number; modified: number; deleted: number }
+  /** The first of the paths that changed. */
+  files?: { path: string; change: 'created' | 'modified' | 'deleted'; diff?: string; why?: 'no_content' | 'binary' | 'too_large' | 'unread' }[]
+  /** What it could not see. */
+  unseen?: ('more_files' | 'files' | 'attachments' | 'questions' | 'live_process')[]
 }
 
 /** A call as the transcript records it. */

@@ -1,5 +1,7 @@
 //! Client commands: one table of names and forms, and the one parser for socket and REST.
 
+mod approval;
+mod dry_run;
 mod elicitation;
 mod fork;
 mod message;
@@ -9,10 +11,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::{ForkRequest, SessionRequest};
-use crate::domain::{CallId, Caller, Code, CompactionStrategy, Digest, JournalId, TurnId};
+use crate::domain::{CallId, Caller, Code, CompactionStrategy, JournalId, TurnId};
 use crate::providers::{Wanted, WantedEffort};
-use crate::session::{Command, Decision, Refusal};
-use crate::store::records::SecretHash;
+use crate::session::{Command, Refusal};
 
 /// The longest message or reason, in bytes.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
@@ -60,13 +61,25 @@ pub const COMMANDS: &[CommandSpec] = &[
         name: "tool:approval",
         is_counted: false,
         example: || vec![json!({ "callId": "call_1_0", "approved": true })],
-        parse: approval,
+        parse: approval::approval,
     },
     CommandSpec {
         name: "tool:approval_all",
         is_counted: false,
         example: || vec![json!({ "callIds": ["call_1_0"], "approved": true })],
-        parse: approval_all,
+        parse: approval::approval_all,
+    },
+    CommandSpec {
+        name: "tool:dry_run",
+        is_counted: true,
+        example: || vec![json!({ "callId": "call_1_0" })],
+        parse: dry_run::dry_run,
+    },
+    CommandSpec {
+        name: "tool:dry_run_drop",
+        is_counted: false,
+        example: || vec![json!({ "callId": "call_1_0" })],
+        parse: dry_run::drop_dry_run,
     },
     CommandSpec {
         name: "tool:cancel",
@@ -204,108 +217,6 @@ pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refu
 
 fn tell(command: Command) -> Parsed {
     Parsed::Tell(Box::new(SessionRequest::Command(command)))
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Approval {
-    call_id: String,
-    approved: bool,
-    #[serde(default)]
-    take_back: bool,
-    reason: Option<String>,
-    args: Option<Value>,
-    /// Instead of `args`, from clients whose language rounds whole numbers.
-    args_text: Option<String>,
-    digest: Option<String>,
-    scope: Option<String>,
-    rule: Option<Value>,
-    gesture: Option<String>,
-}
-
-fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
-    let body: Approval = body(args)?;
-    if body.scope.as_deref().is_some_and(|scope| scope != "once") || body.rule.is_some() {
-        let message = "only `once` is in this version; rules come later";
-        return Err(Refusal::of_field(Code::InvalidArguments, "scope", message));
-    }
-    let args = match (body.args, body.args_text) {
-        (args, None) => args,
-        (None, Some(text)) => {
-            let parsed = serde_json::from_str(&text);
-            Some(parsed.map_err(|error| {
-                let message = format!("changed arguments are JSON: {error}");
-                Refusal::of_field(Code::InvalidArguments, "argsText", message)
-            })?)
-        }
-        (Some(_), Some(_)) => {
-            let message = "either `args` or `argsText`";
-            return Err(Refusal::of_field(
-                Code::InvalidArguments,
-                "argsText",
-                message,
-            ));
-        }
-    };
-    if args.as_ref().is_some_and(|args| !args.is_object()) {
-        let message = "changed arguments are an object";
-        return Err(Refusal::of_field(Code::InvalidArguments, "args", message));
-    }
-    bounded(
-        "reason",
-        body.reason.as_deref().unwrap_or_default(),
-        MAX_TEXT_BYTES,
-    )?;
-    let decision = Decision {
-        call: CallId::from_wire(body.call_id),
-        approved: body.approved,
-        take_back: body.take_back && !body.approved,
-        reason: body.reason.filter(|reason| !reason.trim().is_empty()),
-        edit: None,
-        digest: body.digest.map(Digest::from_wire),
-        by: caller.actor(),
-        role: Some(caller.user.role),
-    };
-    let decision = SessionRequest::Decide { decision, args };
-    Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ApprovalAll {
-    call_ids: Option<Vec<String>>,
-    approved: bool,
-    reason: Option<String>,
-    gesture: Option<String>,
-}
-
-/// A decision with the fresh gesture that came with it.
-fn with_proof(decision: SessionRequest, gesture: Option<String>) -> SessionRequest {
-    match gesture.filter(|gesture| !gesture.is_empty()) {
-        Some(gesture) => SessionRequest::WithProof {
-            decision: Box::new(decision),
-            proof: SecretHash::of(&gesture),
-        },
-        None => decision,
-    }
-}
-
-fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
-    let body: ApprovalAll = body(args)?;
-    bounded(
-        "reason",
-        body.reason.as_deref().unwrap_or_default(),
-        MAX_TEXT_BYTES,
-    )?;
-    let ids = |ids: Vec<String>| ids.into_iter().map(CallId::from_wire).collect();
-    let decision = SessionRequest::Command(Command::DecideAll {
-        call_ids: body.call_ids.map(ids),
-        approved: body.approved,
-        reason: body.reason,
-        by: caller.actor(),
-        role: Some(caller.user.role),
-    });
-    Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,112 @@
+//! Decisions about calls.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{MAX_TEXT_BYTES, Parsed, body, bounded};
+use crate::agent::SessionRequest;
+use crate::domain::{CallId, Caller, Code, Digest};
+use crate::session::{Command, Decision, Refusal};
+use crate::store::records::SecretHash;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Approval {
+    call_id: String,
+    approved: bool,
+    #[serde(default)]
+    take_back: bool,
+    reason: Option<String>,
+    args: Option<Value>,
+    /// Instead of `args`, from clients whose language rounds whole numbers.
+    args_text: Option<String>,
+    digest: Option<String>,
+    scope: Option<String>,
+    rule: Option<Value>,
+    gesture: Option<String>,
+}
+
+pub(super) fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+    let body: Approval = body(args)?;
+    if body.scope.as_deref().is_some_and(|scope| scope != "once") || body.rule.is_some() {
+        let message = "only `once` is in this version; rules come later";
+        return Err(Refusal::of_field(Code::InvalidArguments, "scope", message));
+    }
+    let args = match (body.args, body.args_text) {
+        (args, None) => args,
+        (None, Some(text)) => {
+            let parsed = serde_json::from_str(&text);
+            Some(parsed.map_err(|error| {
+                let message = format!("changed arguments are JSON: {error}");
+                Refusal::of_field(Code::InvalidArguments, "argsText", message)
+            })?)
+        }
+        (Some(_), Some(_)) => {
+            let message = "either `args` or `argsText`";
+            return Err(Refusal::of_field(
+                Code::InvalidArguments,
+                "argsText",
+                message,
+            ));
+        }
+    };
+    if args.as_ref().is_some_and(|args| !args.is_object()) {
+        let message = "changed arguments are an object";
+        return Err(Refusal::of_field(Code::InvalidArguments, "args", message));
+    }
+    bounded(
+        "reason",
+        body.reason.as_deref().unwrap_or_default(),
+        MAX_TEXT_BYTES,
+    )?;
+    let decision = Decision {
+        call: CallId::from_wire(body.call_id),
+        approved: body.approved,
+        take_back: body.take_back && !body.approved,
+        reason: body.reason.filter(|reason| !reason.trim().is_empty()),
+        edit: None,
+        digest: body.digest.map(Digest::from_wire),
+        by: caller.actor(),
+        role: Some(caller.user.role),
+    };
+    let decision = SessionRequest::Decide { decision, args };
+    Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ApprovalAll {
+    call_ids: Option<Vec<String>>,
+    approved: bool,
+    reason: Option<String>,
+    gesture: Option<String>,
+}
+
+/// A decision with the fresh gesture that came with it.
+fn with_proof(decision: SessionRequest, gesture: Option<String>) -> SessionRequest {
+    match gesture.filter(|gesture| !gesture.is_empty()) {
+        Some(gesture) => SessionRequest::WithProof {
+            decision: Box::new(decision),
+            proof: SecretHash::of(&gesture),
+        },
+        None => decision,
+    }
+}
+
+pub(super) fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+    let body: ApprovalAll = body(args)?;
+    bounded(
+        "reason",
+        body.reason.as_deref().unwrap_or_default(),
+        MAX_TEXT_BYTES,
+    )?;
+    let ids = |ids: Vec<String>| ids.into_iter().map(CallId::from_wire).collect();
+    let decision = SessionRequest::Command(Command::DecideAll {
+        call_ids: body.call_ids.map(ids),
+        approved: body.approved,
+        reason: body.reason,
+        by: caller.actor(),
+        role: Some(caller.user.role),
+    });
+    Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
+}
