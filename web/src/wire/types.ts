@@ -2,6 +2,7 @@
  * What crosses the wire, as docs/protocol.md and the server's event table name it,
  * and the view models that the reducer makes of it.
  */
+import type { DryRun } from './content/dryRun'
 import type { Attachment, ResultBlock } from './content/attachment'
 import type { ViewedCall } from './content/viewed'
 import type { components } from './rest.generated'
@@ -120,28 +121,6 @@ export interface CallReview {
   reason?: string
   /** None where the price is not known. */
   costUsd?: number
-}
-
-/** A call that was tried in a copy of the workspace. It is no execution: the call goes on waiting. */
-export interface DryRun {
-  status: 'running' | 'completed' | 'failed' | 'not_run'
-  /** Who asked for it. */
-  by: Person
-  /** RFC 3339. */
-  since: string
-  /** What it runs. */
-  digest: string
-  /** The beginning of what the tool gave, or why it gave nothing. */
-  text?: string
-  cutBytes?: number
-  exitCode?: number
-  durationMs?: number
-  preparedMs?: number
-  counts?: { created: number; modified: number; deleted: number }
-  /** The first of the paths that changed. */
-  files?: { path: string; change: 'created' | 'modified' | 'deleted'; diff?: string; why?: 'no_content' | 'binary' | 'too_large' | 'unread' }[]
-  /** What it could not see. */
-  unseen?: ('more_files' | 'files' | 'attachments' | 'questions' | 'live_process')[]
 }
 
 /** A call as the transcript records it. */

@@ -15,7 +15,7 @@ fn asked(tools: &[&str]) -> (World, Vec<CallId>) {
     world.rules.policy = policy(
         tools
             .iter()
-            .map(|tool| rule("asks", tool, PolicyEffect::Ask))
+            .map(|tool| rule(&format!("asks {tool}"), tool, PolicyEffect::Ask))
             .collect(),
     );
     world.tell(&say("go")).unwrap();
