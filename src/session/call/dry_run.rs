@@ -187,8 +187,9 @@ impl ToolFacts {
     }
 }
 
+/// What is left out of stored forms.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
-fn is_zero(count: &u64) -> bool {
+pub(in crate::session) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

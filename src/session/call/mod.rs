@@ -16,6 +16,7 @@ use crate::domain::{
     Timestamp, ToolAnnotations, ToolRef, USE_TOOL,
 };
 
+pub(in crate::session) use dry_run::is_zero;
 pub use dry_run::{
     DryRun, DryRunChange, DryRunFile, DryRunReport, DryRunStatus, NoDiff, NoDryRun, Unseen,
 };

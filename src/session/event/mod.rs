@@ -13,7 +13,7 @@ pub use commit::{Commit, CommitError, SCHEMA};
 use self::compaction::{Compacted, CompactedByVendor, ContextSize};
 use super::call::{
     Call, CallTask, Decider, DryRun, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome,
-    SaidCall, Verdict, Wants,
+    SaidCall, Verdict, Wants, is_zero,
 };
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
@@ -370,12 +370,6 @@ pub struct EditedArgs {
     pub digest: Digest,
     /// Hash of server, tool and new arguments.
     pub equal: Digest,
-}
-
-/// What is left out of the stored form.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl Event {

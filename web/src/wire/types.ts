@@ -2,8 +2,8 @@
  * What crosses the wire, as docs/protocol.md and the server's event table name it,
  * and the view models that the reducer makes of it.
  */
-import type { DryRun } from './content/dryRun'
 import type { Attachment, ResultBlock } from './content/attachment'
+import type { Triable } from './content/dryRun'
 import type { ViewedCall } from './content/viewed'
 import type { components } from './rest.generated'
 import type { ElicitationItem } from './content/elicitation'
@@ -104,14 +104,10 @@ export type QueueCall = {
   edited: boolean
   originalArgs?: JsonObject
   review?: CallReview
-  /** How it was tried in a copy of the workspace; none where nobody asked for that. */
-  dryRun?: DryRun
-  /** Why it cannot be tried so. */
-  noDryRun?: 'remote' | 'network' | 'open_world' | 'no_workspace' | 'no_tool'
   /** What the model said with the call; shown below the facts. */
   said?: string
   firstUse: boolean
-}
+} & Triable
 
 /** A model that may approve the call in the place of the person. All but `allowed` leaves it to them. */
 export interface CallReview {

@@ -1,5 +1,15 @@
+/** Calls that are tried in a copy of the workspace before anybody decides them. */
+
+/** What a card says of that. */
+export type Triable = {
+  /** None where nobody asked for it. */
+  dryRun?: DryRun
+  /** Why it cannot be tried so. */
+  noDryRun?: 'remote' | 'network' | 'open_world' | 'no_workspace' | 'no_tool'
+}
+
 /** A call that was tried in a copy of the workspace. It is no execution: the call goes on waiting. */
-export interface DryRun {
+export type DryRun = {
   status: 'running' | 'completed' | 'failed' | 'not_run'
   /** Who asked for it. */
   by: { id: string; name: string }

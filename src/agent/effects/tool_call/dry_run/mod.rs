@@ -72,18 +72,17 @@ pub(in crate::agent::effects) async fn run(
     report
 }
 
-/// Looks at the workspace as it is, and copies it. A change between the two shows as a file whose content
-/// before is not known.
+/// Looks at the workspace as it is, and copies it meanwhile. What is changed at that very moment shows as
+/// a file whose content before is not known.
 async fn prepare(tools: &SessionTools) -> (Option<Look>, Result<WorkspaceClone, NoCopy>) {
-    let before = if tools.assignment.is_unclaimed().await {
-        Some(Look::default())
-    } else {
-        match Workspace::of(tools) {
-            Some(workspace) => Look::of_live(workspace.open().await).await,
-            None => None,
+    let look = async {
+        if tools.assignment.is_unclaimed().await {
+            return Some(Look::default());
         }
+        let workspace = Workspace::of(tools)?;
+        Look::of_live(workspace.open().await).await
     };
-    (before, tools.assignment.clone_workspace().await)
+    tokio::join!(look, tools.assignment.clone_workspace())
 }
 
 async fn try_out(
