@@ -22,7 +22,7 @@ async function shoot(page, name) {
 async function asked(session, ...calls) {
   for (const [command, said] of calls) {
     model.willCall(['execute_command', { command }]).willSay(said)
-    await session.say(`run ${said}`)
+    await session.say('go on')
     await session.counts('1 call waits for you.')
   }
 }
@@ -40,7 +40,7 @@ story('a dry run shows what a call would change, and the call goes on waiting', 
   await asked(session, [COMMAND, 'Changed'])
   await page.getByRole('button', { name: /^Dry run: / }).click()
   const report = page.getByRole('region', { name: /^Dry run by/ })
-  await report.getByText('exit code 3').waitFor()
+  await report.getByText('exit code 3').first().waitFor()
   await report.getByText('3 paths would change: 1 created, 1 modified, 1 deleted').waitFor()
   await report.getByText('+TWO').waitFor()
   await report.getByText('-two').waitFor()
@@ -63,9 +63,9 @@ story('a dry run shows what a call would change, and the call goes on waiting', 
 })
 
 story('a dry run is cancelled, also where there is little room', { env }, async ({ page, session }) => {
-  await page.setViewportSize({ width: 390, height: 844 })
   await asked(session, ['echo begun; sleep 600', 'Slept'])
-  await page.getByRole('button', { name: /1 call waits/ }).first().click()
+  await page.setViewportSize({ width: 390, height: 844 })
+  await page.locator('.tray-peek-button').click()
   await page.getByRole('button', { name: /^Dry run: / }).click()
   await page.getByText(/^Dry run in a copy of the workspace since/).waitFor()
   await shoot(page, 'narrow-running')
@@ -81,7 +81,7 @@ story('on a phone the result is read and the decisions stay in reach', { env }, 
   await prepared(session)
   await asked(session, [COMMAND, 'Changed'])
   await page.setViewportSize({ width: 390, height: 844 })
-  await page.getByRole('button', { name: /1 call waits/ }).first().click()
+  await page.locator('.tray-peek-button').click()
   await page.getByRole('button', { name: /^Dry run: / }).click()
   await page.getByRole('region', { name: /^Dry run by/ }).getByText('+TWO').waitFor()
   await shoot(page, 'narrow-result')

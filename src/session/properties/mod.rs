@@ -14,10 +14,9 @@ pub(crate) mod world;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use sepal_policy::{Rule, Scope};
 use serde_json::json;
 
-use self::reviews::{opening_rules, reviewed};
+use self::reviews::{opening_rules, reviewed, some_rule};
 use self::world::{World, answer, approve, digests, policy, proposal, reject, rule, say};
 use super::{
     Answer, Command, CompactedByVendor, CutKind, Decision, Edit, Failure, ModelChoice, Outcome,
@@ -283,19 +282,6 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
         },
         _ => Command::StopCall { call },
     }
-}
-
-/// A rule for the session alone.
-fn some_rule(seed: u8) -> Rule {
-    let tool = ["read_*", "write_*", "run", "*"][usize::from(seed / 5) % 4];
-    let effect = match seed % 3 {
-        0 => PolicyEffect::Deny,
-        1 => PolicyEffect::Ask,
-        _ => PolicyEffect::Allow,
-    };
-    let mut rule = rule(&format!("given {}", seed % 5), tool, effect);
-    rule.scope = Scope::Session;
-    rule
 }
 
 /// Other rules than before, in which what is denied may be another thing.

@@ -1,6 +1,6 @@
 //! A model that says yes to almost everything, and the rules that open calls to it.
 
-use sepal_policy::{Approver, Approvers};
+use sepal_policy::{Approver, Approvers, Scope};
 
 use super::some_spent;
 use super::world::{World, rule};
@@ -43,4 +43,17 @@ pub(super) fn opening_rules(seed: u8) -> [Rule; 2] {
     others.approvers.fresh_gesture = seed % 11 == 0;
     others.reviewed = others.approvers == Approvers::default() && seed % 3 > 0;
     [opened, others]
+}
+
+/// A rule for the session alone.
+pub(super) fn some_rule(seed: u8) -> Rule {
+    let tool = ["read_*", "write_*", "run", "*"][usize::from(seed / 5) % 4];
+    let effect = match seed % 3 {
+        0 => PolicyEffect::Deny,
+        1 => PolicyEffect::Ask,
+        _ => PolicyEffect::Allow,
+    };
+    let mut rule = rule(&format!("given {}", seed % 5), tool, effect);
+    rule.scope = Scope::Session;
+    rule
 }

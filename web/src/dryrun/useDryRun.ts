@@ -45,7 +45,7 @@ export function useDryRun(call: () => QueueCall, session: () => string | null, i
   return {
     shown,
     refusal,
-    isBusy,
+
     begin: () => ask((id) => door.begin(id, call().callId, call().digest)),
     drop: () => ask((id) => door.drop(id, call().callId)),
   }
