@@ -28,16 +28,16 @@ async function asked(session, ...calls) {
 }
 
 async function prepared(session) {
-  await asked(session, ["printf 'one\\ntwo\\n' >notes.txt; echo x >old.txt", 'Prepared'])
+  await asked(session, ["printf 'one\\ntwo\\n' >notes.txt; echo x >old.txt", 'All is laid out'])
   await session.press(`Approve once: ${await session.heading()}`)
-  await session.says('Prepared').waitFor()
+  await session.says('All is laid out').waitFor()
 }
 
 const COMMAND = "printf 'one\\nTWO\\n' >notes.txt; rm old.txt; echo new >made.txt; echo all done; exit 3"
 
 story('a dry run shows what a call would change, and the call goes on waiting', { env }, async ({ page, session }) => {
   await prepared(session)
-  await asked(session, [COMMAND, 'Changed'])
+  await asked(session, [COMMAND, 'Over and out'])
   await page.getByRole('button', { name: /^Dry run: / }).click()
   const report = page.getByRole('region', { name: /^Dry run by/ })
   await report.getByText('exit code 3').first().waitFor()
@@ -59,11 +59,11 @@ story('a dry run shows what a call would change, and the call goes on waiting', 
   assert.equal(await again.evaluate((button) => button === document.activeElement), true, 'the focus stays beside')
 
   await session.press(`Approve once: ${await session.heading()}`)
-  await session.says('Changed').waitFor()
+  await session.says('Over and out').waitFor()
 })
 
 story('a dry run is cancelled, also where there is little room', { env }, async ({ page, session }) => {
-  await asked(session, ['echo begun; sleep 600', 'Slept'])
+  await asked(session, ['echo begun; sleep 600', 'Slept well'])
   await page.setViewportSize({ width: 390, height: 844 })
   await page.locator('.tray-peek-button').click()
   await page.getByRole('button', { name: /^Dry run: / }).click()
@@ -79,7 +79,7 @@ story('a dry run is cancelled, also where there is little room', { env }, async 
 
 story('on a phone the result is read and the decisions stay in reach', { env }, async ({ page, session }) => {
   await prepared(session)
-  await asked(session, [COMMAND, 'Changed'])
+  await asked(session, [COMMAND, 'Over and out'])
   await page.setViewportSize({ width: 390, height: 844 })
   await page.locator('.tray-peek-button').click()
   await page.getByRole('button', { name: /^Dry run: / }).click()
