@@ -87,6 +87,7 @@ impl SessionRequest {
                 decision.approved
             }
             Self::Command(Command::DecideAll { approved, .. }) => *approved,
+            Self::Command(Command::DryRun { .. }) => true,
             Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
                 decision.approves()
             }
@@ -98,7 +99,7 @@ impl SessionRequest {
 }
 
 impl SessionRequest {
-    /// The calls that it decides, of those named, and the role of whoever decides; none for anything
+    /// The calls that it decides or has tried, of those named, and the role of whoever decides; none for anything
     /// else.
     pub(super) fn decides(&self) -> Option<(&[CallId], Option<Role>)> {
         match self {
@@ -108,6 +109,9 @@ impl SessionRequest {
             Self::Command(Command::DecideAll { call_ids, role, .. }) => {
                 Some((call_ids.as_deref()?, *role))
             }
+            Self::Command(
+                Command::DryRun { call, role, .. } | Command::DropDryRun { call, role, .. },
+            ) => Some((std::slice::from_ref(call), *role)),
             Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
                 decision.decides()
             }

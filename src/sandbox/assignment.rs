@@ -52,7 +52,7 @@ impl SandboxAssignment {
     }
 
     /// Where sandboxes are.
-    pub(super) fn place(&self) -> &SandboxHost {
+    pub(super) fn place(&self) -> &Arc<SandboxHost> {
         &self.place
     }
 

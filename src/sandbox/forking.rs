@@ -80,7 +80,12 @@ impl SandboxAssignment {
     }
 
     /// Copies one workspace into another; its size in bytes.
-    async fn make(&self, from: SandboxId, to: SandboxId, watch: &CopyWatch) -> Result<u64, NoCopy> {
+    pub(super) async fn make(
+        &self,
+        from: SandboxId,
+        to: SandboxId,
+        watch: &CopyWatch,
+    ) -> Result<u64, NoCopy> {
         let place = self.place();
         let order = CopyOrder {
             from,
@@ -96,7 +101,7 @@ impl SandboxAssignment {
             Ok(Ok(Copied::TooLarge)) => Err(NoCopy::TooLarge),
             Ok(Err(Error::DiskFull { .. })) => Err(NoCopy::DiskFull),
             Ok(Err(error)) => {
-                tracing::warn!(session.id = %self.session(), ?error, "A fork has no copy of the workspace");
+                tracing::warn!(session.id = %self.session(), ?error, "A workspace is not copied");
                 Err(NoCopy::Failed)
             }
             Err(_) => Err(NoCopy::TooSlow),

@@ -7,6 +7,7 @@
 pub(crate) mod assignment;
 mod bubblewrap;
 mod capacity;
+pub(crate) mod cloning;
 mod disk;
 mod docker;
 mod egress;

@@ -64,3 +64,4 @@ pub(crate) use catalogue::entry::BUNDLED;
 pub(crate) use connections::opening::Opened;
 pub(crate) use news::ServerUpdate;
 pub(crate) use session_connection::{Held, SessionConnection};
+pub(crate) use try_out::open_for;

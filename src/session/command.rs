@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::call::{
-    CallTask, Elicitation, ElicitationReply, Outcome, PastDecision, Proposal, ViewCall,
+    CallTask, DryRunReport, Elicitation, ElicitationReply, Outcome, PastDecision, Proposal,
+    ViewCall,
 };
 use super::event::compaction::{Compacted, CompactedByVendor, ContextSize, CutKind};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
@@ -67,6 +68,25 @@ pub enum Command {
         gesture: Gesture,
         /// A decision about one call or several.
         decision: Box<Command>,
+    },
+    /// A person has a waiting call run in a copy of the workspace.
+    DryRun {
+        call: CallId,
+        /// What the person was shown.
+        digest: Option<Digest>,
+        by: Actor,
+        role: Option<Role>,
+    },
+    /// A person ends a dry run, or puts its result away.
+    DropDryRun {
+        call: CallId,
+        by: Actor,
+        role: Option<Role>,
+    },
+    /// A dry run has ended.
+    DryRunEnded {
+        call: CallId,
+        report: Box<DryRunReport>,
     },
     /// Stop one running call.
     StopCall { call: CallId },

@@ -22,6 +22,8 @@ pub enum Effect {
     MakeTitle,
     /// Ask a model whether a call may run.
     Review(CallId),
+    /// Try a waiting call in a copy of the workspace.
+    DryRun(CallId),
     /// Copy the workspace of the session that this one was forked from.
     CopyWorkspace,
 }
@@ -59,6 +61,9 @@ fn running(calls: &[Arc<Call>], is_turn_stopping: bool) -> impl Iterator<Item = 
             call: call.id.clone(),
             is_stopping: *is_stopping || is_turn_stopping,
         }),
-        CallStatus::Pending { .. } | CallStatus::Approved { .. } | CallStatus::Ended { .. } => None,
+        CallStatus::Pending { .. } => call
+            .is_dry_running()
+            .then(|| Effect::DryRun(call.id.clone())),
+        CallStatus::Approved { .. } | CallStatus::Ended { .. } => None,
     })
 }

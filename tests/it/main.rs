@@ -22,6 +22,7 @@ mod context_providers;
 mod damage;
 mod database;
 mod disk_pressure;
+mod dry_runs;
 mod file_facts;
 mod forked_files;
 mod forks;

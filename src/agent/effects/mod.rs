@@ -3,6 +3,7 @@
 mod aside;
 pub(super) mod context_sources;
 mod created_tasks;
+mod dry_runs;
 mod elicitations;
 pub(super) mod model_request;
 mod running_call;
@@ -26,6 +27,7 @@ use self::aside::Asker;
 use self::aside::review::ReviewRequest;
 use self::aside::title::TitleRequest;
 use self::created_tasks::CreatedTasks;
+use self::dry_runs::DryRuns;
 use self::elicitations::Elicitations;
 use self::model_request::ModelRequest;
 use self::model_request::compacting::ByVendor;
@@ -113,6 +115,7 @@ pub(super) struct Running {
     title: Option<Beside>,
     review: Option<(CallId, Beside)>,
     workspace: Option<Beside>,
+    dry_runs: DryRuns,
     /// Under which all of them were started.
     epoch: u64,
     outcomes: Option<mpsc::WeakSender<Message>>,
@@ -131,6 +134,7 @@ impl Running {
             title: None,
             review: None,
             workspace: None,
+            dry_runs: DryRuns::default(),
             epoch: 0,
             outcomes: Some(outcomes),
             tracker,
@@ -157,6 +161,7 @@ impl Running {
             && self.title.is_none()
             && self.review.is_none()
             && self.workspace.is_none()
+            && self.dry_runs.is_empty()
     }
 
     /// Whether an answer streams here.
@@ -199,6 +204,7 @@ impl Running {
         self.title = None;
         self.review = None;
         self.workspace = None;
+        self.dry_runs.clear();
     }
 
     /// Starts what is missing and stops what is no longer wanted.
@@ -214,6 +220,7 @@ impl Running {
             Effect::RunCall { .. }
             | Effect::MakeTitle
             | Effect::Review(_)
+            | Effect::DryRun(_)
             | Effect::CopyWorkspace => None,
         });
         if self.model.as_ref().map(|(request, _)| *request) != asks {
@@ -233,6 +240,7 @@ impl Running {
         } else if self.workspace.is_none() {
             self.workspace = self.copy_workspace(wanted);
         }
+        dry_runs::reconcile(self, wanted, &effects);
         // Before calls are stopped: a server that is told both hears the answer first.
         self.asked.pass_on(wanted.control);
         self.created.pass_on(wanted.control);

@@ -51,6 +51,7 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::TitlingMoved { .. }
         | Event::ReviewAsked { .. }
         | Event::Reviewed { .. }
+        | Event::DryRunMoved { .. }
         | Event::UserMessage { .. }
         | Event::Said { .. }
         | Event::ViewCalled { .. }

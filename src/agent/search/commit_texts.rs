@@ -66,6 +66,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::TitlingMoved { .. }
         | Event::ReviewAsked { .. }
         | Event::Reviewed { .. }
+        | Event::DryRunMoved { .. }
         | Event::Thinking { .. }
         | Event::ApprovalAsked { .. }
         | Event::Decided { edited: None, .. }

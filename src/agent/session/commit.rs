@@ -311,6 +311,7 @@ fn changes_queue(event: &Event) -> bool {
             | Event::Decided { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. }
+            | Event::DryRunMoved { .. }
             | Event::Started { .. }
             | Event::Ended { .. }
             | Event::ElicitationAsked(_)

@@ -51,6 +51,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::TitlingMoved { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. }
+            | Event::DryRunMoved { .. }
             | Event::UserMessage { .. }
             | Event::Settled { .. }
             | Event::Withdrawn { .. }

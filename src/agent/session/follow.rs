@@ -242,6 +242,7 @@ impl LiveSession {
                 Effect::RunCall { .. }
                 | Effect::MakeTitle
                 | Effect::Review(_)
+                | Effect::DryRun(_)
                 | Effect::CopyWorkspace => None,
             });
         if let Some(request) = asked {

@@ -39,6 +39,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::TitlingMoved { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. }
+            | Event::DryRunMoved { .. }
             | Event::UserMessage { .. }
             | Event::Thinking { .. }
             | Event::Said { .. }

@@ -73,7 +73,8 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::TaskCreated { .. }
         | Event::TitlingMoved { .. }
         | Event::ReviewAsked { .. }
-        | Event::Reviewed { .. } => Frames::new(),
+        | Event::Reviewed { .. }
+        | Event::DryRunMoved { .. } => Frames::new(),
     }
 }
 

@@ -126,6 +126,12 @@ impl ServerEntry {
         )
     }
 
+    /// Whether it runs here and sees nothing of the workspace.
+    pub(crate) fn is_without_workspace(&self) -> bool {
+        let is_ours = self.source == Source::Bundled;
+        !is_ours && !self.is_remote() && self.config.workspace == McpWorkspace::None
+    }
+
     /// Where its calls run, as people are told it.
     pub(crate) fn runs_in(&self) -> RunsIn {
         let hosts = self

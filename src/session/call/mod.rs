@@ -1,5 +1,6 @@
 //! One tool call in the approval queue.
 
+mod dry_run;
 mod elicitation;
 mod outcome;
 mod past;
@@ -18,6 +19,10 @@ use crate::domain::{
     Timestamp, ToolAnnotations, ToolRef, USE_TOOL,
 };
 
+pub(in crate::session) use dry_run::is_zero;
+pub use dry_run::{
+    DryRun, DryRunChange, DryRunFile, DryRunReport, DryRunStatus, NoDiff, NoDryRun, Unseen,
+};
 pub use elicitation::{
     Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
     elicitations_wait_since,
@@ -45,6 +50,9 @@ pub struct ToolFacts {
     /// Whether the operator trusts those hints.
     pub is_trusted: bool,
     pub runs_in: RunsIn,
+    /// Whether it runs here and sees nothing of the workspace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_without_workspace: bool,
     /// Hash of the tool's definition, which rules may name. Journals of earlier releases do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<Digest>,
@@ -218,6 +226,9 @@ pub struct Call {
     /// How far a model is that reviews it; none = no model was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<CallReview>,
+    /// How it was tried in a copy of the workspace; none = it was not, or that was put away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<Arc<DryRun>>,
     /// Whether it was rejected because nobody decided it in time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_expired: bool,
@@ -269,6 +280,12 @@ impl Call {
     /// The server's name, empty for a tool that does not exist.
     pub fn server(&self) -> &str {
         self.facts.as_ref().map_or("", |facts| &facts.tool.server)
+    }
+
+    /// Waits for a decision while a dry run of it is under way.
+    pub fn is_dry_running(&self) -> bool {
+        let runs = |dry_run: &Arc<DryRun>| dry_run.report.is_none();
+        self.is_pending() && self.dry_run.as_ref().is_some_and(runs)
     }
 
     /// Hash of what would run; none for a tool that does not exist.

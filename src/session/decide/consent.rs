@@ -108,6 +108,19 @@ pub(super) fn check_may_decide(
     Err(not_theirs(&call.name, &call.wants))
 }
 
+/// Whether the yes of somebody to a call would count, by the rules of now.
+pub(super) fn check_may_approve(
+    draft: &Draft<'_>,
+    call: &Call,
+    (by, role): Who<'_>,
+) -> Result<(), Refusal> {
+    let wants = wanted(draft, call, &call.args);
+    if wants.may_approve((&by.id, role), owner(draft).as_ref()) {
+        return Ok(());
+    }
+    Err(not_theirs(&call.name, &wants))
+}
+
 /// Tells what the rules of now want of a call that waits, if that is something else than its card says.
 pub(super) fn renew_wants(draft: &mut Draft<'_>, call: &Call) {
     let wants = wanted(draft, call, &call.args);

@@ -69,6 +69,7 @@ impl Fork {
                 | Event::TitlingMoved { .. }
                 | Event::ReviewAsked { .. }
                 | Event::Reviewed { .. }
+                | Event::DryRunMoved { .. }
         );
         (!is_its_own).then(|| event.clone())
     }

@@ -130,6 +130,9 @@ impl<'a> Draft<'a> {
             Command::Decide(_) | Command::DecideAll { .. } | Command::WithGesture { .. } => {
                 self.decided_by_person(command)?;
             }
+            Command::DryRun { .. } | Command::DropDryRun { .. } | Command::DryRunEnded { .. } => {
+                queue::dry_run::follow(self, command)?;
+            }
             Command::StopCall { call } => self.stop_call(call)?,
             Command::ResolveUnknown { call, happened, by } => {
                 recovery::resolve_unknown(self, call, *happened, by)?;

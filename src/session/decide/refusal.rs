@@ -8,7 +8,14 @@ use crate::session::state::Control;
 
 /// Whether the decision is about what the call would run with now, if it says what it is about.
 pub(super) fn check_shown(would_run: Option<&Digest>, decision: &Decision) -> Result<(), Refusal> {
-    let shown = decision.digest.as_ref();
+    check_digest(would_run, decision.digest.as_ref())
+}
+
+/// The same of anything that names what it was shown.
+pub(super) fn check_digest(
+    would_run: Option<&Digest>,
+    shown: Option<&Digest>,
+) -> Result<(), Refusal> {
     if shown.is_some_and(|shown| would_run.is_some_and(|digest| shown != digest)) {
         return Err(Refusal::of_field(
             Code::ChangedSinceShown,

@@ -247,6 +247,7 @@ impl Draft<'_> {
                 task: None,
                 gesture: None,
                 review: None,
+                dry_run: None,
                 has_expired: false,
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },

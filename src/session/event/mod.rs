@@ -12,8 +12,8 @@ pub use commit::{Commit, CommitError, SCHEMA, Unfinished};
 
 use self::compaction::{Compacted, CompactedByVendor, ContextSize};
 use super::call::{
-    Call, CallTask, Decider, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome, SaidCall,
-    Verdict, Wants,
+    Call, CallTask, Decider, DryRun, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome,
+    SaidCall, Verdict, Wants, is_zero,
 };
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
@@ -104,6 +104,12 @@ pub enum Event {
     ReviewAsked { call: CallId },
     /// Hidden. It has said something, or cannot. A yes that counts is followed by [`Self::Decided`].
     Reviewed { call: CallId, review: Review },
+    /// Hidden. A dry run of a waiting call began or ended; none = `by` put it away.
+    DryRunMoved {
+        call: CallId,
+        to: Option<Arc<DryRun>>,
+        by: Option<Actor>,
+    },
     /// A person said something.
     UserMessage {
         text: String,
@@ -368,12 +374,6 @@ pub struct EditedArgs {
     pub equal: Digest,
 }
 
-/// What is left out of the stored form.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
 impl Event {
     /// Whether clients see it, with a `seq`.
     pub fn is_shown(&self) -> bool {
@@ -392,6 +392,7 @@ impl Event {
                 | Self::TitlingMoved { .. }
                 | Self::ReviewAsked { .. }
                 | Self::Reviewed { .. }
+                | Self::DryRunMoved { .. }
         )
     }
 }

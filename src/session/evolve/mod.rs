@@ -95,7 +95,8 @@ impl Control {
             | Event::CallStopRequested { .. }
             | Event::TaskCreated { .. }
             | Event::ReviewAsked { .. }
-            | Event::Reviewed { .. } => self.evolve_queue(event, at),
+            | Event::Reviewed { .. }
+            | Event::DryRunMoved { .. } => self.evolve_queue(event, at),
         }
     }
 
@@ -175,6 +176,7 @@ impl Control {
         self.runner = Some(runner.clone());
         self.runner_engine = engine.cloned();
         self.epoch = self.epoch.saturating_add(1);
+        self.forget_dry_runs();
         if let Some(turn) = &mut self.turn {
             // Nobody ran it meanwhile.
             turn.attended = Some(at);

@@ -53,7 +53,10 @@ impl Control {
                 if let Some(edited) = edited {
                     self.change(call, |call| edit(call, edited));
                 }
-                self.change(call, |call| call.gesture = *gesture);
+                self.change(call, |call| {
+                    call.gesture = *gesture;
+                    call.dry_run = None;
+                });
                 self.decided(call, *verdict, by, at);
                 if *verdict == Verdict::TakenBack {
                     self.change(call, |call| {
@@ -77,6 +80,9 @@ impl Control {
             }
             Event::ReviewAsked { call } => self.review_asked(call),
             Event::Reviewed { call, review } => self.reviewed(call, review),
+            Event::DryRunMoved { call, to, .. } => {
+                self.change(call, |call| call.dry_run.clone_from(to));
+            }
             _ => {}
         }
     }
@@ -88,6 +94,16 @@ impl Control {
             let call = Arc::make_mut(call);
             call.card = Memo::default();
             change(call);
+        }
+    }
+
+    /// Dry runs end with the process that made them, and nothing is known of them.
+    pub(super) fn forget_dry_runs(&mut self) {
+        let queue = self.calls();
+        let running = queue.filter(|call| call.is_dry_running());
+        let running: Vec<CallId> = running.map(|call| call.id.clone()).collect();
+        for id in running {
+            self.change(&id, |call| call.dry_run = None);
         }
     }
 
@@ -290,6 +306,7 @@ fn edit(call: &mut Call, edited: &EditedArgs) {
     let before = std::mem::replace(&mut call.args, edited.args.clone());
     call.original_args.get_or_insert(before);
     call.consents.clear();
+    call.dry_run = None;
     if let Some(facts) = call.facts.as_mut().map(Arc::make_mut) {
         facts.card = Memo::default();
         facts.digest = edited.digest.clone();

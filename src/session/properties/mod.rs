@@ -5,6 +5,7 @@
 )]
 
 mod approvers;
+pub(crate) mod dry_runs;
 mod gestures;
 mod pair;
 mod reviews;
@@ -227,10 +228,11 @@ fn away(request: ModelRequestId, b: u8) -> Command {
 
 fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
     let turn = world.state.control.turn.as_ref();
-    match a % 20 {
+    match a % 22 {
         15..=18 => views::asks(b),
         19 if b % 2 == 0 => views::waits_no_more(b),
         19 => views::closed(b),
+        20 | 21 => dry_runs::command(world, call, b),
         0 => Command::Retry,
         13 | 14 => reviewed(world, call, b),
         11 => Command::GiveRule {

@@ -66,6 +66,7 @@ impl Gateway {
                 Effect::RunCall { .. }
                 | Effect::MakeTitle
                 | Effect::Review(_)
+                | Effect::DryRun(_)
                 | Effect::CopyWorkspace => None,
             });
         let wanted = wanted_calls(&self.state);

@@ -130,6 +130,7 @@ pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
                 ..ToolAnnotations::default()
             },
             is_trusted: true,
+            is_without_workspace: false,
             drift: None,
             file: None,
             view: None,
@@ -764,9 +765,11 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
     let effects = effects(&state.control);
     let calls = effects.into_iter().filter_map(|effect| match effect {
         Effect::RunCall { call, .. } => Some(call),
-        Effect::AskModel { .. } | Effect::MakeTitle | Effect::Review(_) | Effect::CopyWorkspace => {
-            None
-        }
+        Effect::AskModel { .. }
+        | Effect::MakeTitle
+        | Effect::Review(_)
+        | Effect::DryRun(_)
+        | Effect::CopyWorkspace => None,
     });
     calls.collect()
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::domain::{Code, ModelRequestId};
-use crate::session::call::{Call, Outcome, Proposal, Resolution};
+use crate::domain::{Code, ModelRequestId, Role};
+use crate::session::call::{Call, DryRun, Outcome, Proposal, Resolution};
 use crate::session::command::{Answer, Command, Cut, Failure, Shortened};
 use crate::session::event::compaction::{Compacted, CompactedByVendor, CutKind};
 use crate::session::event::{Event, MAX_ITERATIONS};
@@ -124,6 +124,47 @@ pub(super) fn task_created(event: &Event) -> Option<Command> {
     Some(Command::TaskCreated {
         call: call.clone(),
         task: task.clone(),
+    })
+}
+
+/// What a request put into the workspace before it asked.
+pub(super) fn placed(control: &Control, event: &Event) -> Option<Command> {
+    let Event::AttachmentPlaced { id, name, path } = event else {
+        return None;
+    };
+    Some(Command::AttachmentPlaced {
+        request: request(control)?,
+        id: id.clone(),
+        name: name.clone(),
+        path: path.clone(),
+    })
+}
+
+/// A dry run that began, ended or was put away. The role of whoever said so is not kept: it sufficed.
+pub(super) fn dry_run(event: &Event) -> Option<Command> {
+    let Event::DryRunMoved { call, to, by } = event else {
+        return None;
+    };
+    let (call, role) = (call.clone(), Some(Role::Owner));
+    Some(match to.as_deref() {
+        None => Command::DropDryRun {
+            call,
+            by: by.clone()?,
+            role,
+        },
+        Some(DryRun {
+            report: Some(report),
+            ..
+        }) => Command::DryRunEnded {
+            call,
+            report: Box::new(report.clone()),
+        },
+        Some(begun) => Command::DryRun {
+            call,
+            digest: Some(begun.digest.clone()),
+            by: begun.by.clone(),
+            role,
+        },
     })
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answer::{request, requested, reviewed, task_created, titled};
+use super::answer::{dry_run, placed, requested, reviewed, task_created, titled};
 use super::call::{called_by_view, ended};
 use crate::domain::{
     Actor, CallId, Digest, Gesture, GestureCall, GestureMeans, Role, SessionId, TurnId,
@@ -28,7 +28,9 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         Event::Created { .. } => created(rest.get(1..).unwrap_or_default()),
         Event::OwnerChanged { .. } => {
             let from = control.runner.clone();
-            vec![Command::TakeOver { from }, Command::Retry]
+            let dry_run = rest.get(1).and_then(dry_run);
+            let others = [Command::TakeOver { from }, Command::Retry];
+            dry_run.into_iter().chain(others).collect()
         }
         Event::Thinking { .. } => vec![Command::Retry],
         Event::Decided { .. } | Event::Consented { .. } => decided(control, rest),
@@ -46,6 +48,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         Event::StopRequested { turn, limit_ms } => vec![stopped(*turn, *limit_ms)],
         Event::CallStopRequested { call } => vec![Command::StopCall { call: call.clone() }],
         Event::TaskCreated { .. } => task_created(first).into_iter().collect(),
+        Event::DryRunMoved { .. } => dry_run(first).into_iter().collect(),
         Event::AttachmentPlaced { .. } => placed(control, first).into_iter().collect(),
         Event::TitlingMoved { .. }
         | Event::TitleSet {
@@ -68,18 +71,6 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         | Event::Cancelled { .. } => requested(control, rest),
         simple => said(simple).into_iter().collect(),
     }
-}
-
-fn placed(control: &Control, event: &Event) -> Option<Command> {
-    let Event::AttachmentPlaced { id, name, path } = event else {
-        return None;
-    };
-    Some(Command::AttachmentPlaced {
-        request: request(control)?,
-        id: id.clone(),
-        name: name.clone(),
-        path: path.clone(),
-    })
 }
 
 /// What a server asked, or somebody said to that.

@@ -55,7 +55,7 @@ fn stop_asking(socket: &TestSocket, card: &Value, when: &Value, scope: &str) -> 
     })
 }
 
-async fn given(api: &Api<'_>, body: &Value) -> Value {
+pub(crate) async fn given(api: &Api<'_>, body: &Value) -> Value {
     let (status, answer) = api.ask(Method::POST, "/api/rules", body).await;
     assert_eq!(status, 201, "{answer}");
     answer

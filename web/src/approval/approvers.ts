@@ -1,14 +1,28 @@
 /** Whose yes a call wants, and whether the reader's would count. The server decides; this only says so beforehand. */
 import { computed, inject, provide, type ComputedRef, type InjectionKey } from 'vue'
+import { useRuleSession } from '@/rules/ofSession'
 import { usePerson } from '@/stores/person'
 import type { QueueCall } from '@/wire/types'
 
 const OWNER: InjectionKey<() => string | undefined> = Symbol('owner')
+const SESSION: InjectionKey<() => string> = Symbol('session')
 const ROLES = ['viewer', 'member', 'admin', 'owner']
 
 /** Whose session the calls below are of, where it is another's. */
 export function provideOwner(owner: () => string | undefined): void {
   provide(OWNER, owner)
+}
+
+/** Which session the calls below are of, where no socket tells of it. */
+export function provideCallSession(session: () => string): void {
+  provide(SESSION, session)
+}
+
+/** The session of a call, and whether a socket tells what happens to it. */
+export function useCallSession(): { session: ComputedRef<string | null>; isFollowed: boolean } {
+  const session = inject(SESSION, null)
+  const own = useRuleSession()
+  return { session: session === null ? own : computed(session), isFollowed: session === null }
 }
 
 /** Whether the reader's yes counts for a call that waits. */

@@ -3,6 +3,7 @@
  * and the view models that the reducer makes of it.
  */
 import type { Attachment, ResultBlock } from './content/attachment'
+import type { Triable } from './content/dryRun'
 import type { ViewedCall } from './content/viewed'
 import type { components } from './rest.generated'
 import type { ElicitationItem } from './content/elicitation'
@@ -106,7 +107,7 @@ export type QueueCall = Pick<ViewedCall, 'askedBy'> & {
   /** What the model said with the call; shown below the facts. */
   said?: string
   firstUse: boolean
-}
+} & Triable
 
 /** A model that may approve the call in the place of the person. All but `allowed` leaves it to them. */
 export interface CallReview {

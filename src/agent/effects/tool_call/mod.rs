@@ -5,6 +5,7 @@ mod authorizing;
 mod broken;
 pub(super) mod checkpointed;
 pub(in crate::agent) mod connections;
+pub(super) mod dry_run;
 pub(in crate::agent) mod outcome;
 mod pages;
 pub(in crate::agent) mod proposal;
@@ -235,6 +236,7 @@ impl SessionTools {
             annotations: entry.tool.annotations.clone(),
             is_trusted: entry.is_trusted,
             runs_in: server.runs_in(),
+            is_without_workspace: server.is_without_workspace(),
             definition: Some(entry.definition.clone()),
             drift: view.drift(&entry.at),
             file: None,

@@ -1,7 +1,7 @@
 //! The commands of the socket by POST, read by the same parser. The answer means "durable".
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
@@ -137,6 +137,51 @@ pub(in crate::gateway::http) async fn decide_call(
         (None, _) => "tool:approval_all",
     };
     tell(&state, &caller, session, (name, body)).await
+}
+
+/// A call to be tried.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct DryRunRequest {
+    /// The call, which waits for a decision.
+    call_id: String,
+    /// What was shown.
+    digest: Option<String>,
+}
+
+/// Try a waiting call in a copy of the workspace. The call goes on waiting; what came of it stands on its
+/// card, as `tool:queue` tells it.
+#[utoipa::path(post, path = "/api/sessions/{id}/dry-runs", tag = "sessions",
+    params(("id" = String, Path)), request_body = DryRunRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem),
+        (status = 429, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn begin_dry_run(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    tell(&state, &caller, session, ("tool:dry_run", body)).await
+}
+
+/// End the dry run of a call, or put its result away.
+#[utoipa::path(delete, path = "/api/sessions/{id}/dry-runs/{callId}", tag = "sessions",
+    params(("id" = String, Path), ("callId" = String, Path)),
+    responses((status = 202, body = CommandAccepted), (status = 403, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn drop_dry_run(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path((session, call)): Path<(String, String)>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    let unknown = || ApiError::new(Code::SessionNotFound, "there is no such session");
+    let session = SessionId::parse(&session).ok_or_else(unknown)?;
+    let body = serde_json::json!({ "callId": call });
+    tell(&state, &caller, session, ("tool:dry_run_drop", body)).await
 }
 
 /// An answer to what a server asks.

@@ -49,6 +49,8 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
         .merge(changes::routes())
         .routes(routes!(commands::send_message))
         .routes(routes!(commands::decide_call))
+        .routes(routes!(commands::begin_dry_run))
+        .routes(routes!(commands::drop_dry_run))
         .routes(routes!(commands::answer_elicitation))
         .routes(routes!(commands::reset_context))
 }

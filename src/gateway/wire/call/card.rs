@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::dry_run::DryRunShown;
 use super::elicitation::elicitation_value;
 use super::review::ReviewShown;
 use super::view::AskedBy;
@@ -16,7 +17,7 @@ use crate::domain::{
     Actor, CallId, Digest, FileFacts, GestureMeans, RunsIn, Schema, Timestamp, ToolAnnotations,
 };
 use crate::gateway::wire::frame::{Frame, Json, SMALL, frame_with, write_fields};
-use crate::session::{Approver, Call, CallStatus, Decider, ToolFacts};
+use crate::session::{Approver, Call, CallStatus, Decider, NoDryRun, ToolFacts};
 
 /// Room for a card.
 const CARD: usize = 2048;
@@ -143,6 +144,9 @@ struct Moving<'a> {
     /// How far a model is that reviews it.
     #[serde(skip_serializing_if = "Option::is_none")]
     review: Option<ReviewShown<'a>>,
+    /// How it was tried in a copy of the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dry_run: Option<DryRunShown<'a>>,
     may_decide: bool,
     status: &'a str,
     /// The beginning of what a completed call gave (S2.28).
@@ -177,6 +181,9 @@ struct Fixed<'a> {
     schema: Option<&'a Schema>,
     annotations: &'a ToolAnnotations,
     runs_in: &'a RunsIn,
+    /// Why a call of it cannot be tried in a copy of the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_dry_run: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     drift: Option<Drift>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,6 +231,7 @@ impl<'a> Moving<'a> {
                 .filter(|_| call.is_pending())
                 .map(Timestamp::to_rfc3339),
             review: call.review.as_ref().map(ReviewShown::of),
+            dry_run: call.dry_run.as_deref().map(DryRunShown::of),
             may_decide: true,
             status,
             result: call.result.as_deref().filter(|_| status == "completed"),
@@ -247,6 +255,7 @@ impl<'a> Fixed<'a> {
             schema: Some(&*facts.schema).filter(|schema| !schema.value().is_null()),
             annotations: &facts.annotations,
             runs_in: &facts.runs_in,
+            no_dry_run: facts.no_dry_run().map(NoDryRun::as_str),
             drift: facts.drift.map(|since| Drift {
                 since: since.to_rfc3339(),
             }),

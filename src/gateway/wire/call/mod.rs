@@ -2,6 +2,7 @@
 //! written without a `Value` between.
 
 pub(super) mod card;
+mod dry_run;
 pub(super) mod elicitation;
 mod review;
 mod view;

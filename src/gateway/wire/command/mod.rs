@@ -1,6 +1,7 @@
 //! Client commands: one table of names and forms, and the one parser for socket and REST.
 
 mod approval;
+mod dry_run;
 mod elicitation;
 mod fork;
 mod message;
@@ -68,6 +69,18 @@ pub const COMMANDS: &[CommandSpec] = &[
         is_counted: false,
         example: || vec![json!({ "callIds": ["call_1_0"], "approved": true })],
         parse: approval::approval_all,
+    },
+    CommandSpec {
+        name: "tool:dry_run",
+        is_counted: true,
+        example: || vec![json!({ "callId": "call_1_0" })],
+        parse: dry_run::dry_run,
+    },
+    CommandSpec {
+        name: "tool:dry_run_drop",
+        is_counted: false,
+        example: || vec![json!({ "callId": "call_1_0" })],
+        parse: dry_run::drop_dry_run,
     },
     CommandSpec {
         name: "tool:cancel",

@@ -9,6 +9,7 @@
 mod tests;
 
 use std::{
+    cell::Cell,
     ffi::CStr,
     fs::File,
     io,
@@ -37,6 +38,8 @@ use crate::sandbox::runtime::copying::{Copied, CopyWatch};
 pub(in crate::sandbox) static COPIES: Semaphore = Semaphore::const_new(2);
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 256 << 10;
+/// What `st_blocks` counts.
+const BLOCK_BYTES: u64 = 512;
 /// How a file is opened whose kind is not known for certain.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
@@ -74,6 +77,7 @@ fn copy_tree((from, to): (&Path, &Path), limit: u64, watch: &CopyWatch) -> Resul
         limit,
         watch,
         may_give: geteuid().is_root(),
+        may_share: Cell::new(true),
     };
     if copying.run(root, open(to, FOLDER, Mode::empty())?)? {
         return Ok(Copied::Whole(watch.bytes()));
@@ -94,6 +98,8 @@ struct Copying<'a> {
     watch: &'a CopyWatch,
     /// Only root may give files to others.
     may_give: bool,
+    /// Whether the file system may still be one whose files share blocks.
+    may_share: Cell<bool>,
 }
 
 impl Copying<'_> {
@@ -178,7 +184,7 @@ impl Copying<'_> {
             return Ok(());
         }
         let made = openat(to, name, WRITE, Mode::RUSR | Mode::WUSR)?;
-        if ioctl_ficlone(&made, &from).is_ok() {
+        if self.shares_blocks(&from, &made) {
             self.count(found.st_blocks);
         } else {
             self.count(0);
@@ -189,12 +195,31 @@ impl Copying<'_> {
         self.dress(made.as_fd(), &found)
     }
 
+    /// Lets both files share their blocks; where the file system cannot do that, it is not asked again.
+    fn shares_blocks(&self, from: &OwnedFd, made: &OwnedFd) -> bool {
+        if !self.may_share.get() {
+            return false;
+        }
+        let shared = ioctl_ficlone(made, from);
+        if matches!(shared, Err(Errno::OPNOTSUPP | Errno::XDEV | Errno::NOTTY)) {
+            self.may_share.set(false);
+        }
+        shared.is_ok()
+    }
+
     /// Writes the content anew, with its holes.
     fn copy_content(&self, from: &File, made: &File, found: &Stat) -> Result<(), Errno> {
         let size = u64::try_from(found.st_size).unwrap_or_default();
-        let mut buffer = vec![0; BUFFER_BYTES];
+        let most = usize::try_from(size).unwrap_or(BUFFER_BYTES);
+        let mut buffer = vec![0; most.min(BUFFER_BYTES)];
+        // Small files are many: they are spared the search for holes that they do not have.
+        let has_holes = u64::try_from(found.st_blocks).unwrap_or_default() * BLOCK_BYTES < size;
         let mut at = 0;
         while at < size {
+            if !has_holes {
+                at = self.copy_part((from, made), &mut buffer, (at, size))?;
+                continue;
+            }
             let data = match seek(from, SeekFrom::Data(at)) {
                 Ok(data) => data,
                 // Nothing but a hole is left.
@@ -205,25 +230,36 @@ impl Copying<'_> {
             let end = seek(from, SeekFrom::Hole(data)).unwrap_or(size).min(size);
             at = data;
             while at < end {
-                if self.watch.is_stopped() {
-                    return Err(Errno::CANCELED);
-                }
-                let room = usize::try_from(end - at).unwrap_or(usize::MAX);
-                let part = buffer.get_mut(..room.min(BUFFER_BYTES)).unwrap_or_default();
-                let read = from.read_at(part, at).map_err(|error| errno(&error))?;
-                let Some(part) = part.get(..read).filter(|part| !part.is_empty()) else {
-                    // It was cut meanwhile.
-                    at = size;
-                    break;
-                };
-                made.write_all_at(part, at).map_err(|error| errno(&error))?;
-                at += read as u64;
-                if self.watch.add(read as u64) > self.limit {
-                    return Err(Errno::FBIG);
-                }
+                at = self.copy_part((from, made), &mut buffer, (at, end))?;
             }
         }
         ftruncate(made, size)
+    }
+
+    /// Copies what fits into the buffer of that range; where to go on, which is far behind the end of a
+    /// file that was cut.
+    fn copy_part(
+        &self,
+        (from, made): (&File, &File),
+        buffer: &mut [u8],
+        (at, end): (u64, u64),
+    ) -> Result<u64, Errno> {
+        if self.watch.is_stopped() {
+            return Err(Errno::CANCELED);
+        }
+        let room = usize::try_from(end - at).unwrap_or(usize::MAX);
+        let room = room.min(buffer.len());
+        let part = buffer.get_mut(..room).unwrap_or_default();
+        let read = from.read_at(part, at).map_err(|error| errno(&error))?;
+        let Some(part) = part.get(..read).filter(|part| !part.is_empty()) else {
+            // It was cut meanwhile.
+            return Ok(u64::MAX);
+        };
+        made.write_all_at(part, at).map_err(|error| errno(&error))?;
+        if self.watch.add(read as u64) > self.limit {
+            return Err(Errno::FBIG);
+        }
+        Ok(at + read as u64)
     }
 
     /// Counts an entry of that many blocks, by the rule of the limit.

@@ -110,6 +110,16 @@ fn close(draft: &mut Draft<'_>, view: &str, request: Option<&str>) {
     }
 }
 
+/// Takes the session's work over where nobody does any: whoever asks the model or runs calls goes on with
+/// all of it.
+pub(super) fn claim_idle_work(draft: &mut Draft<'_>) {
+    let turn = draft.control.turn.as_ref();
+    let is_asking = turn.is_some_and(|turn| turn.phase == Phase::Asking);
+    if !is_asking && !draft.control.calls().any(|call| call.is_executing()) {
+        draft.claim_work();
+    }
+}
+
 /// Asks for what waits, and starts what is approved.
 pub(super) fn advance(draft: &mut Draft<'_>) {
     let calls = draft.control.views.calls.clone();
@@ -126,12 +136,7 @@ pub(super) fn advance(draft: &mut Draft<'_>) {
     if !calls.iter().any(|call| call.is_approved()) {
         return;
     }
-    // Whoever asks the model or runs calls goes on with all of it.
-    let turn = draft.control.turn.as_ref();
-    let is_asking = turn.is_some_and(|turn| turn.phase == Phase::Asking);
-    if !is_asking && !draft.control.calls().any(|call| call.is_executing()) {
-        draft.claim_work();
-    }
+    claim_idle_work(draft);
     for call in calls.iter().filter(|call| call.is_approved()) {
         draft.start(call);
     }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 mod approvers;
+mod dry_runs;
 mod expiry;
 mod gestures;
 mod review;

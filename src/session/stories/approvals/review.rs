@@ -59,6 +59,7 @@ fn under_review(world: &World) -> Option<CallId> {
             Effect::AskModel(_)
             | Effect::RunCall { .. }
             | Effect::MakeTitle
+            | Effect::DryRun(_)
             | Effect::CopyWorkspace => None,
         })
 }

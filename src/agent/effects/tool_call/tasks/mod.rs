@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-pub(super) use self::request::{CALL_LIMIT, request};
+pub(super) use self::request::{CALL_LIMIT, plain, request};
 use self::request::{identity, of_task};
 pub(in crate::agent) use self::stop::CallStop;
 use super::SessionTools;

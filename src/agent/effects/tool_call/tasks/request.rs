@@ -37,19 +37,30 @@ pub(in crate::agent::effects::tool_call) fn request(
     let view = tools.view();
     let entry = called(&view, call);
     let is_asked = entry.is_some_and(|entry| entry.tool.runs_as_task);
+    let identity = identity(tools, &server.name);
+    let terms = identity.map(|identity| terms(server, identity, stop));
+    ToolCall {
+        task: terms.map(|terms| TaskTerms { is_asked, ..terms }),
+        ..plain(tools, (call, tool, server))
+    }
+}
+
+/// The same where nobody would follow a task.
+pub(in crate::agent::effects::tool_call) fn plain(
+    tools: &SessionTools,
+    (call, tool, server): (&Call, ToolRef, &ServerEntry),
+) -> ToolCall {
     let limit = match (server.name.as_str(), server.config.timeout) {
         (BUNDLED, _) => tools.place.command_limit + ANSWER_MARGIN,
         (_, Some(seconds)) => Duration::from_secs(seconds),
         (_, None) => CALL_LIMIT,
     };
-    let identity = identity(tools, &server.name);
-    let terms = identity.map(|identity| terms(server, identity, stop));
     ToolCall {
         tool: tool.tool,
         args: call.args.clone(),
         limit,
         standstill: standstill(tools, server),
-        task: terms.map(|terms| TaskTerms { is_asked, ..terms }),
+        task: None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The approval queue (S2.28 to S2.45): ask one by one, decide in any order, run side by side.
 
+pub(super) mod dry_run;
+
 use std::sync::Arc;
 
 use super::consent::{check_may_decide, consent, withdraw_consent};

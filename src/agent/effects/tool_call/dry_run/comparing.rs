@@ -1,0 +1,307 @@
+//! What a dry run changed: two looks at the copy, and the texts of what differs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use similar::TextDiff;
+
+use crate::domain::{ChangeCounts, FileKind};
+use crate::mcp::{Connection, FileAccess, FileError, Found, Scan};
+use crate::servers::Held;
+use crate::session::{DryRunChange, DryRunFile, NoDiff};
+
+/// How long one question to the server in a sandbox may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// Paths that are told one by one.
+const MAX_FILES: usize = 50;
+/// The largest file that is compared, in bytes: as much as the server in the sandbox reads in one go.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Bytes of one diff, and of all of them.
+const MAX_DIFF_BYTES: usize = 16 * 1024;
+const MAX_DIFFS_BYTES: usize = 48 * 1024;
+/// How long the search for the shortest diff of one file may take; after that a longer one does.
+const DIFF_LIMIT: Duration = Duration::from_millis(200);
+
+/// A workspace as it was at one time.
+#[derive(Default)]
+pub(super) struct Look {
+    entries: BTreeMap<String, Found>,
+}
+
+/// A path that is not as it was.
+pub(super) struct Change {
+    path: String,
+    before: Option<Found>,
+    after: Option<Found>,
+}
+
+impl Look {
+    /// Of the copy; none where it cannot be looked at.
+    pub(super) async fn at(connection: &Connection) -> Option<Self> {
+        let scanned = FileAccess::new(connection, ANSWER_LIMIT).scan(None).await;
+        noted(scanned).map(Self::of)
+    }
+
+    /// Of the session's own workspace.
+    pub(super) async fn of_live(opened: Result<Held, String>) -> Option<Self> {
+        match opened {
+            Ok(held) => Self::at(&held.connection).await,
+            Err(error) => {
+                tracing::warn!(
+                    error,
+                    "The files of a session are not looked at before a dry run"
+                );
+                None
+            }
+        }
+    }
+
+    fn of(scan: Scan) -> Self {
+        let found = scan.found.into_iter();
+        Self {
+            entries: found.map(|found| (found.path.clone(), found)).collect(),
+        }
+    }
+
+    /// What is not as it was, by path. The copy is older than any file system's clock ticks, so a version
+    /// is enough to tell contents apart.
+    pub(super) fn changes(mut self, after: Self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (path, now) in after.entries {
+            let was = self.entries.remove(&path);
+            if was.as_ref().is_none_or(|was| !is_same(was, &now)) {
+                changes.push(Change {
+                    path,
+                    before: was,
+                    after: Some(now),
+                });
+            }
+        }
+        let gone = self.entries.into_iter().map(|(path, was)| Change {
+            path,
+            before: Some(was),
+            after: None,
+        });
+        changes.extend(gone);
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        changes
+    }
+}
+
+fn is_same(was: &Found, now: &Found) -> bool {
+    (was.kind, was.mode, was.bytes, &was.version, &was.target)
+        == (now.kind, now.mode, now.bytes, &now.version, &now.target)
+}
+
+/// The changes for people. What was there before is read from the session's own workspace, where it still
+/// is as it was when it was looked at.
+pub(super) async fn told(
+    changes: Vec<Change>,
+    (live, own): (Look, Option<&Connection>),
+    copy: &Connection,
+) -> (ChangeCounts, Vec<DryRunFile>) {
+    let mut counts = ChangeCounts::default();
+    for change in &changes {
+        match kind_of(change) {
+            DryRunChange::Created => counts.created += 1,
+            DryRunChange::Modified => counts.modified += 1,
+            DryRunChange::Deleted => counts.deleted += 1,
+        }
+    }
+    let mut shown = changes;
+    shown.truncate(MAX_FILES);
+    let was = shown.iter().filter_map(|change| {
+        let now = live.entries.get(&change.path)?;
+        let was = change.before.as_ref()?;
+        // The live file has another version: it is another file on the disk.
+        ((was.kind, was.bytes) == (now.kind, now.bytes)).then_some(now)
+    });
+    let before = match own {
+        Some(own) => contents(own, was.collect()).await,
+        None => BTreeMap::new(),
+    };
+    let is = shown.iter().filter_map(|change| change.after.as_ref());
+    let after = contents(copy, is.collect()).await;
+    let files = tokio::task::spawn_blocking(move || files(shown, &before, &after));
+    (counts, files.await.unwrap_or_default())
+}
+
+fn kind_of(change: &Change) -> DryRunChange {
+    match (&change.before, &change.after) {
+        (None, _) => DryRunChange::Created,
+        (_, None) => DryRunChange::Deleted,
+        (Some(_), Some(_)) => DryRunChange::Modified,
+    }
+}
+
+/// The contents of the files among these, as far as they can be read.
+async fn contents(connection: &Connection, found: Vec<&Found>) -> BTreeMap<String, Vec<u8>> {
+    let access = FileAccess::new(connection, ANSWER_LIMIT);
+    let files = found.into_iter().filter(|found| is_comparable(found));
+    let mut wanted: Vec<(&str, &str)> = files
+        .map(|found| {
+            let version = found.version.as_deref().unwrap_or_default();
+            (found.path.as_str(), version)
+        })
+        .collect();
+    let mut contents = BTreeMap::new();
+    while !wanted.is_empty() {
+        let Some(told) = noted(access.contents(&wanted).await) else {
+            break;
+        };
+        let done = wanted.drain(..told.len().min(wanted.len()));
+        for ((path, _), content) in done.zip(told) {
+            contents.extend(content.map(|content| (path.to_owned(), content)));
+        }
+    }
+    contents
+}
+
+fn is_comparable(found: &Found) -> bool {
+    found.kind == FileKind::File && found.bytes <= MAX_FILE_BYTES
+}
+
+fn files(
+    changes: Vec<Change>,
+    before: &BTreeMap<String, Vec<u8>>,
+    after: &BTreeMap<String, Vec<u8>>,
+) -> Vec<DryRunFile> {
+    let mut room = MAX_DIFFS_BYTES;
+    let told = changes.into_iter().map(|change| {
+        let (was, is) = (before.get(&change.path), after.get(&change.path));
+        let compared = compared(&change, (was, is)).and_then(|diff| {
+            let fits = diff.len() <= MAX_DIFF_BYTES.min(room);
+            fits.then_some(diff).ok_or(NoDiff::TooLarge)
+        });
+        if let Ok(diff) = &compared {
+            room -= diff.len();
+        }
+        DryRunFile {
+            change: kind_of(&change),
+            path: change.path,
+            why: compared.as_ref().err().copied(),
+            diff: compared.ok(),
+        }
+    });
+    told.collect()
+}
+
+/// The unified diff of a path.
+fn compared(
+    change: &Change,
+    (was, is): (Option<&Vec<u8>>, Option<&Vec<u8>>),
+) -> Result<String, NoDiff> {
+    let sides = [&change.before, &change.after];
+    let is_file = |found: &Found| found.kind == FileKind::File;
+    if !sides.into_iter().flatten().any(is_file) {
+        return Err(NoDiff::NoContent);
+    }
+    let was = side(change.before.as_ref(), was)?;
+    let is = side(change.after.as_ref(), is)?;
+    if was == is {
+        return Err(NoDiff::NoContent);
+    }
+    let diff = TextDiff::configure()
+        .timeout(DIFF_LIMIT)
+        .diff_lines(was, is);
+    Ok(diff.unified_diff().context_radius(3).to_string())
+}
+
+/// The text of one side; what is no file has none.
+fn side<'a>(found: Option<&Found>, content: Option<&'a Vec<u8>>) -> Result<&'a str, NoDiff> {
+    let Some(found) = found.filter(|found| found.kind == FileKind::File) else {
+        return Ok("");
+    };
+    if !is_comparable(found) {
+        return Err(NoDiff::TooLarge);
+    }
+    let content = content.ok_or(NoDiff::Unread)?;
+    let text = std::str::from_utf8(content).map_err(|_| NoDiff::Binary)?;
+    (!text.contains('\0')).then_some(text).ok_or(NoDiff::Binary)
+}
+
+fn noted<T>(told: Result<T, FileError>) -> Option<T> {
+    told.inspect_err(|error| tracing::warn!(%error, "A dry run does not see files"))
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{Change, Look, files};
+    use crate::domain::FileKind;
+    use crate::mcp::Found;
+    use crate::session::{DryRunChange, NoDiff};
+
+    fn file(path: &str, version: &str) -> Found {
+        Found {
+            path: path.to_owned(),
+            kind: FileKind::File,
+            mode: 0o644,
+            bytes: 4,
+            version: Some(version.to_owned()),
+            is_fresh: false,
+            target: None,
+        }
+    }
+
+    fn look(found: &[Found]) -> Look {
+        let entries = found.iter().map(|it| (it.path.clone(), it.clone()));
+        Look {
+            entries: entries.collect(),
+        }
+    }
+
+    #[test]
+    fn what_differs_is_told_by_path() {
+        let before = look(&[file("a", "1"), file("b", "2"), file("c", "3")]);
+        let after = look(&[file("a", "1"), file("b", "9"), file("d", "4")]);
+        let paths: Vec<String> = before
+            .changes(after)
+            .into_iter()
+            .map(|it| it.path)
+            .collect();
+        assert_eq!(paths, ["b", "c", "d"]);
+    }
+
+    #[test]
+    fn each_change_has_a_diff_or_says_why_it_has_none() {
+        let change = |path: &str, was: bool, is: bool| Change {
+            path: path.to_owned(),
+            before: was.then(|| file(path, "1")),
+            after: is.then(|| file(path, "2")),
+        };
+        let bytes = |path: &str, content: &[u8]| (path.to_owned(), content.to_vec());
+        let before = BTreeMap::from([bytes("text", b"one\ntwo\n"), bytes("same", b"x")]);
+        let after = BTreeMap::from([
+            bytes("text", b"one\nTWO\n"),
+            bytes("same", b"x"),
+            bytes("new", b"hello\n"),
+            bytes("data", b"\xff\0"),
+            bytes("lost", b"y"),
+            bytes("long", "line\n".repeat(20_000).as_bytes()),
+        ]);
+        let changes = vec![
+            change("text", true, true),
+            change("same", true, true),
+            change("new", false, true),
+            change("data", false, true),
+            change("lost", true, true),
+            change("long", false, true),
+        ];
+        let told = files(changes, &before, &after);
+        let why: Vec<Option<NoDiff>> = told.iter().map(|file| file.why).collect();
+        let none = [
+            NoDiff::NoContent,
+            NoDiff::Binary,
+            NoDiff::Unread,
+            NoDiff::TooLarge,
+        ];
+        let [same, data, lost, long] = none.map(Some);
+        assert_eq!(why, [None, same, None, data, lost, long]);
+        assert!(told[0].diff.as_deref().unwrap().contains("-two\n+TWO\n"));
+        assert_eq!(told[2].change, DryRunChange::Created);
+        assert!(told[2].diff.as_deref().unwrap().contains("+hello\n"));
+    }
+}

@@ -1,0 +1,37 @@
+//! Calls that are tried in a copy of the workspace before anybody decides them.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Parsed, body, tell};
+use crate::domain::{CallId, Caller, Digest};
+use crate::session::{Command, Refusal};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DryRun {
+    call_id: String,
+    /// What was shown.
+    digest: Option<String>,
+}
+
+/// Begins a dry run.
+pub(super) fn dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+    let body: DryRun = body(args)?;
+    Ok(tell(Command::DryRun {
+        call: CallId::from_wire(body.call_id),
+        digest: body.digest.map(Digest::from_wire),
+        by: caller.actor(),
+        role: Some(caller.user.role),
+    }))
+}
+
+/// Ends one, or puts its result away.
+pub(super) fn drop_dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+    let body: DryRun = body(args)?;
+    Ok(tell(Command::DropDryRun {
+        call: CallId::from_wire(body.call_id),
+        by: caller.actor(),
+        role: Some(caller.user.role),
+    }))
+}

@@ -1,0 +1,43 @@
+//! People who have calls tried, put results away, and results that come at any time.
+
+use super::world::World;
+use crate::domain::{CallId, ChangeCounts, Role};
+use crate::session::{Command, DryRunReport, DryRunStatus};
+
+pub(super) fn command(world: &World, other: CallId, seed: u8) -> Command {
+    let queue = world.state.control.turn.iter().flat_map(|turn| &turn.queue);
+    let mut running = queue.filter(|call| call.is_dry_running());
+    let (by, role) = (World::person(), Some(Role::Member));
+    match seed % 4 {
+        0 | 1 => Command::DryRun {
+            call: other,
+            digest: None,
+            by,
+            role,
+        },
+        2 => Command::DropDryRun {
+            call: other,
+            by,
+            role,
+        },
+        _ => Command::DryRunEnded {
+            call: running.next().map_or(other, |call| call.id.clone()),
+            report: Box::new(report("tried")),
+        },
+    }
+}
+
+/// What a dry run came to.
+pub(crate) fn report(text: &str) -> DryRunReport {
+    DryRunReport {
+        status: DryRunStatus::Completed,
+        text: text.to_owned(),
+        cut_bytes: 0,
+        exit_code: Some(0),
+        duration_ms: 5,
+        prepared_ms: 3,
+        counts: ChangeCounts::default(),
+        files: Vec::new(),
+        unseen: Vec::new(),
+    }
+}

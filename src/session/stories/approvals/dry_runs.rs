@@ -1,0 +1,187 @@
+//! Stories of calls that are tried in a copy of the workspace before anybody decides them.
+
+use sepal_policy::Approver;
+
+use crate::domain::{Actor, CallId, Code, Digest, Role, UserId};
+use crate::session::call::{Call, DryRun};
+use crate::session::properties::dry_runs::report;
+use crate::session::properties::world::{World, approve, policy, reject, rule, say};
+use crate::session::stories::answer_calls;
+use crate::session::{Command, Effect, PolicyEffect, effects};
+
+/// Calls of these tools wait.
+fn asked(tools: &[&str]) -> (World, Vec<CallId>) {
+    let mut world = World::new();
+    world.rules.policy = policy(
+        tools
+            .iter()
+            .map(|tool| rule(&format!("asks {tool}"), tool, PolicyEffect::Ask))
+            .collect(),
+    );
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, tools);
+    let calls = world.queue();
+    (world, calls)
+}
+
+fn tried_by(call: &CallId, (by, role): (Actor, Role)) -> Command {
+    Command::DryRun {
+        call: call.clone(),
+        digest: None,
+        by,
+        role: Some(role),
+    }
+}
+
+fn tried(call: &CallId) -> Command {
+    tried_by(call, (World::person(), Role::Member))
+}
+
+fn dropped(call: &CallId) -> Command {
+    Command::DropDryRun {
+        call: call.clone(),
+        by: World::person(),
+        role: Some(Role::Member),
+    }
+}
+
+fn over(call: &CallId) -> Command {
+    Command::DryRunEnded {
+        call: call.clone(),
+        report: Box::new(report("tried")),
+    }
+}
+
+fn call(world: &World, id: &CallId) -> Call {
+    let turn = world.state.control.turn.as_ref().unwrap();
+    turn.call(id).unwrap().clone()
+}
+
+fn dry_run(world: &World, id: &CallId) -> Option<DryRun> {
+    call(world, id).dry_run.map(|it| (*it).clone())
+}
+
+fn runs(world: &World, id: &CallId) -> bool {
+    effects(&world.state.control).contains(&Effect::DryRun(id.clone()))
+}
+
+fn changes_nothing(world: &mut World, command: &Command) {
+    let version = world.state.control.version;
+    world.tell(command).unwrap();
+    assert_eq!(world.state.control.version, version, "{command:?}");
+}
+
+#[test]
+fn a_dry_run_leaves_the_call_waiting_and_its_result_is_kept() {
+    let (mut world, calls) = asked(&["a"]);
+    let seq = world.state.control.seq;
+    world.tell(&tried(&calls[0])).unwrap();
+    assert!(runs(&world, &calls[0]));
+    // A repeat changes nothing.
+    changes_nothing(&mut world, &tried(&calls[0]));
+    world.tell(&over(&calls[0])).unwrap();
+    assert!(!runs(&world, &calls[0]));
+    let kept = dry_run(&world, &calls[0]).unwrap();
+    assert_eq!(kept.by, World::person());
+    assert_eq!(Some(&kept.digest), call(&world, &calls[0]).digest());
+    assert_eq!(kept.report, Some(report("tried")));
+    assert!(call(&world, &calls[0]).is_pending());
+    assert_eq!(
+        world.state.control.seq, seq,
+        "nothing stands in the transcript"
+    );
+    // Again, and then away.
+    world.tell(&tried(&calls[0])).unwrap();
+    assert_eq!(dry_run(&world, &calls[0]).unwrap().report, None);
+    world.tell(&over(&calls[0])).unwrap();
+    world.tell(&dropped(&calls[0])).unwrap();
+    assert_eq!(dry_run(&world, &calls[0]), None);
+    changes_nothing(&mut world, &dropped(&calls[0]));
+}
+
+#[test]
+fn a_result_that_nobody_waits_for_is_dropped() {
+    let (mut world, calls) = asked(&["a", "b"]);
+    world.tell(&tried(&calls[0])).unwrap();
+    world.tell(&dropped(&calls[0])).unwrap();
+    assert!(!runs(&world, &calls[0]));
+    changes_nothing(&mut world, &over(&calls[0]));
+    // A decision ends it too.
+    world.tell(&tried(&calls[0])).unwrap();
+    world.tell(&reject(&calls[0], None)).unwrap();
+    assert!(!runs(&world, &calls[0]));
+    changes_nothing(&mut world, &over(&calls[0]));
+    world.tell(&tried(&calls[1])).unwrap();
+    world.tell(&over(&calls[1])).unwrap();
+    world.tell(&approve(&calls[1])).unwrap();
+    assert_eq!(dry_run(&world, &calls[1]), None);
+    let refusal = world.tell(&tried(&calls[1])).unwrap_err();
+    assert_eq!(refusal.code, Code::AlreadyDecided);
+}
+
+#[test]
+fn a_session_has_two_at_a_time() {
+    let (mut world, calls) = asked(&["a", "b", "c"]);
+    world.tell(&tried(&calls[0])).unwrap();
+    world.tell(&tried(&calls[1])).unwrap();
+    let refusal = world.tell(&tried(&calls[2])).unwrap_err();
+    assert_eq!(refusal.code, Code::TooManyRequests);
+    world.tell(&over(&calls[0])).unwrap();
+    world.tell(&tried(&calls[2])).unwrap();
+    assert!(runs(&world, &calls[2]));
+}
+
+#[test]
+fn only_what_was_shown_is_tried() {
+    let (mut world, calls) = asked(&["a"]);
+    let stale = Command::DryRun {
+        call: calls[0].clone(),
+        digest: Some(Digest::from_wire("stale")),
+        by: World::person(),
+        role: None,
+    };
+    let refusal = world.tell(&stale).unwrap_err();
+    assert_eq!(refusal.code, Code::ChangedSinceShown);
+    let nobody = world.tell(&tried(&CallId::new(7, 7))).unwrap_err();
+    assert_eq!(nobody.code, Code::NoSuchCall);
+}
+
+/// Whoever may not let a call run may not have it tried: a copy is enough to run a program.
+#[test]
+fn whoever_may_approve_may_try() {
+    let mut careful = rule("careful", "a", PolicyEffect::Ask);
+    careful.approvers.who = Approver::SomebodyElse;
+    let mut world = World::new();
+    world.rules.policy = policy(vec![careful]);
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    let call = world.queue()[0].clone();
+    let bo = Actor {
+        id: UserId::from_bits(8),
+        name: "Bo".into(),
+    };
+    let refusal = world.tell(&tried(&call)).unwrap_err();
+    assert_eq!(refusal.code, Code::NotAllowed);
+    let refusal = world.tell(&tried_by(&call, (bo.clone(), Role::Viewer)));
+    assert_eq!(refusal.unwrap_err().code, Code::NotAllowed);
+    world
+        .tell(&tried_by(&call, (bo.clone(), Role::Member)))
+        .unwrap();
+    assert_eq!(dry_run(&world, &call).unwrap().by, bo);
+    let refusal = world.tell(&dropped(&call)).unwrap_err();
+    assert_eq!(refusal.code, Code::NotAllowed);
+}
+
+/// A gateway that was killed in the middle leaves nothing that looks like a result.
+#[test]
+fn a_dry_run_ends_with_its_gateway() {
+    let (mut world, calls) = asked(&["a"]);
+    world.tell(&tried(&calls[0])).unwrap();
+    world.crash();
+    assert_eq!(dry_run(&world, &calls[0]), None);
+    assert!(call(&world, &calls[0]).is_pending());
+    world.tell(&tried(&calls[0])).unwrap();
+    world.tell(&over(&calls[0])).unwrap();
+    world.crash();
+    assert!(dry_run(&world, &calls[0]).is_some(), "a result stays");
+}
