@@ -33,9 +33,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
                 turn, iteration, ..
             } => log_request(replica, *turn, *iteration),
             Event::Said { turn, calls, .. } => log_calls(replica, *turn, calls.len()),
-            Event::ContextReset => {
-                tracing::info!(session.id = %replica.key.session, "Conversation reset.");
-            }
+            Event::ContextReset => log_reset(replica),
             Event::Created { .. }
             | Event::OwnerChanged { .. }
             | Event::Queued { .. }
@@ -71,6 +69,10 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::Forked { .. } => {}
         }
     }
+}
+
+fn log_reset(replica: &Replica) {
+    tracing::info!(session.id = %replica.key.session, "Conversation reset.");
 }
 
 fn log_calls(replica: &Replica, turn: TurnId, calls: usize) {

@@ -22,11 +22,9 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
                     decided(&trace, call, (*verdict, by), commit.at);
                 }
             }
-            Event::Ended { call, outcome, .. } => {
-                if let Some(call) = find(turn, commit, call) {
-                    trace.call_ended(call, outcome, commit.at);
-                }
-            }
+            Event::Ended { call, outcome, .. } => find(turn, commit, call)
+                .into_iter()
+                .for_each(|call| trace.call_ended(call, outcome, commit.at)),
             Event::Answered { finish, .. } => end(&TurnEnd::Answered(finish)),
             Event::TurnFailed { code, .. } => end(&TurnEnd::Failed(*code)),
             Event::Cancelled { .. } => end(&TurnEnd::Cancelled),
