@@ -111,6 +111,7 @@ impl<'a> Draft<'a> {
         });
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind")]
     fn follow(&mut self, command: &Command) -> Result<(), Refusal> {
         match command {
             Command::Open { title } => self.open(title.as_deref())?,

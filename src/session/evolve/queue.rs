@@ -16,6 +16,7 @@ use crate::session::state::{Control, PastDecision, tool_key};
 const PAST_DECISIONS: usize = 64;
 
 impl Control {
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind")]
     pub(super) fn evolve_queue(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::Queued { calls } => self.enqueue(calls),
