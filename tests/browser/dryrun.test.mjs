@@ -28,6 +28,8 @@ async function asked(session, ...calls) {
 }
 
 async function prepared(session) {
+  // What an earlier story left unsaid.
+  model.replies.length = 0
   await asked(session, ["printf 'one\\ntwo\\n' >notes.txt; echo x >old.txt", 'All is laid out'])
   await session.press(`Approve once: ${await session.heading()}`)
   await session.says('All is laid out').waitFor()

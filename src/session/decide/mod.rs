@@ -133,22 +133,12 @@ impl<'a> Draft<'a> {
             Command::DryRun { .. } | Command::DropDryRun { .. } | Command::DryRunEnded { .. } => {
                 queue::dry_run::follow(self, command)?;
             }
-            Command::StopCall { call } => self.stop_call(call)?,
+            Command::StopCall { .. } | Command::Stop { .. } | Command::TimeOut { .. } => {
+                self.end_early(command)?;
+            }
             Command::ResolveUnknown { call, happened, by } => {
                 recovery::resolve_unknown(self, call, *happened, by)?;
             }
-            Command::Stop {
-                turn,
-                said_so_far,
-                thought_so_far,
-                spent,
-            } => self.stop(
-                *turn,
-                said_so_far.as_deref(),
-                thought_so_far.as_ref(),
-                spent,
-            ),
-            Command::TimeOut { turn, limit, spent } => self.time_out(*turn, *limit, spent),
             Command::Retry => self.retry()?,
             Command::Withdraw { client_message_id } => self.withdraw(client_message_id)?,
             Command::ResetContext => self.reset_context()?,
@@ -174,6 +164,25 @@ impl<'a> Draft<'a> {
             Command::WorkspaceCopied { outcome } => fork::workspace_copied(self, *outcome),
             Command::ReviewCalls => rules::review_calls(self),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
+        }
+        Ok(())
+    }
+
+    /// A call or a turn ends before it is done.
+    fn end_early(&mut self, command: &Command) -> Result<(), Refusal> {
+        if let Command::StopCall { call } = command {
+            self.stop_call(call)?;
+        } else if let Command::Stop {
+            turn,
+            said_so_far,
+            thought_so_far,
+            spent,
+        } = command
+        {
+            let (said, thought) = (said_so_far.as_deref(), thought_so_far.as_ref());
+            self.stop(*turn, said, thought, spent);
+        } else if let Command::TimeOut { turn, limit, spent } = command {
+            self.time_out(*turn, *limit, spent);
         }
         Ok(())
     }

@@ -41,30 +41,7 @@ impl Control {
                     call.status = CallStatus::Pending { asked: true }
                 });
             }
-            Event::Decided {
-                call,
-                verdict,
-                by,
-                edited,
-                gesture,
-                expires_after_ms,
-                ..
-            } => {
-                if let Some(edited) = edited {
-                    self.change(call, |call| edit(call, edited));
-                }
-                self.change(call, |call| {
-                    call.gesture = *gesture;
-                    call.dry_run = None;
-                });
-                self.decided(call, *verdict, by, at);
-                if *verdict == Verdict::TakenBack {
-                    self.change(call, |call| {
-                        let wants = std::mem::take(&mut call.wants);
-                        call.wants = wants.expiring(at, *expires_after_ms);
-                    });
-                }
-            }
+            Event::Decided { .. } => self.evolve_decision(event, at),
             Event::Started { call, .. } => self.started(call, at),
             Event::CallStopRequested { call } => self.change(call, |call| {
                 if let CallStatus::Executing { is_stopping, .. } = &mut call.status {
@@ -84,6 +61,36 @@ impl Control {
                 self.change(call, |call| call.dry_run.clone_from(to));
             }
             _ => {}
+        }
+    }
+
+    /// A call was decided, as it is or with changes.
+    fn evolve_decision(&mut self, event: &Event, at: Timestamp) {
+        let Event::Decided {
+            call,
+            verdict,
+            by,
+            edited,
+            gesture,
+            expires_after_ms,
+            ..
+        } = event
+        else {
+            return;
+        };
+        if let Some(edited) = edited {
+            self.change(call, |call| edit(call, edited));
+        }
+        self.change(call, |call| {
+            call.gesture = *gesture;
+            call.dry_run = None;
+        });
+        self.decided(call, *verdict, by, at);
+        if *verdict == Verdict::TakenBack {
+            self.change(call, |call| {
+                let wants = std::mem::take(&mut call.wants);
+                call.wants = wants.expiring(at, *expires_after_ms);
+            });
         }
     }
 

@@ -53,7 +53,7 @@ pub(in crate::agent::effects) async fn run(
     };
     let clone = match clone {
         Ok(clone) => clone,
-        Err(reason) => return Some(not_run(no_copy(reason).to_owned())),
+        Err(reason) => return Some(not_run(no_copy(reason))),
     };
     let apart = Apart::default();
     let trying = tokio::time::timeout(
@@ -63,7 +63,7 @@ pub(in crate::agent::effects) async fn run(
     let report = tokio::select! {
         report = trying => Some(report.unwrap_or_else(|_| {
             let minutes = LIMIT.as_secs() / 60;
-            not_run(format!("it took longer than {minutes} minutes"))
+            not_run(&format!("it took longer than {minutes} minutes"))
         })),
         () = stop.cancelled() => None,
     };
@@ -125,7 +125,7 @@ async fn try_out(
             if answer.blocks.iter().any(is_file) {
                 unseen.push(Unseen::Attachments);
             }
-            answered(answer)
+            answered(&answer)
         }
         Err(error) => {
             let mut text = error.to_string();
@@ -182,7 +182,7 @@ async fn open<'a>(
     clone: &WorkspaceClone,
     apart: &'a Apart,
 ) -> Result<(ToolRef, std::sync::Arc<ServerEntry>, &'a Opened), Box<DryRunReport>> {
-    let refused = |text: String| Box::new(not_run(text));
+    let refused = |text: String| Box::new(not_run(&text));
     let view = tools.refresh().await;
     let image = tools.look_up_image(&view, call).await;
     let checked = tools.check(&view, call, image.as_ref());
@@ -219,7 +219,7 @@ fn is_file(block: &crate::mcp::AnswerBlock) -> bool {
     matches!(block.content, crate::mcp::AnswerContent::File(_))
 }
 
-fn answered(answer: ToolAnswer) -> DryRunReport {
+fn answered(answer: &ToolAnswer) -> DryRunReport {
     let exit_code = answer.structured.as_ref();
     let exit_code = exit_code.and_then(|value| value.get("exit_code")?.as_i64());
     let status = if answer.is_error {
@@ -233,8 +233,8 @@ fn answered(answer: ToolAnswer) -> DryRunReport {
     report
 }
 
-fn not_run(text: String) -> DryRunReport {
-    let text = text.strip_prefix("not run: ").unwrap_or(&text);
+fn not_run(text: &str) -> DryRunReport {
+    let text = text.strip_prefix("not run: ").unwrap_or(text);
     with_text(DryRunStatus::NotRun, text)
 }
 
