@@ -87,12 +87,11 @@ impl SessionRequest {
                 decision.approved
             }
             Self::Command(Command::DecideAll { approved, .. }) => *approved,
-            Self::Command(Command::DryRun { .. }) => true,
             Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
                 decision.approves()
             }
             // By the rules of now, and of the tools that are offered now.
-            Self::CallByView(_) => true,
+            Self::CallByView(_) | Self::Command(Command::DryRun { .. }) => true,
             Self::Command(_) | Self::Choose(_) | Self::Say { .. } => false,
         }
     }

@@ -56,50 +56,52 @@ async fn socket_of(app: &TestApp, ana: &Ana) -> TestSocket {
     TestSocket::open(app.address, &ana.person, Some(&ana.session)).await
 }
 
-/// The result shows what the call would do, the workspace stays as it is to the byte and the second, and
-/// the call that runs afterwards does the same.
-async fn a_dry_run_shows_and_changes_nothing(app: TestApp) {
-    let ana = Ana::open(&app, "acme").await;
+/// Changes what [`with_files`] made, and ends badly.
+const COMMAND: &str = "printf 'one\\nTWO\\n' >d/notes; rm gone; echo new >made; printf 'a\\0b' >data; \
+    echo said; echo wrong >&2; ls /sys/class/net; exit 3";
+
+/// A session with files of some kinds.
+async fn with_files(app: &TestApp) -> Ana {
+    let ana = Ana::open(app, "acme").await;
     let make = "mkdir d; printf 'one\\ntwo\\n' >d/notes; echo x >gone; ln -s d/notes link; \
                 head -c 300 /dev/zero >data";
-    ana.runs(&app, make).await;
-    let before = ana.runs(&app, TREE).await;
+    ana.runs(app, make).await;
+    ana
+}
 
-    let mut socket = socket_of(&app, &ana).await;
-    let command = "printf 'one\\nTWO\\n' >d/notes; rm gone; echo new >made; printf 'a\\0b' >data; \
-                   echo said; echo wrong >&2; ls /sys/class/net; exit 3";
-    let card = asked(
-        &app,
-        &mut socket,
-        ("execute_command", json!({ "command": command })),
-    )
-    .await;
-    let report = tried(&mut socket, &card).await;
+/// A call of [`COMMAND`] waits; its card.
+async fn asked_to_change(app: &TestApp, socket: &mut TestSocket) -> Value {
+    let call = ("execute_command", json!({ "command": COMMAND }));
+    asked(app, socket, call).await
+}
+
+fn shows_what_changed(report: &Value) {
     assert_eq!(report["exitCode"], 3, "{report}");
     let text = report["text"].as_str().unwrap();
     assert!(text.contains("said") && text.contains("wrong"), "{text}");
     assert!(!text.contains("eth"), "it has no network: {text}");
-    assert_eq!(
-        report["counts"],
-        json!({ "created": 1, "modified": 2, "deleted": 1 })
-    );
-    let notes = file(&report, "d/notes");
-    assert_eq!(notes["change"], "modified");
-    let diff = notes["diff"].as_str().unwrap();
-    assert!(diff.contains("-two\n+TWO\n"), "{diff}");
-    assert!(
-        file(&report, "made")["diff"]
-            .as_str()
-            .unwrap()
-            .contains("+new\n")
-    );
-    assert!(
-        file(&report, "gone")["diff"]
-            .as_str()
-            .unwrap()
-            .contains("-x\n")
-    );
-    assert_eq!(file(&report, "data")["why"], "binary");
+    let counts = json!({ "created": 1, "modified": 2, "deleted": 1 });
+    assert_eq!(report["counts"], counts);
+    assert_eq!(file(report, "d/notes")["change"], "modified");
+    for (path, line) in [
+        ("d/notes", "-two\n+TWO\n"),
+        ("made", "+new\n"),
+        ("gone", "-x\n"),
+    ] {
+        let diff = file(report, path)["diff"].as_str().unwrap();
+        assert!(diff.contains(line), "{diff}");
+    }
+    assert_eq!(file(report, "data")["why"], "binary");
+}
+
+/// The result shows what the call would do, and the workspace stays as it is to the byte and the second.
+async fn a_dry_run_shows_and_changes_nothing(app: TestApp) {
+    let ana = with_files(&app).await;
+    let before = ana.runs(&app, TREE).await;
+    let mut socket = socket_of(&app, &ana).await;
+    let card = asked_to_change(&app, &mut socket).await;
+    let report = tried(&mut socket, &card).await;
+    shows_what_changed(&report);
     assert_eq!(report["by"]["id"], card_owner(&ana).await);
 
     // A second tab sees it, and so does whoever reads over REST.
@@ -107,10 +109,8 @@ async fn a_dry_run_shows_and_changes_nothing(app: TestApp) {
     let shown = &again.ready["state"]["queue"]["calls"][0]["dryRun"];
     assert_eq!(shown["files"], report["files"]);
     let waiting = ana.client.get("/api/approvals").await.ok(200);
-    assert_eq!(
-        waiting["items"][0]["queue"]["calls"][0]["dryRun"]["exitCode"],
-        3
-    );
+    let shown = &waiting["items"][0]["queue"]["calls"][0]["dryRun"];
+    assert_eq!(shown["exitCode"], 3);
     drop(again);
 
     let ack = socket.decide(&card, false).await;
@@ -118,27 +118,23 @@ async fn a_dry_run_shows_and_changes_nothing(app: TestApp) {
     assert_eq!(socket.wait_for_answer().await, "Done");
     drop(socket);
     assert_eq!(ana.runs(&app, TREE).await, before);
+    does_what_was_shown(&app, &ana).await;
+    app.stop().await;
+}
 
-    // Run for real, it does what was shown.
-    let mut socket = socket_of(&app, &ana).await;
-    let card = asked(
-        &app,
-        &mut socket,
-        ("execute_command", json!({ "command": command })),
-    )
-    .await;
+/// Run for real, the call does what its dry run showed.
+async fn does_what_was_shown(app: &TestApp, ana: &Ana) {
+    let mut socket = socket_of(app, ana).await;
+    let card = asked_to_change(app, &mut socket).await;
     tried(&mut socket, &card).await;
     socket.approve(&card).await;
     let output = socket.wait_for("tool:output").await;
     assert_eq!(output.rest()["exitCode"], 3);
     assert_eq!(socket.wait_for_answer().await, "Done");
-    let said = ana.runs(&app, "cat d/notes made; ls").await;
-    assert!(
-        said.contains("TWO") && said.contains("new") && !said.contains("gone"),
-        "{said}"
-    );
+    let said = ana.runs(app, "cat d/notes made; ls").await;
+    let is_done = said.contains("TWO") && said.contains("new") && !said.contains("gone");
+    assert!(is_done, "{said}");
     drop(socket);
-    app.stop().await;
 }
 
 async fn card_owner(ana: &Ana) -> Value {

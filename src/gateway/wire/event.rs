@@ -36,13 +36,7 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             shown,
             json!({ "settled": { "callId": call, "happened": happened, "by": by } }),
         ),
-        Event::Withdrawn {
-            client_message_id,
-            message_seq,
-        } => changed(
-            shown,
-            json!({ "withdrawn": client_message_id, "messageSeq": message_seq }),
-        ),
+        Event::Withdrawn { .. } => withdrawn(shown),
         Event::TitleSet { title, .. } => changed(shown, json!({ "title": title })),
         Event::ModelChosen { model } => model_frames(shown, model),
         Event::AttachmentPlaced { id, name, path } => {
@@ -76,6 +70,18 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::Reviewed { .. }
         | Event::DryRunMoved { .. } => Frames::new(),
     }
+}
+
+fn withdrawn(shown: &ShownEvent) -> Frames {
+    let Event::Withdrawn {
+        client_message_id,
+        message_seq,
+    } = &shown.event
+    else {
+        return Frames::new();
+    };
+    let what = json!({ "withdrawn": client_message_id, "messageSeq": message_seq });
+    changed(shown, what)
 }
 
 fn model_frames(shown: &ShownEvent, model: &ModelChoice) -> Frames {
