@@ -25,8 +25,8 @@ pub(super) struct Cutting<'a, C> {
 }
 
 impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
-    /// By the first strategy that can; where none can, the oldest leave, for the question has to fit.
-    pub(super) fn kept(&self, strategies: &[CompactionStrategy]) -> (Kept, CompactionStrategy) {
+    /// What stays if what is left out already suffices, with the note that stands for that.
+    pub(super) fn as_before(&self) -> Option<(Kept, CompactionStrategy)> {
         let standing = self.standing;
         let middle = if standing.head > 0 && standing.from > standing.head {
             CompactionStrategy::DeleteMiddle
@@ -39,9 +39,12 @@ impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
             self.weight(standing.from..len),
         );
         let messages = standing.head + len.saturating_sub(standing.from);
-        if head + tail + self.note <= self.room.tokens && messages <= self.room.messages {
-            return (standing, middle);
-        }
+        let fits = head + tail + self.note <= self.room.tokens && messages <= self.room.messages;
+        fits.then_some((standing, middle))
+    }
+
+    /// By the first strategy that can; where none can, the oldest leave, for the question has to fit.
+    pub(super) fn kept(&self, strategies: &[CompactionStrategy]) -> (Kept, CompactionStrategy) {
         let mut by = strategies.iter().copied();
         let by = by.find_map(|strategy| Some((self.by(strategy)?, strategy)));
         by.unwrap_or_else(|| (self.delete_old(), CompactionStrategy::DeleteOld))

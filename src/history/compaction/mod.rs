@@ -176,7 +176,10 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
             note: note(standing).map_or(0, |note| (self.count)(&note)),
             room,
         };
-        let (kept, by) = cut.kept(strategies);
+        let as_before = cut.as_before();
+        // A summary that does not fit any more leaves, even where nothing else does.
+        let summary_leaves = as_before.is_none() && standing.summary.is_some();
+        let (kept, by) = as_before.unwrap_or_else(|| cut.kept(strategies));
         let mut compaction = Compaction {
             head: kept.head as u64,
             from: self.gap.place(kept.from),
@@ -185,7 +188,8 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
         if kept == cut.standing && self.gap.entries == 0 {
             (compaction.head, compaction.from) = (standing.head, standing.from);
         }
-        let has_left = compaction.from > standing.from || compaction.head != standing.head;
+        let is_cut = compaction.from > standing.from || compaction.head != standing.head;
+        let has_left = is_cut || summary_leaves;
         if has_left {
             // Another one is due, or none.
             compaction.summary = None;

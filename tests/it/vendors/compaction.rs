@@ -218,6 +218,29 @@ fn holds_for(vendor: Vendor, cases: u32) {
     TestRunner::new(config).run(&conversation, run).unwrap();
 }
 
+/// What is left of earlier turns fits beside the newest one, but not with the summary that stood before
+/// them.
+#[test]
+fn a_summary_leaves_where_the_newest_turn_takes_its_room() {
+    let newest = vec![vec![35, 50, 585], vec![55, 20, 55], vec![50, 45, 40]];
+    let turns: [Turn; 3] = [
+        (1, vec![vec![3090], vec![5, 25]], Some(495), None),
+        (45, vec![], Some(505), None),
+        (335, newest, None, None),
+    ];
+    let limits = Limits {
+        max_tokens: Some(909),
+        max_messages: None,
+    };
+    let shown = windows(&turns, limits, &[PartialSummary], (Vendor::Chat, None));
+    let notes = |window: &Window| {
+        let is_note = |entry: &&Arc<Weighed>| matches!(****entry, Entry::Note { .. });
+        window.entries.iter().filter(is_note).count()
+    };
+    let notes: Vec<usize> = shown.iter().map(notes).collect();
+    assert_eq!(notes, [0, 1, 0], "the summary was there, and left");
+}
+
 /// Asserts S0.11, S0.17, S3.41.
 #[test]
 fn every_vendor_takes_whatever_a_compaction_leaves() {
