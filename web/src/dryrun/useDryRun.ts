@@ -12,6 +12,7 @@ export function useDryRun(call: () => QueueCall, session: () => string | null, i
   /** What a look showed; undefined = nobody looked, so the card says it. */
   const looked = ref<QueueCall['dryRun'] | null>()
   let timer: ReturnType<typeof setTimeout> | undefined
+  let isGone = false
 
   const shown = computed(() => (looked.value === undefined ? (call().dryRun ?? null) : looked.value))
 
@@ -32,7 +33,13 @@ export function useDryRun(call: () => QueueCall, session: () => string | null, i
   async function look(id: string): Promise<void> {
     clearTimeout(timer)
     looked.value = await door.read(id, call().callId)
-    if (looked.value?.status === 'running') timer = setTimeout(() => void look(id).catch(() => {}), LOOK_EVERY_MS)
+    if (looked.value?.status === 'running') lookLater(id)
+  }
+
+  /** A look that fails is made again: what runs would else be shown as running for ever. */
+  function lookLater(id: string): void {
+    if (isGone) return
+    timer = setTimeout(() => void look(id).catch(() => lookLater(id)), LOOK_EVERY_MS)
   }
 
   /** The card has caught up, or is another one. */
@@ -40,7 +47,10 @@ export function useDryRun(call: () => QueueCall, session: () => string | null, i
     clearTimeout(timer)
     looked.value = undefined
   })
-  onScopeDispose(() => clearTimeout(timer))
+  onScopeDispose(() => {
+    isGone = true
+    clearTimeout(timer)
+  })
 
   return {
     shown,
