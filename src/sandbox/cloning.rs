@@ -14,8 +14,6 @@ use crate::domain::{NoCopy, SandboxId, SandboxKind};
 pub(crate) struct WorkspaceClone {
     place: Arc<SandboxHost>,
     sandbox: SandboxId,
-    /// Whether the session had a workspace; else the copy is empty.
-    pub(crate) is_of_something: bool,
 }
 
 impl WorkspaceClone {
@@ -42,10 +40,9 @@ impl SandboxAssignment {
             tracing::warn!(session.id = %self.session(), ?error, "Which workspace to copy is not known");
             NoCopy::Failed
         })?;
-        let mut clone = WorkspaceClone {
+        let clone = WorkspaceClone {
             place: Arc::clone(place),
             sandbox: SandboxId::from_bits(rand::random()),
-            is_of_something: false,
         };
         let Some(row) = row else {
             return Ok(clone);
@@ -55,9 +52,8 @@ impl SandboxAssignment {
         }
         let watch = CopyWatch::default();
         match self.make(row.sandbox, clone.sandbox.clone(), &watch).await {
-            Ok(_) => clone.is_of_something = true,
-            // Its row comes before anything is made.
-            Err(NoCopy::Gone) => {}
+            // Its row comes before anything is made: then the copy is as empty as the workspace.
+            Ok(_) | Err(NoCopy::Gone) => {}
             Err(reason) => {
                 clone.discard().await;
                 return Err(reason);
