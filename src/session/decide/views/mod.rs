@@ -94,8 +94,8 @@ fn check_room(draft: &Draft<'_>, asked: &ViewCall, facts: &ToolFacts) -> Result<
     Ok(())
 }
 
-/// A view was closed, or waits for one request no more. What nobody has let run is over; what runs has its effect anyway, and its result is
-/// kept.
+/// A view was closed, or waits for one request no more. What nobody has let run is over; what runs has
+/// its effect anyway, and its result is kept.
 fn close(draft: &mut Draft<'_>, view: &str, request: Option<&str>) {
     let is_left = |call: &&Arc<Call>| {
         let is_its = call.origin.as_ref().is_some_and(|it| {
