@@ -187,7 +187,7 @@ settings! { since "0.1":
     "agent.reviewer.timeout_s" ["SPL_REVIEWER_TIMEOUT"] Whole(1, 600), Is("20"),
         "Seconds that it may take for one call, after which the person alone decides; they may decide at any time.";
     "agent.mcp_registry.enabled" ["SPL_MCP_REGISTRY_ENABLED"] Flag, Is("true"),
-        "Whether admins can look up MCP servers in a registry. It is asked only when an admin looks.";
+        "Whether those who may add MCP servers can look them up in a registry. It is asked only when somebody looks.";
     "agent.mcp_registry.url" ["SPL_MCP_REGISTRY_URL"] Url, Is("https://registry.modelcontextprotocol.io"),
         "The MCP registry, without `/v0.1`.";
     "agent.mcp_registry.file" ["SPL_MCP_REGISTRY_FILE"] Text, Words("none; the registry is asked"),
