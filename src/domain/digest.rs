@@ -41,6 +41,11 @@ impl Digest {
         Self(String::from_utf8_lossy(&hex).into_owned())
     }
 
+    /// Hashes bytes as they are.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(hex::encode(Sha256::digest(bytes)))
+    }
+
     /// The digest of one call: what was shown is what is approved is what runs.
     pub fn of_call(tool: &ToolRef, definition: &Self, args: &Value, image: &str) -> Self {
         let form = CallForm {

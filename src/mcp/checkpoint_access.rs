@@ -74,7 +74,7 @@ struct ContentsAnswer {
 }
 
 /// One step back to an earlier state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase")]
 pub enum RestoreStep {
     /// Deletes a file, a link, or a folder that is empty.

@@ -245,6 +245,8 @@ pub struct Decision {
     /// The person's words; the model reads them.
     pub reason: Option<String>,
     pub edit: Option<Edit>,
+    /// The result of the call's dry run that it shall have; none = it runs.
+    pub dry_run: Option<Digest>,
     /// What the person was shown.
     pub digest: Option<Digest>,
     pub by: Actor,

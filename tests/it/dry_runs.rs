@@ -4,6 +4,8 @@
     reason = "one figure is what its test is run for"
 )]
 
+use std::time::Duration;
+
 use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
@@ -14,19 +16,26 @@ use crate::servers::{Api, shell, wait_for_health};
 use crate::support::{Person, Server, TestApp, TestSocket, person, until};
 use crate::workspace_files::Ana;
 
+/// How long a dry run may take on a busy machine: ten thousand files are made anew for one.
+const PATIENCE: Duration = Duration::from_mins(2);
+
 /// Prints every entry of the workspace, with times.
 const TREE: &str = r"(find . -mindepth 1 -type f -printf 'f %m %T@ %P ' -exec sha256sum {} \;;
     find . -mindepth 1 -not -type f -printf '%y %m %T@ %P %l\n') | LC_ALL=C sort | sha256sum";
 
 /// A call of that tool waits; its card.
-async fn asked(app: &TestApp, socket: &mut TestSocket, (tool, args): (&str, Value)) -> Value {
+pub(crate) async fn asked(
+    app: &TestApp,
+    socket: &mut TestSocket,
+    (tool, args): (&str, Value),
+) -> Value {
     app.model.will_call(tool, args).then_say("Done");
     socket.say("go").await;
     socket.wait_for_approval().await
 }
 
 /// Has the call tried; what came of it.
-async fn tried(socket: &mut TestSocket, card: &Value) -> Value {
+pub(crate) async fn tried(socket: &mut TestSocket, card: &Value) -> Value {
     let ask = json!({ "callId": card["callId"], "digest": card["digest"] });
     let ack = socket.ask("tool:dry_run", &[ask]).await;
     assert_eq!(ack["ok"], true, "{ack}");
@@ -34,9 +43,9 @@ async fn tried(socket: &mut TestSocket, card: &Value) -> Value {
 }
 
 /// The dry run on the first card of the queue, once it is over.
-async fn result(socket: &mut TestSocket) -> Value {
+pub(crate) async fn result(socket: &mut TestSocket) -> Value {
     let queue = socket
-        .wait_where(|said| {
+        .wait_within(PATIENCE, |said| {
             let status = &said.args.first().unwrap_or(&Value::Null)["calls"][0]["dryRun"]["status"];
             said.name == "tool:queue" && status.is_string() && status != "running"
         })
@@ -52,7 +61,7 @@ fn file<'a>(report: &'a Value, path: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("`{path}` is not in {report}"))
 }
 
-async fn socket_of(app: &TestApp, ana: &Ana) -> TestSocket {
+pub(crate) async fn socket_of(app: &TestApp, ana: &Ana) -> TestSocket {
     TestSocket::open(app.address, &ana.person, Some(&ana.session)).await
 }
 

@@ -25,6 +25,7 @@ use crate::sandbox::host::{CheckpointLimits, SandboxHost};
 use crate::store::{self, Records};
 
 pub use self::plan::{PlannedChange, UndoPlan};
+pub(in crate::agent) use self::restoring::{Restoring, steps};
 pub(in crate::agent) use self::undo::UndoError;
 pub use self::undo::Undone;
 
@@ -124,6 +125,34 @@ impl Checkpoints {
         };
         self.note(&mut state, Some(connection), Some(cause)).await;
         done
+    }
+
+    /// Changes files in the place of a call that does not run, and keeps what changed by it, unless `change`
+    /// fails: then it has changed nothing. None where calls run.
+    pub(in crate::agent) async fn by_call<T, E>(
+        &self,
+        call: &CallId,
+        connection: &Connection,
+        change: impl Future<Output = Result<T, E>>,
+    ) -> Option<Result<T, E>> {
+        let mut state = self.state.lock().await;
+        if !state.window.is_idle() {
+            return None;
+        }
+        if !self.is_on() {
+            return Some(change.await);
+        }
+        self.note(&mut state, Some(connection), None).await;
+        let done = change.await;
+        if done.is_err() {
+            return Some(done);
+        }
+        let cause = ChangeCause {
+            calls: vec![call.clone()],
+            ..ChangeCause::default()
+        };
+        self.note(&mut state, Some(connection), Some(cause)).await;
+        Some(done)
     }
 
     /// Looks at the workspace and keeps what changed. What goes wrong is a matter of the log: nothing that

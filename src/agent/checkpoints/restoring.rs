@@ -4,18 +4,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::CheckpointError;
-use super::plan::{PlannedChange, UndoPlan};
-use crate::domain::{ContentHash, FileKind, FileState, SessionKey};
-use crate::mcp::{FileAccess, RestoreStep, Unrestored};
+use super::plan::UndoPlan;
+use crate::domain::{ContentHash, FileChange, FileKind, FileState, SessionKey};
+use crate::mcp::{FileAccess, FileError, RestoreStep, Unrestored};
 use crate::store::Records;
 
-/// Bytes of contents in one request, about.
-const MAX_BATCH_BYTES: usize = 1 << 20;
+/// Bytes of contents in one request as base64, about.
+const MAX_BATCH_BYTES: usize = 1_400_000;
 /// Steps of one request.
 const MAX_BATCH: usize = 500;
 
 /// A step whose content is not read yet.
-enum Planned {
+pub(in crate::agent) enum Planned {
     Ready(RestoreStep),
     File {
         path: String,
@@ -24,42 +24,89 @@ enum Planned {
     },
 }
 
+impl Planned {
+    /// The step, with the content that it names.
+    pub(in crate::agent) fn with(
+        self,
+        find: impl FnOnce(&str) -> Option<Vec<u8>>,
+    ) -> Option<RestoreStep> {
+        Some(match self {
+            Self::Ready(step) => step,
+            Self::File {
+                path,
+                mode,
+                content,
+            } => {
+                let data = STANDARD.encode(find(content.as_str())?);
+                RestoreStep::File { path, mode, data }
+            }
+        })
+    }
+}
+
+/// Steps on their way to the server in the sandbox, so many in a request that its memory suffices.
+pub(in crate::agent) struct Restoring<'c> {
+    access: FileAccess<'c>,
+    batch: Vec<RestoreStep>,
+    bytes: usize,
+    failed: Vec<Unrestored>,
+}
+
+impl<'c> Restoring<'c> {
+    pub(in crate::agent) fn by(access: FileAccess<'c>) -> Self {
+        Self {
+            access,
+            batch: Vec::new(),
+            bytes: 0,
+            failed: Vec::new(),
+        }
+    }
+
+    pub(in crate::agent) async fn take(&mut self, step: RestoreStep) -> Result<(), FileError> {
+        if let RestoreStep::File { data, .. } = &step {
+            self.bytes += data.len();
+        }
+        self.batch.push(step);
+        if self.bytes > MAX_BATCH_BYTES || self.batch.len() >= MAX_BATCH {
+            self.send().await?;
+        }
+        Ok(())
+    }
+
+    /// What the server in the sandbox could not do.
+    pub(in crate::agent) async fn end(mut self) -> Result<Vec<Unrestored>, FileError> {
+        if !self.batch.is_empty() {
+            self.send().await?;
+        }
+        Ok(self.failed)
+    }
+
+    async fn send(&mut self) -> Result<(), FileError> {
+        let batch = std::mem::take(&mut self.batch);
+        self.bytes = 0;
+        self.failed.extend(self.access.restore(&batch).await?);
+        Ok(())
+    }
+}
+
 /// Does what is possible of a plan; what the server in the sandbox could not do.
 pub(super) async fn restore(
     (records, key): (&Records, &SessionKey),
     plan: &UndoPlan,
     access: FileAccess<'_>,
 ) -> Result<Vec<Unrestored>, CheckpointError> {
-    let mut failed = Vec::new();
-    let (mut batch, mut bytes) = (Vec::new(), 0);
-    for step in steps(plan) {
-        let step = match step {
-            Planned::Ready(step) => step,
-            Planned::File {
-                path,
-                mode,
-                content,
-            } => {
-                let rows = records.checkpoints();
-                let Some(content) = rows.content(key, &content).await? else {
-                    continue;
-                };
-                bytes += content.len();
-                let data = STANDARD.encode(content);
-                RestoreStep::File { path, mode, data }
-            }
+    let possible = plan.changes.iter().filter(|planned| planned.is_possible);
+    let mut restoring = Restoring::by(access);
+    for step in steps(possible.map(|planned| &planned.change)) {
+        let content = match &step {
+            Planned::Ready(_) => None,
+            Planned::File { content, .. } => records.checkpoints().content(key, content).await?,
         };
-        batch.push(step);
-        if bytes > MAX_BATCH_BYTES || batch.len() >= MAX_BATCH {
-            failed.extend(access.restore(&batch).await?);
-            batch.clear();
-            bytes = 0;
+        if let Some(step) = step.with(|_| content) {
+            restoring.take(step).await?;
         }
     }
-    if !batch.is_empty() {
-        failed.extend(access.restore(&batch).await?);
-    }
-    Ok(failed)
+    Ok(restoring.end().await?)
 }
 
 /// How deep a path lies; bash's form escapes no separator.
@@ -67,13 +114,15 @@ fn depth(path: &str) -> usize {
     path.matches('/').count()
 }
 
-fn steps(plan: &UndoPlan) -> Vec<Planned> {
-    let possible = plan.changes.iter().filter(|planned| planned.is_possible);
-    let mut possible: Vec<&PlannedChange> = possible.collect();
-    possible.sort_by_key(|planned| depth(&planned.change.path));
+/// The steps from the `before` of each change to its `after`, in an order in which they can be taken.
+pub(in crate::agent) fn steps<'c>(
+    changes: impl IntoIterator<Item = &'c FileChange>,
+) -> Vec<Planned> {
+    let mut changes: Vec<&FileChange> = changes.into_iter().collect();
+    changes.sort_by_key(|change| depth(&change.path));
     let (mut folders, mut others, mut modes) = (Vec::new(), Vec::new(), Vec::new());
     let mut removals = Vec::new();
-    for PlannedChange { change, .. } in possible {
+    for change in changes {
         let (path, is, was) = (&change.path, &change.before, &change.after);
         if is.as_ref().is_some_and(|is| has_to_go(is, was.as_ref())) {
             removals.push(Planned::Ready(RestoreStep::Remove { path: path.clone() }));
@@ -119,7 +168,6 @@ fn has_to_go(is: &FileState, was: Option<&FileState>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Planned, steps};
-    use crate::agent::checkpoints::{PlannedChange, UndoPlan};
     use crate::domain::{ContentHash, FileChange, FileKind, FileState};
     use crate::mcp::RestoreStep;
 
@@ -134,35 +182,28 @@ mod tests {
         }
     }
 
-    fn planned(path: &str, is: Option<FileKind>, was: Option<FileKind>) -> PlannedChange {
-        PlannedChange {
-            change: FileChange {
-                path: path.to_owned(),
-                before: is.map(state),
-                after: was.map(state),
-            },
-            is_possible: true,
+    fn change(path: &str, is: Option<FileKind>, was: Option<FileKind>) -> FileChange {
+        FileChange {
+            path: path.to_owned(),
+            before: is.map(state),
+            after: was.map(state),
         }
     }
 
     #[test]
     fn the_deepest_goes_first_and_folders_come_before_what_is_in_them() {
         use FileKind::{File, Folder, Link};
-        let plan = UndoPlan {
-            number: 1,
-            digest: String::new(),
-            changes: vec![
-                planned("a", Some(Folder), Some(File)),
-                planned("a/b", Some(Folder), None),
-                planned("a/b/c", Some(File), None),
-                planned("d", None, Some(Folder)),
-                planned("d/e", None, Some(Folder)),
-                planned("d/e/f", None, Some(File)),
-                planned("g", Some(Link), Some(Link)),
-                planned("h", Some(File), Some(File)),
-            ],
-        };
-        let told: Vec<String> = steps(&plan)
+        let changes = [
+            change("a", Some(Folder), Some(File)),
+            change("a/b", Some(Folder), None),
+            change("a/b/c", Some(File), None),
+            change("d", None, Some(Folder)),
+            change("d/e", None, Some(Folder)),
+            change("d/e/f", None, Some(File)),
+            change("g", Some(Link), Some(Link)),
+            change("h", Some(File), Some(File)),
+        ];
+        let told: Vec<String> = steps(&changes)
             .into_iter()
             .map(|step| match step {
                 Planned::Ready(RestoreStep::Remove { path }) => format!("- {path}"),

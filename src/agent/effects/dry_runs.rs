@@ -6,33 +6,55 @@ use std::sync::Arc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Running, Wanted, tool_call};
-use crate::domain::CallId;
-use crate::session::{Command, Effect};
+use crate::domain::{CallId, Digest};
+use crate::session::{Command, Control, Effect};
 
-/// The dry runs of one session. One that is no longer wanted ends with what it started.
+/// The dry runs of one session.
 #[derive(Default)]
-pub(super) struct DryRuns(BTreeMap<CallId, DropGuard>);
+pub(super) struct DryRuns {
+    /// One that is no longer wanted ends with what it started.
+    running: BTreeMap<CallId, DropGuard>,
+    /// What is kept of those that are over, by the digests of the results.
+    kept: BTreeMap<CallId, Digest>,
+}
 
 impl DryRuns {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.running.is_empty()
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.running.clear();
+    }
+
+    /// The results that no card shows any more, and no call shall have.
+    fn forgotten(&mut self, control: &Control) -> Vec<(CallId, Digest)> {
+        let calls = control.calls();
+        let now: BTreeMap<CallId, Digest> = calls
+            .filter_map(|call| Some((call.id.clone(), call.dry_run_result()?.clone())))
+            .collect();
+        let before = std::mem::replace(&mut self.kept, now);
+        let is_gone = |(call, digest): &(CallId, Digest)| self.kept.get(call) != Some(digest);
+        before.into_iter().filter(is_gone).collect()
     }
 }
 
 /// Starts those that are missing and stops those that are no longer wanted.
 pub(super) fn reconcile(running: &mut Running, wanted: &Wanted<'_>, effects: &[Effect]) {
-    let mut before = std::mem::take(&mut running.dry_runs.0);
+    let forgotten = running.dry_runs.forgotten(wanted.control);
+    if !forgotten.is_empty() {
+        let tools = Arc::clone(&wanted.agent.tools);
+        let forgetting = async move { tool_call::dry_run::forget(&tools, &forgotten).await };
+        running.tracker.spawn(forgetting);
+    }
+    let mut before = std::mem::take(&mut running.dry_runs.running);
     for effect in effects {
         let Effect::DryRun(call) = effect else {
             continue;
         };
         let goes_on = before.remove(call);
         if let Some(guard) = goes_on.or_else(|| begin(running, wanted, call)) {
-            running.dry_runs.0.insert(call.clone(), guard);
+            running.dry_runs.running.insert(call.clone(), guard);
         }
     }
 }

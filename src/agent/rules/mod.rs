@@ -175,6 +175,7 @@ impl<'s> RuleAccess<'s> {
             take_back: false,
             reason: None,
             edit: None,
+            dry_run: None,
             digest: digest.cloned(),
             by: caller.actor(),
             role: Some(caller.user.role),

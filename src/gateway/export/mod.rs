@@ -237,6 +237,7 @@ impl Conversation {
             reason,
             edited,
             gesture,
+            dry_run,
             expires_after_ms: _,
         } = event
         {
@@ -259,11 +260,13 @@ impl Conversation {
                 Decider::System => "Sepal".to_owned(),
             };
             let change = edited.as_ref().map_or("", |_| ", with changed arguments");
+            let taken = dry_run.as_ref();
+            let taken = taken.map_or("", |_| ", with the result of its dry run");
             let why = reason.as_ref().map(|reason| format!(": {reason}"));
             let why = why.unwrap_or_default();
             let shown = gesture.map(|means| format!(", shown by {}", means.as_str()));
             let shown = shown.unwrap_or_default();
-            part.decided = Some(format!("{verdict} by {who}{shown}{change}{why}"));
+            part.decided = Some(format!("{verdict} by {who}{shown}{change}{taken}{why}"));
         } else if let Event::Ended {
             call,
             outcome,

@@ -66,6 +66,51 @@ pub struct DryRunReport {
     /// What it could not see.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<Unseen>,
+    /// Hash of all that came of it, which is kept: a yes may name it, and the call has it then without
+    /// running again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Digest>,
+    /// Why nothing is kept, where the tool was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_result: Option<NoResult>,
+}
+
+/// Why a dry run shows what a call would do, and cannot become its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoResult {
+    /// The tool gave no answer.
+    NoAnswer,
+    /// What changed in files is not known whole.
+    Files,
+    /// The tool returned pictures or other files.
+    Attachments,
+    /// Its server asked something, and nobody could answer.
+    Questions,
+    /// Its server runs in the session, and would know nothing of it.
+    LiveProcess,
+    /// More was changed than is kept.
+    TooLarge,
+    /// Files were being changed while they were copied.
+    Changing,
+    /// The records are away.
+    Store,
+}
+
+impl NoResult {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoAnswer => "no_answer",
+            Self::Files => "files",
+            Self::Attachments => "attachments",
+            Self::Questions => "questions",
+            Self::LiveProcess => "live_process",
+            Self::TooLarge => "too_large",
+            Self::Changing => "changing",
+            Self::Store => "store",
+        }
+    }
 }
 
 /// What changed of a path.

@@ -21,7 +21,8 @@ use crate::domain::{
 
 pub(in crate::session) use dry_run::is_zero;
 pub use dry_run::{
-    DryRun, DryRunChange, DryRunFile, DryRunReport, DryRunStatus, NoDiff, NoDryRun, Unseen,
+    DryRun, DryRunChange, DryRunFile, DryRunReport, DryRunStatus, NoDiff, NoDryRun, NoResult,
+    Unseen,
 };
 pub use elicitation::{
     Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
@@ -229,6 +230,9 @@ pub struct Call {
     /// How it was tried in a copy of the workspace; none = it was not, or that was put away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<Arc<DryRun>>,
+    /// The result of a dry run that it has instead of running, since it was approved so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_result: Option<Digest>,
     /// Whether it was rejected because nobody decided it in time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_expired: bool,
@@ -286,6 +290,11 @@ impl Call {
     pub fn is_dry_running(&self) -> bool {
         let runs = |dry_run: &Arc<DryRun>| dry_run.report.is_none();
         self.is_pending() && self.dry_run.as_ref().is_some_and(runs)
+    }
+
+    /// The result of its dry run, while that is shown and kept.
+    pub fn dry_run_result(&self) -> Option<&Digest> {
+        self.dry_run.as_ref()?.report.as_ref()?.result.as_ref()
     }
 
     /// Hash of what would run; none for a tool that does not exist.

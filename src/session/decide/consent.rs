@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Draft;
-use crate::domain::{Actor, Code, GestureMeans, Role, UserId};
+use crate::domain::{Actor, Code, Digest, GestureMeans, Role, UserId};
 use crate::session::call::{Call, CallStatus, Consent, Decider, Wants};
 use crate::session::command::Refusal;
 use crate::session::event::{EditedArgs, Event};
@@ -23,9 +23,11 @@ type Who<'a> = (&'a Actor, Option<Role>);
 
 /// Takes the yes of a person to a waiting call, perhaps with changed arguments: it is approved once
 /// everybody has said yes whom the rules of now want. False where that changes nothing: it is a repeat.
+/// With the digest of a dry run's result, the call has that result and does not run.
 pub(super) fn consent(
     draft: &mut Draft<'_>,
-    (call, edited): (&Call, Option<EditedArgs>),
+    call: &Call,
+    (edited, dry_run): (Option<EditedArgs>, Option<Digest>),
     (who, has_shown): (Who<'_>, bool),
     reason: Option<&str>,
 ) -> Result<bool, Refusal> {
@@ -53,13 +55,26 @@ pub(super) fn consent(
     let person = Decider::Person(by.clone());
     if wants.approvers.is_empty() {
         want(draft, call, &wants);
-        draft.approve(&call.id, edited, (person, gesture), reason);
+        draft.approve(&call.id, (edited, dry_run), (person, gesture), reason);
         return Ok(true);
     }
     let is_repeat = edited.is_none() && said.is_some() && (gesture.is_none() || has_shown_so);
     let is_open = |consents: &[Consent]| wants.open(owner.as_ref(), consents).next().is_some();
     if is_repeat && is_open(&call.consents) {
         return Ok(false);
+    }
+    if dry_run.is_some() {
+        let mine = Consent {
+            by: by.clone(),
+            role,
+            at: draft.inputs.now,
+            gesture,
+        };
+        let others = call.consents.iter().filter(|it| it.by.id != by.id);
+        let all: Vec<Consent> = others.cloned().chain([mine]).collect();
+        if is_open(&all) {
+            return Err(only_the_last_takes_a_result());
+        }
     }
     want(draft, call, &wants);
     if !is_repeat {
@@ -78,7 +93,7 @@ pub(super) fn consent(
     }
     let now = draft.control.call(&call.id);
     if now.is_some_and(|now| !is_open(&now.consents)) {
-        draft.approve(&call.id, None, (person, gesture), reason);
+        draft.approve(&call.id, (None, dry_run), (person, gesture), reason);
     }
     Ok(true)
 }
@@ -181,6 +196,13 @@ fn given_gesture(
     let edited = edited.map(|edited| &edited.args);
     let is_for_it = gesture.covers(&call.id, call.digest()?, edited);
     is_for_it.then_some(gesture.means)
+}
+
+/// Those who say yes after somebody who has seen one result could mean that the call runs.
+fn only_the_last_takes_a_result() -> Refusal {
+    let text = "others have to say yes to this call too: whoever says the last yes may take the result \
+                of the dry run; until then say yes to the call itself";
+    Refusal::of_field(Code::NotAllowed, "dryRun", text)
 }
 
 fn gesture_required(name: &str) -> Refusal {

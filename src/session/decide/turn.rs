@@ -248,6 +248,7 @@ impl Draft<'_> {
                 gesture: None,
                 review: None,
                 dry_run: None,
+                taken_result: None,
                 has_expired: false,
                 since: self.inputs.now,
                 status: CallStatus::Pending { asked: false },

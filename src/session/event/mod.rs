@@ -177,8 +177,7 @@ pub enum Event {
         first_token_ms: Option<u64>,
         /// Why the model stopped (`stop`, `length`, `max_iterations`, …).
         finish: String,
-        /// The same in the vendor's words, where it gave some: the category of a refusal, or what its
-        /// filter found.
+        /// The same in the vendor's words, if it gave some: a refusal's category, or what its filter found.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stop_detail: Option<String>,
         /// Calls that it asked for and that were dropped: its provider's filter stopped it, or they
@@ -217,6 +216,9 @@ pub enum Event {
         /// The fresh gesture that came with the yes, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gesture: Option<GestureMeans>,
+        /// The result of the call's dry run that it has instead of running.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dry_run: Option<Digest>,
         /// How long a call that was taken back waits again until it expires, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_after_ms: Option<u64>,

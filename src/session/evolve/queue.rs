@@ -72,6 +72,7 @@ impl Control {
             by,
             edited,
             gesture,
+            dry_run,
             expires_after_ms,
             ..
         } = event
@@ -83,7 +84,11 @@ impl Control {
         }
         self.change(call, |call| {
             call.gesture = *gesture;
-            call.dry_run = None;
+            call.taken_result.clone_from(dry_run);
+            // A call that waits again, and has not run, is still as it was tried.
+            if dry_run.is_none() && *verdict != Verdict::TakenBack {
+                call.dry_run = None;
+            }
         });
         self.decided(call, *verdict, by, at);
         if *verdict == Verdict::TakenBack {
@@ -292,6 +297,7 @@ impl Control {
             };
             call.result = Some(outcome.beginning());
             call.result_digest = Some(outcome.digest());
+            (call.dry_run, call.taken_result) = (None, None);
             lost = call
                 .facts
                 .as_ref()

@@ -146,6 +146,7 @@ fn a_decision(world: &World, call: &CallId, (a, b): (u8, u8)) -> Command {
         take_back: !approved && b % 4 > 0,
         reason: None,
         edit: edit.filter(|_| approved),
+        dry_run: None,
         digest: shown.filter(|_| b % 2 == 0),
         by,
         role: Some(role),

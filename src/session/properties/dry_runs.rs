@@ -1,14 +1,15 @@
 //! People who have calls tried, put results away, and results that come at any time.
 
 use super::world::World;
-use crate::domain::{CallId, ChangeCounts, Role};
-use crate::session::{Command, DryRunReport, DryRunStatus};
+use crate::domain::{CallId, ChangeCounts, Digest, Role};
+use crate::session::{Command, Decision, DryRunReport, DryRunStatus};
 
 pub(super) fn command(world: &World, other: CallId, seed: u8) -> Command {
     let queue = world.state.control.turn.iter().flat_map(|turn| &turn.queue);
     let mut running = queue.filter(|call| call.is_dry_running());
     let (by, role) = (World::person(), Some(Role::Member));
-    match seed % 4 {
+    match seed % 6 {
+        3 => take(world, &other),
         0 | 1 => Command::DryRun {
             call: other,
             digest: None,
@@ -27,6 +28,23 @@ pub(super) fn command(world: &World, other: CallId, seed: u8) -> Command {
     }
 }
 
+/// A yes that gives the call the result of its dry run; of none, where there is no such result.
+pub(crate) fn take(world: &World, call: &CallId) -> Command {
+    let tried = world.state.control.call(call);
+    let result = tried.and_then(|tried| tried.dry_run_result()).cloned();
+    Command::Decide(Decision {
+        call: call.clone(),
+        approved: true,
+        take_back: false,
+        reason: None,
+        edit: None,
+        dry_run: Some(result.unwrap_or_else(|| Digest::from_wire("none"))),
+        digest: None,
+        by: World::person(),
+        role: Some(Role::Member),
+    })
+}
+
 /// What a dry run came to.
 pub(crate) fn report(text: &str) -> DryRunReport {
     DryRunReport {
@@ -39,5 +57,7 @@ pub(crate) fn report(text: &str) -> DryRunReport {
         counts: ChangeCounts::default(),
         files: Vec::new(),
         unseen: Vec::new(),
+        result: Some(Digest::from_wire(text)),
+        no_result: None,
     }
 }

@@ -59,6 +59,7 @@ fn edited(world: &World, call: &CallId, how: u8) -> Command {
             equal,
             invalid: None,
         }),
+        dry_run: None,
         digest: None,
         by: World::person(),
         role: None,

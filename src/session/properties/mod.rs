@@ -135,6 +135,7 @@ fn edited(world: &World, call: &CallId, seed: u8) -> Command {
             equal,
             invalid: (seed % 4 == 0).then(|| "`n` is missing".into()),
         }),
+        dry_run: None,
         digest: (seed % 5 == 0).then(|| Digest::from_wire("stale")),
         by: World::person(),
         role: None,

@@ -83,6 +83,7 @@ fn decision(call: &CallId, approved: bool, reason: Option<&str>) -> Command {
         take_back: false,
         reason: reason.map(Into::into),
         edit: None,
+        dry_run: None,
         digest: None,
         by: World::person(),
         role: None,

@@ -202,6 +202,7 @@ fn taken_back(call: &CallId, by: &Actor) -> Command {
         take_back: true,
         reason: None,
         edit: None,
+        dry_run: None,
         digest: None,
         by: by.clone(),
         role: ANY_ROLE,
@@ -226,6 +227,7 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
         take_back: verdict == Verdict::TakenBack,
         reason: reason.clone(),
         edit,
+        dry_run: taken_result(rest, call),
         // That of the moment, whatever it is: it was what the card showed.
         digest: shown.and_then(Call::digest).cloned(),
         by: by.clone(),
@@ -337,6 +339,14 @@ fn reason_for(rest: &[Event], id: &CallId) -> Option<String> {
     let mut its = rest.iter().take(2).filter(is_its);
     its.find_map(|event| match event {
         Event::Decided { reason, .. } => reason.clone(),
+        _ => None,
+    })
+}
+
+/// The result of a dry run that came with a decision: it stands with the one that it completes.
+fn taken_result(rest: &[Event], id: &CallId) -> Option<Digest> {
+    rest.iter().take(2).find_map(|event| match event {
+        Event::Decided { call, dry_run, .. } if call == id => dry_run.clone(),
         _ => None,
     })
 }

@@ -249,6 +249,7 @@ pub(super) fn forget(key: &SessionKey, before: i64) -> Vec<Statement> {
         "workspace_changes",
         "workspace_states",
         "workspace_contents",
+        "dry_run_results",
     ];
     let forgetting = tables.into_iter().flat_map(|table| {
         let own = format!("DELETE FROM {table} WHERE tenant = $1 AND session = $2");
@@ -316,7 +317,7 @@ async fn unpack<T: DeserializeOwned + Send + 'static>(packed: Vec<u8>) -> Result
 }
 
 /// The first byte says how the rest is stored: most files are too small to become smaller.
-fn pack_content(content: &[u8]) -> std::io::Result<Vec<u8>> {
+pub(super) fn pack_content(content: &[u8]) -> std::io::Result<Vec<u8>> {
     if content.len() < WORTH_PACKING {
         return Ok([&[PLAIN], content].concat());
     }
@@ -325,7 +326,7 @@ fn pack_content(content: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(packed)
 }
 
-fn unpack_content(stored: &[u8]) -> std::io::Result<Vec<u8>> {
+pub(super) fn unpack_content(stored: &[u8]) -> std::io::Result<Vec<u8>> {
     match stored.split_first() {
         Some((&PLAIN, content)) => Ok(content.to_vec()),
         Some((&GZIP, packed)) => gunzip(packed),

@@ -8,6 +8,7 @@ mod budgets;
 mod calibrations;
 mod checkpoints;
 mod compaction_defaults;
+mod dry_run_results;
 mod gestures;
 mod installation;
 mod links;
@@ -43,6 +44,7 @@ pub use budgets::{Budgets, ListedBudget, Payer, Reserved};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
 pub use compaction_defaults::CompactionDefaults;
+pub use dry_run_results::DryRunResults;
 pub use gestures::{GestureStage, Gestures};
 pub use links::{LinkTarget, Links};
 pub use mcp_authorizations::McpAuthorizations;
@@ -165,6 +167,8 @@ impl Records {
         notifications: Notifications,
         /// The history of sessions' workspaces.
         checkpoints: Checkpoints,
+        /// What came of dry runs, for calls that shall have it.
+        dry_run_results: DryRunResults,
         /// Which sandbox is whose.
         sandboxes: Sandboxes,
     }

@@ -2,6 +2,7 @@
 #![expect(clippy::indexing_slicing, reason = "a missing field ends the test")]
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -226,6 +227,15 @@ impl TestSocket {
 
     /// Waits for the next event that fits, from where the last wait ended.
     pub(crate) async fn wait_where(&mut self, fits: impl Fn(&Said) -> bool) -> Said {
+        self.wait_within(DEADLINE * 2, fits).await
+    }
+
+    /// The same, for what takes long on a busy machine.
+    pub(crate) async fn wait_within(
+        &mut self,
+        limit: Duration,
+        fits: impl Fn(&Said) -> bool,
+    ) -> Said {
         let waiting = async {
             loop {
                 while let Some(said) = self.log.get(self.read) {
@@ -241,7 +251,7 @@ impl TestSocket {
                 );
             }
         };
-        tokio::time::timeout(DEADLINE * 2, waiting)
+        tokio::time::timeout(limit, waiting)
             .await
             .expect("the event never came")
     }

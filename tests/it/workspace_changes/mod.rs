@@ -3,6 +3,7 @@
 mod bounds;
 mod cost;
 mod doors;
+mod dry_runs;
 mod random;
 mod together;
 

@@ -3031,6 +3031,8 @@ export interface components {
             takeBack?: boolean | null;
             /** @description What was shown. */
             digest?: string | null;
+            /** @description With `approved: true`: the `result` of the call's dry run, which it then has without running. */
+            dryRun?: string | null;
             /** @description What `POST /api/gestures` gave for this call, where a rule wants a fresh gesture. */
             gesture?: string | null;
         };

@@ -2,6 +2,7 @@
 //! undone.
 
 use super::SessionTools;
+use super::dry_run::taking;
 use super::tasks::CallStop;
 use super::workspace::Workspace;
 use crate::agent::journal::fence::Fence;
@@ -20,6 +21,9 @@ pub(in crate::agent::effects) async fn run(
     (fence, stop): (Option<&Fence>, &CallStop),
     on_news: impl FnMut(CallNews),
 ) -> Outcome {
+    if let Some(result) = &call.taken_result {
+        return taking::take(tools, (call, result), (fence, stop)).await;
+    }
     let outcome = tools.run(call, fence, stop, on_news).await;
     // Nothing is started to look: what cannot be seen now is seen before the next call.
     let open = tools.link(BUNDLED).and_then(|link| link.held());

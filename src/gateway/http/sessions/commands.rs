@@ -79,6 +79,9 @@ pub(in crate::gateway::http) struct DecideOne {
     take_back: Option<bool>,
     /// What was shown.
     digest: Option<String>,
+    /// With `approved: true`: the `result` of the call's dry run, which it then has without running.
+    #[schema(max_length = 128)]
+    dry_run: Option<String>,
     /// What `POST /api/gestures` gave for this call, where a rule wants a fresh gesture.
     #[schema(max_length = 128)]
     gesture: Option<String>,

@@ -120,6 +120,7 @@ pub(super) fn decision(call: &Call, verdict: Verdict, caller: &Caller) -> Sessio
         take_back: false,
         reason: verdict.reason,
         edit: None,
+        dry_run: None,
         digest: call.facts.as_ref().map(|facts| facts.digest.clone()),
         by: caller.actor(),
         role: Some(caller.user.role),

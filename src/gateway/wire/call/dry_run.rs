@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::domain::{Actor, ChangeCounts, Digest};
-use crate::session::{DryRun, DryRunFile, Unseen};
+use crate::session::{DryRun, DryRunFile, NoResult, Unseen};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -32,6 +32,11 @@ struct ReportShown<'a> {
     counts: ChangeCounts,
     files: &'a [DryRunFile],
     unseen: &'a [Unseen],
+    /// What a yes names that gives the call this result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Digest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_result: Option<&'static str>,
 }
 
 impl<'a> DryRunShown<'a> {
@@ -51,6 +56,8 @@ impl<'a> DryRunShown<'a> {
                 counts: report.counts,
                 files: &report.files,
                 unseen: &report.unseen,
+                result: report.result.as_ref(),
+                no_result: report.no_result.map(NoResult::as_str),
             }),
         }
     }

@@ -39,6 +39,9 @@ struct Decided<'a> {
     /// By what the person showed that they were there.
     #[serde(skip_serializing_if = "Option::is_none")]
     gesture: Option<&'static str>,
+    /// The result of the call's dry run that it has instead of running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dry_run: Option<&'a Digest>,
     /// What a model said that approved it.
     #[serde(skip_serializing_if = "Option::is_none")]
     review: Option<ReviewShown<'a>>,
@@ -117,6 +120,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
             reason,
             edited,
             gesture,
+            dry_run,
             expires_after_ms: _,
         } => {
             let rule = match by {
@@ -138,6 +142,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
                 rule: rule.map(|(name, _)| name),
                 rule_id: rule.and_then(|(_, id)| id),
                 gesture: gesture.map(GestureMeans::as_str),
+                dry_run: dry_run.as_ref(),
                 review: ReviewShown::of_decider(by),
             };
             smallvec![frame("tool:decided", &[&Stamped::of(what, shown)])]

@@ -21,6 +21,8 @@ struct Approval {
     /// Instead of `args`, from clients whose language rounds whole numbers.
     args_text: Option<String>,
     digest: Option<String>,
+    /// The result of a dry run that the call shall have.
+    dry_run: Option<String>,
     scope: Option<String>,
     rule: Option<Value>,
     gesture: Option<String>,
@@ -65,6 +67,10 @@ pub(super) fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusa
         take_back: body.take_back && !body.approved,
         reason: body.reason.filter(|reason| !reason.trim().is_empty()),
         edit: None,
+        dry_run: body
+            .dry_run
+            .filter(|_| body.approved)
+            .map(Digest::from_wire),
         digest: body.digest.map(Digest::from_wire),
         by: caller.actor(),
         role: Some(caller.user.role),

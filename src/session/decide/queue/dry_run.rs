@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::domain::{Actor, CallId, Code, Digest, Role};
 use crate::session::call::{Call, DryRun, DryRunReport, NoDryRun};
-use crate::session::command::{Command, Refusal};
+use crate::session::command::{Command, Decision, Refusal};
 use crate::session::decide::Draft;
 use crate::session::decide::consent::check_may_approve;
 use crate::session::decide::refusal::{already_decided, check_digest, check_not_expired};
@@ -87,6 +87,23 @@ fn put_away(
         moved(draft, id, (None, Some(who.0)));
     }
     Ok(())
+}
+
+/// Whether a yes that takes the result of a dry run names the one that is shown.
+pub(super) fn check_result(call: &Call, decision: &Decision) -> Result<(), Refusal> {
+    let Some(result) = &decision.dry_run else {
+        return Ok(());
+    };
+    if decision.edit.is_some() {
+        let text = "changed arguments were not tried; have the call tried with them, or let it run";
+        return Err(Refusal::of_field(Code::InvalidArguments, "dryRun", text));
+    }
+    if call.dry_run_result() == Some(result) {
+        return Ok(());
+    }
+    let text = "the card shows no dry run with this result any more; have the call tried again, or let it \
+                run";
+    Err(Refusal::of_field(Code::ChangedSinceShown, "dryRun", text))
 }
 
 /// Keeps what came of it, if anybody still waits for it.

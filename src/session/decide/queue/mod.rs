@@ -11,7 +11,7 @@ use super::refusal::{
 };
 use super::rules::{ask_for_review, check_not_denied, expire_calls, withdraw_approvals};
 use super::{Draft, nothing_to_do, views};
-use crate::domain::{Actor, CallId, Code, GestureMeans, Role};
+use crate::domain::{Actor, CallId, Code, Digest, GestureMeans, Role};
 use crate::session::call::{Call, CallStatus, Decider, ElicitationEnd, Outcome, Verdict};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event};
@@ -91,10 +91,24 @@ impl Draft<'_> {
         self.push(asked);
     }
 
-    /// All approved calls start together (S2.36).
+    /// All approved calls start together (S2.36), once those have their results that do not run: the files
+    /// are as the dry runs found them only as long as nothing else runs.
     fn start_approved(&mut self) {
+        let takes = |call: &&Arc<Call>| call.taken_result.is_some();
+        if self
+            .queue()
+            .iter()
+            .filter(takes)
+            .any(|call| call.is_executing())
+        {
+            return;
+        }
         let approved = self.queue().iter().filter(|call| call.is_approved());
-        let approved: Vec<Arc<Call>> = approved.cloned().collect();
+        let first = approved.clone().find(takes);
+        let approved: Vec<Arc<Call>> = match first {
+            Some(first) => vec![Arc::clone(first)],
+            None => approved.cloned().collect(),
+        };
         if !self.queue().iter().any(|call| call.is_executing()) {
             self.claim_work();
         }
@@ -137,7 +151,7 @@ impl Draft<'_> {
             CallStatus::Pending { .. } => {}
             // A repeat of the same decision.
             CallStatus::Approved { .. } | CallStatus::Executing { .. }
-                if decision.edit.is_none() =>
+                if decision.edit.is_none() && decision.dry_run == call.taken_result =>
             {
                 return check_shown(call.digest(), decision);
             }
@@ -170,13 +184,15 @@ impl Draft<'_> {
                 })
             }
         };
+        dry_run::check_result(call, decision)?;
         // Changed arguments go through policy again.
         let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
         check_not_denied(self, call, args)?;
         let who = (&decision.by, decision.role);
         let is_new = consent(
             self,
-            (call, edited),
+            call,
+            (edited, decision.dry_run.clone()),
             (who, decision.digest.is_some()),
             decision.reason.as_deref(),
         )?;
@@ -243,7 +259,7 @@ impl Draft<'_> {
             });
             let Some(call) = call.cloned() else { continue };
             if approved {
-                consent(self, (&call, None), ((by, role), false), reason)?;
+                consent(self, &call, (None, None), ((by, role), false), reason)?;
             } else {
                 self.reject(id, reason, Decider::Person(by.clone()));
             }
@@ -291,11 +307,10 @@ impl Draft<'_> {
     pub(super) fn approve(
         &mut self,
         id: &CallId,
-        edited: Option<EditedArgs>,
-        by: (Decider, Option<GestureMeans>),
+        (edited, dry_run): (Option<EditedArgs>, Option<Digest>),
+        (by, gesture): (Decider, Option<GestureMeans>),
         reason: Option<&str>,
     ) {
-        let (by, gesture) = by;
         self.push(Event::Decided {
             call: id.clone(),
             verdict: Verdict::Approved,
@@ -303,6 +318,7 @@ impl Draft<'_> {
             reason: reason.map(ToOwned::to_owned),
             edited,
             gesture,
+            dry_run,
             expires_after_ms: None,
         });
     }
@@ -316,6 +332,7 @@ impl Draft<'_> {
             reason: None,
             edited: None,
             gesture: None,
+            dry_run: None,
             expires_after_ms: self.inputs.rules.approval_expiry_ms,
         });
     }
@@ -330,6 +347,7 @@ impl Draft<'_> {
             reason: reason.clone(),
             edited: None,
             gesture: None,
+            dry_run: None,
             expires_after_ms: None,
         });
         self.end_call(id, Outcome::Rejected { reason }, 0);

@@ -46,7 +46,9 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
             PolicyEffect::Allow if facts.drift.is_some() => {}
             // A person who took their yes back wants to look at it once more.
             PolicyEffect::Allow if call.awaits_person => {}
-            PolicyEffect::Allow => draft.approve(&call.id, None, (by_rule(&ruling), None), None),
+            PolicyEffect::Allow => {
+                draft.approve(&call.id, (None, None), (by_rule(&ruling), None), None)
+            }
             PolicyEffect::Ask => {}
         }
     }

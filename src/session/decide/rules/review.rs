@@ -68,7 +68,7 @@ pub(in crate::session::decide) fn reviewed(
             reason: review.reason.clone(),
             cost: review.cost,
         };
-        draft.approve(id, None, (by, None), None);
+        draft.approve(id, (None, None), (by, None), None);
         draft.advance();
     } else {
         ask_for_review(draft);

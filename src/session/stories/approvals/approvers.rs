@@ -39,6 +39,7 @@ fn decides(call: &CallId, approved: bool, (by, role): (Actor, Role)) -> Command 
         take_back: false,
         reason: None,
         edit: None,
+        dry_run: None,
         digest: None,
         by,
         role: Some(role),

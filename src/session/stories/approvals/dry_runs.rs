@@ -4,7 +4,7 @@ use sepal_policy::Approver;
 
 use crate::domain::{Actor, CallId, Code, Digest, Role, UserId};
 use crate::session::call::{Call, DryRun};
-use crate::session::properties::dry_runs::report;
+use crate::session::properties::dry_runs::{report, take};
 use crate::session::properties::world::{World, approve, policy, reject, rule, say};
 use crate::session::stories::answer_calls;
 use crate::session::{Command, Effect, PolicyEffect, effects};
@@ -184,4 +184,90 @@ fn a_dry_run_ends_with_its_gateway() {
     world.tell(&over(&calls[0])).unwrap();
     world.crash();
     assert!(dry_run(&world, &calls[0]).is_some(), "a result stays");
+}
+
+/// A yes that names the result: the call has it, and nothing runs before it does.
+#[test]
+fn a_yes_may_take_the_result_and_nothing_runs_beside() {
+    let (mut world, calls) = asked(&["a", "b", "c"]);
+    let none = world.tell(&take(&world, &calls[1])).unwrap_err();
+    assert_eq!(none.code, Code::ChangedSinceShown);
+    world.tell(&tried(&calls[1])).unwrap();
+    world.tell(&over(&calls[1])).unwrap();
+    let taken = take(&world, &calls[1]);
+    world.tell(&taken).unwrap();
+    let result = call(&world, &calls[1]).taken_result;
+    assert_eq!(result, Some(Digest::from_wire("tried")));
+    // The same again changes nothing, and a plain yes is another decision.
+    changes_nothing(&mut world, &taken);
+    let plain = world.tell(&approve(&calls[1])).unwrap_err();
+    assert_eq!(plain.code, Code::AlreadyDecided);
+    world.tell(&approve(&calls[0])).unwrap();
+    world.tell(&approve(&calls[2])).unwrap();
+    assert_eq!(world.started(), [calls[1].clone()]);
+    world.finish(&calls[1]);
+    assert_eq!(
+        world.started(),
+        [&calls[1], &calls[0], &calls[2]].map(Clone::clone)
+    );
+    let ended = call(&world, &calls[1]);
+    assert_eq!((ended.dry_run, ended.taken_result), (None, None));
+}
+
+#[test]
+fn a_result_that_is_not_the_shown_one_is_not_taken() {
+    let (mut world, calls) = asked(&["a", "b"]);
+    world.tell(&tried(&calls[0])).unwrap();
+    world.tell(&over(&calls[0])).unwrap();
+    let first = take(&world, &calls[0]);
+    // Somebody had it tried again meanwhile: something else came of it.
+    world.tell(&tried(&calls[0])).unwrap();
+    let refusal = world.tell(&first).unwrap_err();
+    assert_eq!(refusal.code, Code::ChangedSinceShown);
+    let other = Command::DryRunEnded {
+        call: calls[0].clone(),
+        report: Box::new(report("other")),
+    };
+    world.tell(&other).unwrap();
+    let refusal = world.tell(&first).unwrap_err();
+    assert_eq!(
+        (refusal.code, refusal.field),
+        (Code::ChangedSinceShown, Some("dryRun"))
+    );
+    // Taken back, it waits with its result as before.
+    world.tell(&take(&world, &calls[0])).unwrap();
+    world.tell(&reject(&calls[0], None)).unwrap();
+    let again = call(&world, &calls[0]);
+    assert!(again.is_pending() && again.taken_result.is_none());
+    assert!(again.dry_run_result().is_some());
+}
+
+/// Whoever says yes first could mean that the call runs: only the last of them takes a result.
+#[test]
+fn only_the_last_of_two_takes_the_result() {
+    let mut careful = rule("careful", "a", PolicyEffect::Ask);
+    careful.approvers.who = Approver::Two;
+    let mut world = World::new();
+    world.rules.policy = policy(vec![careful]);
+    world.tell(&say("go")).unwrap();
+    answer_calls(&mut world, &["a"]);
+    let id = world.queue()[0].clone();
+    world.tell(&tried(&id)).unwrap();
+    world.tell(&over(&id)).unwrap();
+    let refusal = world.tell(&take(&world, &id)).unwrap_err();
+    assert_eq!(
+        (refusal.code, refusal.field),
+        (Code::NotAllowed, Some("dryRun"))
+    );
+    let mut bos = take(&world, &id);
+    if let Command::Decide(decision) = &mut bos {
+        decision.by = Actor {
+            id: UserId::from_bits(8),
+            name: "Bo".into(),
+        };
+    }
+    world.tell(&approve(&id)).unwrap();
+    world.tell(&bos).unwrap();
+    assert!(call(&world, &id).taken_result.is_some());
+    assert_eq!(world.started(), [id]);
 }

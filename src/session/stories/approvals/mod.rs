@@ -144,6 +144,7 @@ fn changed_arguments_never_bind_to_another_tool_than_the_one_shown() {
         for digest in [decision.digest, None] {
             let decision = Command::Decide(Decision {
                 edit: edit.clone(),
+                dry_run: None,
                 digest,
                 call: call.clone(),
                 approved: true,
@@ -209,6 +210,7 @@ fn approve_edited(world: &World, call: &CallId, args: serde_json::Value) -> Comm
             equal,
             invalid: None,
         }),
+        dry_run: None,
         digest: Some(Digest::from_wire(world.digest_of(call))),
         by: World::person(),
         role: None,
@@ -221,6 +223,7 @@ fn shown(command: &Command, digest: &str) -> Command {
         panic!("it is a decision");
     };
     Command::Decide(Decision {
+        dry_run: None,
         digest: Some(Digest::from_wire(digest)),
         ..decision.clone()
     })

@@ -51,6 +51,7 @@ fn take_back(call: &CallId) -> Command {
         take_back: true,
         reason: None,
         edit: None,
+        dry_run: None,
         digest: None,
         by: World::person(),
         role: None,

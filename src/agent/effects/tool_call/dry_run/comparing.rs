@@ -1,21 +1,24 @@
 //! What a dry run changed: two looks at the copy, and the texts of what differs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use similar::TextDiff;
 
-use crate::domain::{ChangeCounts, FileKind};
+use crate::domain::{ChangeCounts, Digest, FileKind};
 use crate::mcp::{Connection, FileAccess, FileError, Found, Scan};
 use crate::servers::Held;
 use crate::session::{DryRunChange, DryRunFile, NoDiff};
 
 /// How long one question to the server in a sandbox may take.
-const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// Paths that are told one by one.
 const MAX_FILES: usize = 50;
 /// The largest file that is compared, in bytes: as much as the server in the sandbox reads in one go.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Bytes of the files that are kept with a result.
+pub(super) const MAX_KEPT_BYTES: u64 = 8 << 20;
 /// Bytes of one diff, and of all of them.
 const MAX_DIFF_BYTES: usize = 16 * 1024;
 const MAX_DIFFS_BYTES: usize = 48 * 1024;
@@ -29,11 +32,15 @@ pub(super) struct Look {
 }
 
 /// A path that is not as it was.
+#[derive(Clone)]
 pub(super) struct Change {
-    path: String,
-    before: Option<Found>,
-    after: Option<Found>,
+    pub(super) path: String,
+    pub(super) before: Option<Found>,
+    pub(super) after: Option<Found>,
 }
+
+/// What files have, by path.
+pub(super) type Contents = BTreeMap<String, Vec<u8>>;
 
 impl Look {
     /// Of the copy; none where it cannot be looked at.
@@ -54,6 +61,30 @@ impl Look {
                 None
             }
         }
+    }
+
+    /// Whether every file would have another version if it were changed from now on.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.entries.values().any(|found| found.is_fresh)
+    }
+
+    /// Names exactly this state: no file can be written without another one.
+    pub(super) fn digest(&self) -> Digest {
+        let mut all = String::new();
+        for found in self.entries.values() {
+            let Found {
+                path,
+                kind,
+                mode,
+                bytes,
+                version,
+                target,
+                is_fresh: _,
+            } = found;
+            let entry = (path, kind, mode, bytes, version, target);
+            all.push_str(&format!("{entry:?}\n"));
+        }
+        Digest::of_bytes(all.as_bytes())
     }
 
     fn of(scan: Scan) -> Self {
@@ -93,23 +124,41 @@ fn is_same(was: &Found, now: &Found) -> bool {
         == (now.kind, now.mode, now.bytes, &now.version, &now.target)
 }
 
+/// What the copy has in the files that changed: in all of them where that is no more than may be kept, else
+/// in those that are told.
+pub(super) async fn contents_after(changes: &[Change], copy: &Connection) -> Contents {
+    let all = if bytes_of(changes) > MAX_KEPT_BYTES {
+        MAX_FILES
+    } else {
+        changes.len()
+    };
+    let is = changes.iter().take(all);
+    let is = is.filter_map(|change| change.after.as_ref());
+    contents(copy, is.collect()).await
+}
+
+/// Bytes of the files that were changed or made.
+pub(super) fn bytes_of(changes: &[Change]) -> u64 {
+    let after = changes.iter().filter_map(|change| change.after.as_ref());
+    after.map(|found| found.bytes).sum()
+}
+
 /// The changes for people. What was there before is read from the session's own workspace, where it still
 /// is as it was when it was looked at.
 pub(super) async fn told(
-    changes: Vec<Change>,
-    (live, own): (Look, Option<&Connection>),
-    copy: &Connection,
+    changes: &[Change],
+    (live, own): (&Look, Option<&Connection>),
+    after: &Arc<Contents>,
 ) -> (ChangeCounts, Vec<DryRunFile>) {
     let mut counts = ChangeCounts::default();
-    for change in &changes {
+    for change in changes {
         match kind_of(change) {
             DryRunChange::Created => counts.created += 1,
             DryRunChange::Modified => counts.modified += 1,
             DryRunChange::Deleted => counts.deleted += 1,
         }
     }
-    let mut shown = changes;
-    shown.truncate(MAX_FILES);
+    let shown: Vec<Change> = changes.iter().take(MAX_FILES).cloned().collect();
     let was = shown.iter().filter_map(|change| {
         let now = live.entries.get(&change.path)?;
         let was = change.before.as_ref()?;
@@ -118,10 +167,9 @@ pub(super) async fn told(
     });
     let before = match own {
         Some(own) => contents(own, was.collect()).await,
-        None => BTreeMap::new(),
+        None => Contents::new(),
     };
-    let is = shown.iter().filter_map(|change| change.after.as_ref());
-    let after = contents(copy, is.collect()).await;
+    let after = Arc::clone(after);
     let files = tokio::task::spawn_blocking(move || files(shown, &before, &after));
     (counts, files.await.unwrap_or_default())
 }
@@ -135,7 +183,7 @@ fn kind_of(change: &Change) -> DryRunChange {
 }
 
 /// The contents of the files among these, as far as they can be read.
-async fn contents(connection: &Connection, found: Vec<&Found>) -> BTreeMap<String, Vec<u8>> {
+async fn contents(connection: &Connection, found: Vec<&Found>) -> Contents {
     let access = FileAccess::new(connection, ANSWER_LIMIT);
     let files = found.into_iter().filter(|found| is_comparable(found));
     let mut wanted: Vec<(&str, &str)> = files
@@ -144,7 +192,7 @@ async fn contents(connection: &Connection, found: Vec<&Found>) -> BTreeMap<Strin
             (found.path.as_str(), version)
         })
         .collect();
-    let mut contents = BTreeMap::new();
+    let mut contents = Contents::new();
     while !wanted.is_empty() {
         let Some(told) = noted(access.contents(&wanted).await) else {
             break;
@@ -157,15 +205,11 @@ async fn contents(connection: &Connection, found: Vec<&Found>) -> BTreeMap<Strin
     contents
 }
 
-fn is_comparable(found: &Found) -> bool {
+pub(super) fn is_comparable(found: &Found) -> bool {
     found.kind == FileKind::File && found.bytes <= MAX_FILE_BYTES
 }
 
-fn files(
-    changes: Vec<Change>,
-    before: &BTreeMap<String, Vec<u8>>,
-    after: &BTreeMap<String, Vec<u8>>,
-) -> Vec<DryRunFile> {
+fn files(changes: Vec<Change>, before: &Contents, after: &Contents) -> Vec<DryRunFile> {
     let mut room = MAX_DIFFS_BYTES;
     let told = changes.into_iter().map(|change| {
         let (was, is) = (before.get(&change.path), after.get(&change.path));

@@ -2,25 +2,31 @@
 //! with nothing left of it but what came of it.
 
 mod comparing;
+mod kept;
+pub(super) mod taking;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::comparing::Look;
+use self::comparing::{Change, Contents, Look};
+use self::kept::{Whole, keep};
 use super::workspace::Workspace;
 use super::{SessionTools, called, tasks};
-use crate::domain::{NoCopy, ToolRef};
+use crate::domain::{CallId, Digest, NoCopy, ToolRef};
 use crate::mcp::{CallNews, Connection, ToolAnswer};
 use crate::sandbox::cloning::WorkspaceClone;
 use crate::servers::{BUNDLED, Opened, ServerEntry, Source, open_for};
-use crate::session::{Call, DryRunReport, DryRunStatus, Unseen};
+use crate::session::{Call, DryRunReport, DryRunStatus, NoResult, Unseen};
 
 /// How long a dry run may take in all: less than the janitor leaves alone what belongs to nobody.
 const LIMIT: Duration = Duration::from_mins(8);
-/// Bytes of what the tool gave that are kept.
+/// How often the workspace is looked at until no file in it was changed a moment ago, and the time between.
+const LOOKS: u32 = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(60);
+/// Bytes of what the tool gave that are told.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
 /// What runs in the copy. It ends when this is dropped, and [`Self::end`] waits for that.
@@ -60,41 +66,64 @@ pub(in crate::agent::effects) async fn run(
         LIMIT,
         try_out(tools, call, ((&clone, &apart), begun), before),
     );
-    let report = tokio::select! {
-        report = trying => Some(report.unwrap_or_else(|_| {
+    let tried = tokio::select! {
+        tried = trying => Some(tried.unwrap_or_else(|_| {
             let minutes = LIMIT.as_secs() / 60;
-            not_run(&format!("it took longer than {minutes} minutes"))
+            (not_run(&format!("it took longer than {minutes} minutes")), None)
         })),
         () = stop.cancelled() => None,
     };
     apart.end().await;
     clone.discard().await;
-    report
+    let (mut report, whole) = tried?;
+    if let Some(whole) = whole {
+        let keeping = async { keep(tools, call, whole?).await };
+        let kept = tokio::select! {
+            kept = keeping => kept,
+            () = stop.cancelled() => return None,
+        };
+        report.no_result = kept.as_ref().err().copied();
+        report.result = kept.ok();
+    }
+    Some(report)
 }
 
-/// Looks at the workspace as it is, and copies it meanwhile. What is changed at that very moment shows as
-/// a file whose content before is not known.
+/// Looks at the workspace as it is, and copies it then: where a later look shows the same, the copy was the
+/// same too. What is changed at that very moment shows as a file whose content before is not known.
 async fn prepare(tools: &SessionTools) -> (Option<Look>, Result<WorkspaceClone, NoCopy>) {
-    let look = async {
-        if tools.assignment.is_unclaimed().await {
-            return Some(Look::default());
-        }
-        let workspace = Workspace::of(tools)?;
-        Look::of_live(workspace.open().await).await
-    };
-    tokio::join!(look, tools.assignment.clone_workspace())
+    let look = look(tools).await;
+    (look, tools.assignment.clone_workspace().await)
 }
+
+async fn look(tools: &SessionTools) -> Option<Look> {
+    if tools.assignment.is_unclaimed().await {
+        return Some(Look::default());
+    }
+    let workspace = Workspace::of(tools)?;
+    let mut look = Look::of_live(workspace.open().await).await?;
+    for _ in 1..LOOKS {
+        if look.is_settled() {
+            break;
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+        look = Look::of_live(workspace.open().await).await?;
+    }
+    Some(look)
+}
+
+/// What a dry run came to, and, where the tool was run, all that a call needs that shall have the same.
+type Tried = (DryRunReport, Option<Result<Whole, NoResult>>);
 
 async fn try_out(
     tools: &SessionTools,
     call: &Call,
     ((clone, apart), begun): ((&WorkspaceClone, &Apart), Instant),
     live: Option<Look>,
-) -> DryRunReport {
+) -> Tried {
     let ready = open(tools, call, clone, apart).await;
     let (tool, server, opened) = match ready {
         Ok(ready) => ready,
-        Err(report) => return *report,
+        Err(report) => return (*report, None),
     };
     let looks_at = apart.own.get().map(|own| &own.connection);
     let mut unseen = Vec::new();
@@ -117,7 +146,7 @@ async fn try_out(
     });
     let answer = answer.await;
     let duration_ms = elapsed(sent);
-    let mut report = match answer {
+    let (mut report, answer) = match answer {
         Ok(mut answer) => {
             if let Some(tool) = called(&tools.view(), call) {
                 tool.check_answer(&mut answer);
@@ -125,7 +154,7 @@ async fn try_out(
             if answer.blocks.iter().any(is_file) {
                 unseen.push(Unseen::Attachments);
             }
-            answered(&answer)
+            (answered(&answer), Some(answer))
         }
         Err(error) => {
             let mut text = error.to_string();
@@ -135,43 +164,47 @@ async fn try_out(
                 text = format!("{text}; {ended}");
             }
             let status = DryRunStatus::Failed;
-            with_text(status, &text)
+            (with_text(status, &text), None)
         }
     };
     if has_asked {
         unseen.push(Unseen::Questions);
     }
     (report.duration_ms, report.prepared_ms) = (duration_ms, prepared_ms);
-    let with = (live, before);
-    compare(tools, &mut report, (looks_at, with), &mut unseen).await;
+    let with = (live.as_ref(), before);
+    let seen = compare(tools, &mut report, (looks_at, with), &mut unseen).await;
+    let whole = Whole::of((answer, server.name.clone()), seen, live.as_ref(), &unseen);
     report.unseen = unseen;
-    report
+    (report, Some(whole))
 }
 
-/// What changed in the copy, as far as it can be seen.
+/// What changed in the copy, and what the files have then; none where it cannot be seen.
 async fn compare(
     tools: &SessionTools,
     report: &mut DryRunReport,
-    (looks_at, (live, before)): (Option<&Connection>, (Option<Look>, Option<Look>)),
+    (looks_at, (live, before)): (Option<&Connection>, (Option<&Look>, Option<Look>)),
     unseen: &mut Vec<Unseen>,
-) {
-    let (Some(connection), Some(before)) = (looks_at, before) else {
-        unseen.push(Unseen::Files);
-        return;
+) -> Option<(Vec<Change>, Arc<Contents>)> {
+    let looked = async {
+        let connection = looks_at?;
+        Some((connection, before?, Look::at(connection).await?))
     };
-    let Some(after) = Look::at(connection).await else {
+    let Some((connection, before, after)) = looked.await else {
         unseen.push(Unseen::Files);
-        return;
+        return None;
     };
     let own = tools.link(BUNDLED).and_then(|link| link.held());
     let own = own.as_ref().map(|held| &held.connection);
     let changes = before.changes(after);
-    let live = (live.unwrap_or_default(), own);
-    let (counts, files) = comparing::told(changes, live, connection).await;
+    let after = Arc::new(comparing::contents_after(&changes, connection).await);
+    let nothing = Look::default();
+    let live = (live.unwrap_or(&nothing), own);
+    let (counts, files) = comparing::told(&changes, live, &after).await;
     if counts.total() > files.len() as u64 {
         unseen.push(Unseen::MoreFiles);
     }
     (report.counts, report.files) = (counts, files);
+    Some((changes, after))
 }
 
 /// Starts what the call needs in the copy, and checks twice that it is what was shown: the start may have
@@ -181,7 +214,7 @@ async fn open<'a>(
     call: &Call,
     clone: &WorkspaceClone,
     apart: &'a Apart,
-) -> Result<(ToolRef, std::sync::Arc<ServerEntry>, &'a Opened), Box<DryRunReport>> {
+) -> Result<(ToolRef, Arc<ServerEntry>, &'a Opened), Box<DryRunReport>> {
     let refused = |text: String| Box::new(not_run(&text));
     let view = tools.refresh().await;
     let image = tools.look_up_image(&view, call).await;
@@ -213,6 +246,16 @@ async fn open<'a>(
     let checked = tools.check(&view, call, opened.image.as_ref());
     let (tool, server) = checked.map_err(|outcome| refused(outcome.text()))?;
     Ok((tool, server, opened))
+}
+
+/// Forgets results that no call can have any more. What cannot be forgotten now goes with the session.
+pub(in crate::agent::effects) async fn forget(tools: &SessionTools, results: &[(CallId, Digest)]) {
+    let rows = tools.place.records.dry_run_results();
+    for (call, digest) in results {
+        if let Err(error) = rows.forget(tools.assignment.key(), (call, digest)).await {
+            tracing::warn!(call.id = %call, ?error, "The result of a dry run is not forgotten");
+        }
+    }
 }
 
 fn is_file(block: &crate::mcp::AnswerBlock) -> bool {
@@ -250,6 +293,8 @@ fn with_text(status: DryRunStatus, text: &str) -> DryRunReport {
         counts: crate::domain::ChangeCounts::default(),
         files: Vec::new(),
         unseen: Vec::new(),
+        result: None,
+        no_result: None,
     }
 }
 

@@ -1,0 +1,147 @@
+//! Gives a call the result of its dry run: the same files and the same output, without running again.
+
+use super::super::SessionTools;
+use super::super::outcome::{failed, fenced};
+use super::super::tasks::CallStop;
+use super::super::workspace::Workspace;
+use super::comparing::{ANSWER_LIMIT, Look};
+use super::kept::KeptResult;
+use crate::agent::checkpoints::Restoring;
+use crate::agent::journal::fence::{Fence, Fenced};
+use crate::domain::{Code, Digest};
+use crate::mcp::{FileAccess, FileError, RestoreStep, Unrestored};
+use crate::servers::Held;
+use crate::session::{Call, Outcome};
+
+/// Paths that are named one by one where they could not be changed.
+const MAX_NAMED: usize = 5;
+
+/// Why nothing was changed.
+enum Refused {
+    /// The workspace is not as it was copied.
+    Changed,
+    /// It cannot be looked at.
+    Unseen,
+    /// The session is somebody else's.
+    Fenced(Fenced),
+}
+
+/// Gives the call what its dry run came to, if the workspace is as it was then. Nothing is half done
+/// because it was stopped: files are changed to the end, or not at all.
+pub(in crate::agent::effects::tool_call) async fn take(
+    tools: &SessionTools,
+    (call, result): (&Call, &Digest),
+    (fence, stop): (Option<&Fence>, &CallStop),
+) -> Outcome {
+    let ready = tokio::select! {
+        ready = ready(tools, call, result) => ready,
+        () = stop.cancel.cancelled() => return Outcome::Cancelled,
+    };
+    let (kept, own) = match ready {
+        Ok(ready) => ready,
+        Err(outcome) => return *outcome,
+    };
+    let KeptResult {
+        base,
+        steps,
+        outcome,
+    } = kept;
+    let connection = &own.connection;
+    let changing = async {
+        let access = FileAccess::new(connection, ANSWER_LIMIT);
+        let look = Look::at(connection).await.ok_or(Refused::Unseen)?;
+        if look.digest() != base {
+            return Err(Refused::Changed);
+        }
+        if let Some(fence) = fence {
+            fence.check().await.map_err(Refused::Fenced)?;
+        }
+        Ok(change(steps, access).await)
+    };
+    match tools
+        .checkpoints
+        .by_call(&call.id, connection, changing)
+        .await
+    {
+        None => not_run("other calls were changing files, and the dry run knew nothing of them"),
+        Some(Err(Refused::Changed)) => {
+            not_run("files of the workspace have changed since the dry run")
+        }
+        Some(Err(Refused::Unseen)) => not_run("the files cannot be looked at"),
+        Some(Err(Refused::Fenced(error))) => fenced(&error),
+        Some(Ok(Ok(unchanged))) if unchanged.is_empty() => outcome,
+        Some(Ok(Ok(unchanged))) => failed(Code::ToolFailed, in_part(&unchanged)),
+        Some(Ok(Err(error))) => Outcome::Unknown {
+            cause: Some(format!(
+                "the result of the dry run was being taken over when the sandbox gave no answer any more: \
+                 {error}"
+            )),
+        },
+    }
+}
+
+/// The kept result, and the server that changes files; what would run is looked up once more.
+async fn ready(
+    tools: &SessionTools,
+    call: &Call,
+    result: &Digest,
+) -> Result<(KeptResult, Held), Box<Outcome>> {
+    let view = tools.refresh().await;
+    let image = tools.look_up_image(&view, call).await;
+    tools.check(&view, call, image.as_ref())?;
+    let rows = tools.place.records.dry_run_results();
+    let kept = rows.get(tools.assignment.key(), (&call.id, result)).await;
+    let kept = kept.map_err(|error| {
+        tracing::warn!(?error, "The result of a dry run cannot be read");
+        let text = "not run: the result of the dry run cannot be read now; ask for the call again";
+        Box::new(failed(Code::StoreUnavailable, text.to_owned()))
+    })?;
+    let kept = kept.and_then(|content| serde_json::from_slice(&content).ok());
+    let kept =
+        kept.ok_or_else(|| Box::new(not_run("the result of the dry run is not kept any more")))?;
+    let gone = || "the sandbox that looks at files is switched off".to_owned();
+    let opened = match Workspace::of(tools) {
+        Some(workspace) => workspace.open().await,
+        None => Err(gone()),
+    };
+    let opened = opened
+        .map_err(|text| Box::new(failed(Code::SandboxUnavailable, format!("not run: {text}"))))?;
+    Ok((kept, opened))
+}
+
+async fn change(
+    steps: Vec<RestoreStep>,
+    access: FileAccess<'_>,
+) -> Result<Vec<Unrestored>, FileError> {
+    let mut restoring = Restoring::by(access);
+    for step in steps {
+        restoring.take(step).await?;
+    }
+    restoring.end().await
+}
+
+fn not_run(why: &str) -> Outcome {
+    let text = format!(
+        "not run: {why}, so that the call could have another result now. Nothing was changed; ask for the \
+         call again, and a person decides about it as things are"
+    );
+    failed(Code::ChangedSinceShown, text)
+}
+
+fn in_part(unchanged: &[Unrestored]) -> String {
+    let named = unchanged.iter().take(MAX_NAMED);
+    let named: Vec<String> = named
+        .map(|it| format!("`{}`: {}", it.path, it.text))
+        .collect();
+    let more = unchanged.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!(
+        "the result of the dry run was taken over in part: {}{more}. The other changes are done, and the \
+         history of the files has them",
+        named.join("; ")
+    )
+}

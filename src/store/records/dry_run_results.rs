@@ -1,0 +1,87 @@
+//! What came of dry runs, whole, while their calls wait: a yes may take it in the place of running.
+
+use super::super::Error;
+use super::super::db::{Db, args};
+use super::checkpoints::{pack_content, unpack_content};
+use crate::domain::{CallId, Digest, SessionKey, Timestamp};
+
+/// The kept results of dry runs.
+pub struct DryRunResults<'s> {
+    db: &'s Db,
+}
+
+impl<'s> DryRunResults<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Keeps what came of the dry run of a call, in the place of what came of an earlier one.
+    pub async fn put(
+        &self,
+        key: &SessionKey,
+        (call, digest): (&CallId, &Digest),
+        content: Vec<u8>,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let packing = tokio::task::spawn_blocking(move || pack_content(&content));
+        let packed = packing.await.ok().and_then(Result::ok);
+        let packed = packed.ok_or_else(|| Error::corrupt("result of a dry run", "not packed"))?;
+        self.db
+            .execute(
+                "INSERT INTO dry_run_results (tenant, session, call, made_at, digest, content) \
+                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (tenant, session, call) DO UPDATE SET \
+                 made_at = excluded.made_at, digest = excluded.digest, content = excluded.content",
+                args![
+                    key.tenant.as_str(),
+                    key.session.as_str(),
+                    call.as_str(),
+                    at.0,
+                    digest.as_str(),
+                    packed
+                ],
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// What is kept under that digest; none where it is not, or is not what the digest says.
+    pub async fn get(
+        &self,
+        key: &SessionKey,
+        (call, digest): (&CallId, &Digest),
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let sql = "SELECT content FROM dry_run_results \
+                   WHERE tenant = $1 AND session = $2 AND call = $3 AND digest = $4";
+        let row: Option<(Vec<u8>,)> = self
+            .db
+            .fetch_optional(sql, whose(key, call, digest))
+            .await?;
+        let Some((packed,)) = row else {
+            return Ok(None);
+        };
+        let reading = move || unpack_content(&packed).ok();
+        let content = tokio::task::spawn_blocking(reading).await.ok().flatten();
+        Ok(content.filter(|content| Digest::of_bytes(content) == *digest))
+    }
+
+    /// Forgets it.
+    pub async fn forget(
+        &self,
+        key: &SessionKey,
+        (call, digest): (&CallId, &Digest),
+    ) -> Result<(), Error> {
+        let sql = "DELETE FROM dry_run_results \
+                   WHERE tenant = $1 AND session = $2 AND call = $3 AND digest = $4";
+        self.db.execute(sql, whose(key, call, digest)).await?;
+        Ok(())
+    }
+}
+
+fn whose(key: &SessionKey, call: &CallId, digest: &Digest) -> Vec<super::super::db::Arg> {
+    args![
+        key.tenant.as_str(),
+        key.session.as_str(),
+        call.as_str(),
+        digest.as_str()
+    ]
+}
