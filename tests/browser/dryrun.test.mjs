@@ -64,6 +64,23 @@ story('a dry run shows what a call would change, and the call goes on waiting', 
   await session.says('Over and out').waitFor()
 })
 
+story('a call has the result of its dry run, and does not run again', { env }, async ({ page, session }) => {
+  await prepared(session)
+  await asked(session, ["head -c 9 /dev/urandom | base64 >random.txt; echo random: $(cat random.txt)", 'It is as it was'])
+  await page.getByRole('button', { name: /^Dry run: / }).click()
+  const output = page.getByRole('region', { name: /^Dry run by/ }).getByText(/^random: \S+$/)
+  const said = await output.textContent()
+  const take = page.getByRole('button', { name: /^Approve with this result: / })
+  await take.waitFor()
+  await isAccessible(page, 'a dry run whose result can be taken')
+  await shoot(page, 'wide-take')
+  await take.press('Enter')
+  await session.says('It is as it was').waitFor()
+  await page.getByText('with the result of the dry run').waitFor()
+  await page.getByText(said).first().waitFor()
+  await shoot(page, 'wide-taken')
+})
+
 story('a dry run is cancelled, also where there is little room', { env }, async ({ page, session }) => {
   await asked(session, ['echo begun; sleep 600', 'Slept well'])
   await page.setViewportSize({ width: 390, height: 844 })

@@ -49,6 +49,16 @@ it('shows what would change, and what it could not see', () => {
   expect(card.findAll('button').map((button) => button.text())).toEqual(['Dry run again', 'Drop'])
 })
 
+it('offers the result, or says why a call cannot have it', async () => {
+  const report = { status: 'completed', by: BY, since: '2026-01-02T03:04:05Z', digest: 'd1', text: 'ok' } as const
+  const card = shown({ dryRun: { ...report, result: 'r1' } })
+  await card.get('button').trigger('click')
+  expect(card.getComponent(CardDryRun).emitted('take')).toEqual([['r1']])
+  const other = shown({ dryRun: { ...report, noResult: 'too_large' } })
+  expect(other.findAll('button').map((button) => button.text())).toEqual(['Dry run again', 'Drop'])
+  expect(other.text()).toContain('without running')
+})
+
 it('ends one that runs', async () => {
   const drop = vi.spyOn(door, 'drop').mockRejectedValue(new Error('gone'))
   const card = shown({ dryRun: { status: 'running', by: BY, since: '2026-01-02T03:04:05Z', digest: 'd1' } })

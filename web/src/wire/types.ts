@@ -3,7 +3,7 @@
  * and the view models that the reducer makes of it.
  */
 import type { Attachment, ResultBlock } from './content/attachment'
-import type { Triable } from './content/dryRun'
+import type { TakesResult, TookResult, Triable } from './content/dryRun'
 import type { ViewedCall } from './content/viewed'
 import type { components } from './rest.generated'
 import type { ElicitationItem } from './content/elicitation'
@@ -120,7 +120,7 @@ export interface CallReview {
 }
 
 /** A call as the transcript records it. */
-export interface CallView extends ViewedCall {
+export interface CallView extends ViewedCall, TookResult {
   callId: string
   name: string
   server: string
@@ -150,7 +150,7 @@ export interface CallView extends ViewedCall {
   settled?: { happened: boolean; by?: Person }
 }
 
-export interface Decision {
+export interface Decision extends TakesResult {
   callId: string
   approved: boolean
   reason?: string

@@ -24,6 +24,7 @@ export function decided(draft: Draft, { place, data }: Told): void {
     review: isTakenBack ? undefined : (data.review as CallReview | undefined),
     reason: isTakenBack ? undefined : stringOf(data.reason),
     ...(data.gesture !== undefined && { gesture: stringOf(data.gesture) }),
+    ...(data.dryRun !== undefined && { tookResult: true }),
     ...(edited && isObject(data.args) && before ? { originalArgs: before.originalArgs ?? before.args } : {}),
   })
 }

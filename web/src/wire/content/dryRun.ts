@@ -8,6 +8,12 @@ export type Triable = {
   noDryRun?: 'remote' | 'network' | 'open_world' | 'no_workspace' | 'no_tool'
 }
 
+/** A yes that gives the call the result of its dry run, by what names it: the call does not run. */
+export type TakesResult = { dryRun?: string }
+
+/** That this was so. */
+export type TookResult = { tookResult?: boolean }
+
 /** A call that was tried in a copy of the workspace. It is no execution: the call goes on waiting. */
 export type DryRun = {
   status: 'running' | 'completed' | 'failed' | 'not_run'
@@ -28,4 +34,8 @@ export type DryRun = {
   files?: { path: string; change: 'created' | 'modified' | 'deleted'; diff?: string; why?: 'no_content' | 'binary' | 'too_large' | 'unread' }[]
   /** What it could not see. */
   unseen?: ('more_files' | 'files' | 'attachments' | 'questions' | 'live_process')[]
+  /** What names all that came of it, where a yes may take it. */
+  result?: string
+  /** Why none may. */
+  noResult?: 'no_answer' | 'files' | 'attachments' | 'questions' | 'live_process' | 'too_large' | 'changing' | 'store'
 }
