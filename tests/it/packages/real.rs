@@ -1,5 +1,7 @@
 //! The reference servers as people use them: the line of their README, the public registries, one call.
 
+mod transports;
+
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
