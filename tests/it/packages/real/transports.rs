@@ -103,7 +103,8 @@ async fn everything_is_reached_by_the_old_transport() {
 
 /// A browser of this machine.
 fn chromium() -> PathBuf {
-    let known = ["/usr/bin/chromium", "/usr/bin/google-chrome"];
+    // Debian starts it by a script, which reads `/etc`.
+    let known = ["/usr/lib/chromium/chromium", "/usr/bin/google-chrome"];
     let found = known.into_iter().find(|path| Path::new(path).exists());
     PathBuf::from(found.expect("Chromium is needed: `apt-get install chromium`"))
 }
