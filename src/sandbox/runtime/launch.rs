@@ -121,6 +121,14 @@ impl Default for Bounds {
 }
 
 impl Launch {
+    /// The home folder of the program: one that it may write to, or most programs end badly.
+    pub(in crate::sandbox) fn home(&self) -> &'static str {
+        match self.workspace {
+            Access::ReadWrite => "/workspace",
+            Access::None | Access::ReadOnly => "/tmp",
+        }
+    }
+
     /// Refuses what no operating system could take, before anything is started.
     pub(in crate::sandbox) fn check(&self) -> Result<(), Error> {
         for (name, value) in &self.environment {

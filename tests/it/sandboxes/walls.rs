@@ -12,6 +12,7 @@ super::on_every_runtime!(
     nobody_answers_from_inside,
     the_system_cannot_be_changed,
     nothing_of_our_environment_is_seen,
+    every_program_may_write_to_its_home,
     no_process_of_the_machine_is_seen,
     there_is_no_way_to_more_rights,
     a_workspace_is_seen_by_its_own_sandbox_only,
@@ -69,6 +70,22 @@ async fn the_system_cannot_be_changed(house: House) {
         )
         .await;
     assert_eq!(said, "done\n");
+    house.close().await;
+}
+
+async fn every_program_may_write_to_its_home(house: House) {
+    for (access, home) in [
+        (Access::None, "/tmp"),
+        (Access::ReadOnly, "/tmp"),
+        (Access::ReadWrite, "/workspace"),
+    ] {
+        let launch = Launch {
+            workspace: access,
+            ..house.bash(1, "mkdir -p ~/.cache/x && echo $HOME")
+        };
+        let (said, _) = house.run_launch(launch).await;
+        assert_eq!(said.trim(), home);
+    }
     house.close().await;
 }
 

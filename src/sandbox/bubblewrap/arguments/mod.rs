@@ -177,7 +177,7 @@ fn environment(launch: &Launch) -> Vec<OsString> {
     let given = given.map(|(name, value)| (name.as_str(), value.as_str()));
     [
         ("PATH", PATH),
-        ("HOME", "/workspace"),
+        ("HOME", launch.home()),
         ("LANG", "C.UTF-8"),
         ("TERM", "dumb"),
         ("USER", "nobody"),

@@ -193,7 +193,7 @@ impl Plan<'_> {
 
     fn environment(&self) -> Vec<String> {
         let own = [
-            ("HOME", "/workspace"),
+            ("HOME", self.launch.home()),
             ("LANG", "C.UTF-8"),
             ("TERM", "dumb"),
             ("USER", "nobody"),

@@ -2,7 +2,7 @@
 //! is decided by it.
 
 /// Words that servers use, and what they mostly mean here.
-const SIGNS: [(&[&str], &str); 7] = [
+const SIGNS: [(&[&str], &str); 6] = [
     (
         &["sepal: refused "],
         "it wants a host that it may not reach; add the host to `network`, if it should have it",
@@ -36,15 +36,11 @@ const SIGNS: [(&[&str], &str); 7] = [
             "EACCES",
             "Permission denied",
         ],
-        "it writes where it may not; set `HOME` to `/tmp`, or give it the `workspace`",
+        "it writes where it may not; tell it to write below `/tmp`, or give it the `workspace`",
     ),
     (
         &["memory", "OOM", "exit code 137"],
         "it needs more memory; raise `containerMemory`",
-    ),
-    (
-        &["HOME"],
-        "it expects `HOME`; set it in `env`, for example to `/tmp`",
     ),
     (
         &[
