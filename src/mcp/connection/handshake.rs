@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Connection;
 use super::handler::Handler;
+use super::listening::Listening;
 use crate::mcp::error::Error;
 use crate::mcp::mask::Cleaner;
 use crate::mcp::remote::{self, Lifecycle, Remote};
@@ -80,15 +81,18 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let follows_tasks = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
-        let (handler, log) = Handler::new(roots, follows_tasks);
+        let is_discovered = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
+        let (handler, log) = Handler::new(roots, is_discovered);
         let beginning = handler.serve_with_lifecycle(transport, lifecycle);
         let begun = tokio::time::timeout(HANDSHAKE_LIMIT, beginning).await;
         let begun = begun.map_err(|_| no_answer(server))?;
         let service = begun.map_err(|error| remote::handshake_error(server, &error))?;
+        let listening = is_discovered
+            .then(|| Listening::begin(service.peer().clone(), service.service().clone()));
         Ok(Self {
             server: server.to_owned(),
             service,
+            listening,
             log: Mutex::new(Some(log)),
             cleaner: Cleaner::default(),
         })

@@ -3,6 +3,7 @@
 mod call;
 mod handler;
 mod handshake;
+mod listening;
 mod rounds;
 mod task;
 mod watched;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::call::{CallNews, ToolCall, ToolProgress, visit_pages};
 use self::handler::Handler;
 use self::handshake::HANDSHAKE_LIMIT;
+use self::listening::Listening;
 use self::rounds::{Inputs, Step};
 use self::task::Told;
 use self::watched::WatchedResources;
@@ -50,6 +52,8 @@ const MAX_UNTOLD: usize = 8;
 pub struct Connection {
     server: String,
     service: RunningService<RoleClient, Handler>,
+    /// How we hear of changes where the server says them to who asks alone.
+    listening: Option<Listening>,
     /// What the server logs, until somebody takes it. Never held across an await.
     log: Mutex<Option<mpsc::Receiver<String>>>,
     /// Every text of the server passes it on its way out of here.
@@ -117,6 +121,12 @@ impl Connection {
     /// Changes whenever the server says that its resources or prompts are others now.
     pub fn offer_changes(&self) -> watch::Receiver<u64> {
         self.service.service().offer_changes.subscribe()
+    }
+
+    /// Lets the server say when that resource changes, where that takes no request of its own.
+    pub(in crate::mcp) fn listens_for(&self, uri: &str) -> bool {
+        let listening = self.listening.as_ref();
+        listening.inspect(|listening| listening.add(uri)).is_some()
     }
 
     /// The resources of which the server says when they change.

@@ -89,6 +89,9 @@ impl<'c> Offers<'c> {
         }
         // Before the answer: a change may come with it.
         let changes = self.0.resources().watch(uri);
+        if self.0.listens_for(uri) {
+            return changes;
+        }
         let params = SubscribeRequestParams::new(uri);
         let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(params));
         let answer = self.0.answer(request, SUBSCRIBING_LIMIT).await;

@@ -1,5 +1,7 @@
 //! Servers of 2026-07-28: rmcp's own, which knows no handshake, and one that knows both.
 
+mod listening;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

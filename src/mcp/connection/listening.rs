@@ -1,0 +1,212 @@
+//! News of a server of 2026-07-28: it says what has changed only on a stream that is asked for
+//! (`subscriptions/listen`), which names all that somebody wants to know.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use rmcp::RoleClient;
+use rmcp::model::{ErrorCode, ServerNotification, SubscriptionFilter};
+use rmcp::service::{Peer, ServiceError, Subscription};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use super::handler::Handler;
+
+/// How long the server may take to say that it listens.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The pause before it is asked again after a stream that ended, and the longest; each is twice as long as
+/// the one before.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// Listens for as long as it is kept.
+pub(super) struct Listening {
+    /// The resources of which somebody wants to know when they change.
+    resources: watch::Sender<BTreeSet<String>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Listening {
+    pub(super) fn begin(peer: Peer<RoleClient>, handler: Handler) -> Self {
+        let (resources, wanted) = watch::channel(BTreeSet::new());
+        let listener = Listener {
+            peer,
+            handler,
+            wanted,
+        };
+        Self {
+            resources,
+            _task: AbortOnDropHandle::new(TaskTracker::new().spawn(listener.run())),
+        }
+    }
+
+    /// From now on changes of that resource are wanted, too.
+    pub(super) fn add(&self, uri: &str) {
+        self.resources
+            .send_if_modified(|resources| resources.insert(uri.to_owned()));
+    }
+}
+
+/// How a stream ended.
+enum End {
+    /// Other things are wanted: the stream that knows of them is open already.
+    Replaced(Subscription),
+    /// The server ended it, or it broke.
+    Over,
+    /// Nobody wants to know any more.
+    Unwanted,
+}
+
+struct Listener {
+    peer: Peer<RoleClient>,
+    handler: Handler,
+    wanted: watch::Receiver<BTreeSet<String>>,
+}
+
+impl Listener {
+    async fn run(mut self) {
+        let mut pause = FIRST_PAUSE;
+        let mut may_have_missed = false;
+        while !self.peer.is_transport_closed() {
+            let filter = self.filter();
+            if filter == SubscriptionFilter::default() {
+                if self.wanted.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            let begun = Instant::now();
+            match self.open(filter).await {
+                Ok(stream) => {
+                    if may_have_missed {
+                        self.tell_all();
+                    }
+                    if !self.follow(stream).await {
+                        return;
+                    }
+                }
+                Err(error) if is_unknown(&error) => {
+                    tracing::debug!("The server does not say what changes");
+                    return;
+                }
+                Err(error) => tracing::debug!(%error, "The server does not listen now"),
+            }
+            may_have_missed = true;
+            if begun.elapsed() > LONGEST_PAUSE {
+                pause = FIRST_PAUSE;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// What of its own the server says when it changes, and what somebody wants to know.
+    fn filter(&mut self) -> SubscriptionFilter {
+        let info = self.peer.peer_info();
+        let declared = info.as_ref().map(|info| &info.capabilities);
+        let mut filter = SubscriptionFilter::builder();
+        let says = |list_changed: Option<Option<bool>>| list_changed.flatten() == Some(true);
+        if let Some(declared) = declared {
+            if says(declared.tools.as_ref().map(|it| it.list_changed)) {
+                filter = filter.tools_list_changed();
+            }
+            if says(declared.prompts.as_ref().map(|it| it.list_changed)) {
+                filter = filter.prompts_list_changed();
+            }
+            if says(declared.resources.as_ref().map(|it| it.list_changed)) {
+                filter = filter.resources_list_changed();
+            }
+        }
+        let resources = self.wanted.borrow_and_update();
+        if !resources.is_empty() {
+            filter = filter.resource_subscriptions(resources.iter());
+        }
+        filter.build()
+    }
+
+    async fn open(&self, filter: SubscriptionFilter) -> Result<Subscription, ServiceError> {
+        let opened = tokio::time::timeout(LIMIT, self.peer.listen(filter)).await;
+        opened.unwrap_or(Err(ServiceError::Timeout { timeout: LIMIT }))
+    }
+
+    /// Tells what comes until the stream ends; false when nobody wants to know any more.
+    async fn follow(&mut self, mut stream: Subscription) -> bool {
+        loop {
+            match self.hear(&mut stream).await {
+                End::Replaced(next) => {
+                    // What came before the other one was open.
+                    while let Some(Ok(Some(news))) = stream.next().now_or_never() {
+                        self.tell(&news);
+                    }
+                    stream = next;
+                }
+                End::Over => return true,
+                End::Unwanted => return false,
+            }
+        }
+    }
+
+    async fn hear(&mut self, stream: &mut Subscription) -> End {
+        loop {
+            tokio::select! {
+                news = stream.next() => match news {
+                    Ok(Some(news)) => self.tell(&news),
+                    Ok(None) | Err(_) => return End::Over,
+                },
+                changed = self.wanted.changed() => {
+                    if changed.is_err() {
+                        return End::Unwanted;
+                    }
+                    let filter = self.filter();
+                    return match self.open(filter).await {
+                        Ok(next) => End::Replaced(next),
+                        Err(_) => End::Over,
+                    };
+                }
+            }
+        }
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "nothing else comes on such a stream, whatever rmcp adds"
+    )]
+    fn tell(&self, news: &ServerNotification) {
+        match news {
+            ServerNotification::ToolListChangedNotification(_) => {
+                self.handler.changes.send_modify(|count| *count += 1);
+            }
+            ServerNotification::PromptListChangedNotification(_)
+            | ServerNotification::ResourceListChangedNotification(_) => {
+                self.handler.offer_changes.send_modify(|count| *count += 1);
+            }
+            ServerNotification::ResourceUpdatedNotification(updated) => {
+                self.handler.resources.changed(&updated.params.uri);
+            }
+            _ => {}
+        }
+    }
+
+    /// A stream that ended said nothing of what changed until the next one was open.
+    fn tell_all(&self) {
+        self.handler.changes.send_modify(|count| *count += 1);
+        self.handler.offer_changes.send_modify(|count| *count += 1);
+        for uri in self.wanted.borrow().iter() {
+            self.handler.resources.changed(uri);
+        }
+    }
+}
+
+/// Whether the server knows no such request.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other error may pass, whatever rmcp adds"
+)]
+fn is_unknown(error: &ServiceError) -> bool {
+    match error {
+        ServiceError::McpError(data) => data.code == ErrorCode::METHOD_NOT_FOUND,
+        _ => false,
+    }
+}
