@@ -154,6 +154,10 @@ pub struct McpServerConfig {
     /// Whether the hints of its tools are believed.
     #[serde(default)]
     pub trusted: bool,
+    /// Whether it may ask the session's model for completions (`sampling/createMessage`). Each request
+    /// waits for the person, and is paid for as the session's own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sampling: bool,
     /// The program (`stdio`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,

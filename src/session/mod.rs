@@ -26,10 +26,11 @@ pub(crate) mod properties;
 mod stories;
 
 pub use call::{
-    Call, CallStatus, CallTask, Consent, Decider, DryRun, DryRunChange, DryRunFile, DryRunReport,
-    DryRunStatus, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd,
+    Call, CallStatus, CallTask, Completion, Consent, Decider, DryRun, DryRunChange, DryRunFile,
+    DryRunReport, DryRunStatus, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd,
     ElicitationReply, NoDiff, NoDryRun, Outcome, Output, PastDecision, Proposal, RepeatedCalls,
-    Resolution, SaidCall, ToolFacts, Unseen, Verdict, ViewCall, ViewCalls, ViewOrigin, Wants,
+    Resolution, SaidCall, Sampling, SamplingMessage, SamplingProblem, SamplingReply, SamplingRole,
+    SamplingStage, ToolFacts, Unseen, Verdict, ViewCall, ViewCalls, ViewOrigin, Wants,
     elicitations_wait_since, waiting_since,
 };
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};

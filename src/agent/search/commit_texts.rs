@@ -63,6 +63,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::ElicitationAsked(_)
         | Event::ElicitationOpened { .. }
         | Event::ElicitationResolved { .. }
+        | Event::SamplingMoved { .. }
         | Event::TitlingMoved { .. }
         | Event::ReviewAsked { .. }
         | Event::Reviewed { .. }

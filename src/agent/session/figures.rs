@@ -48,6 +48,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::ElicitationAsked(_)
             | Event::ElicitationOpened { .. }
             | Event::ElicitationResolved { .. }
+            | Event::SamplingMoved { .. }
             | Event::TitlingMoved { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. }

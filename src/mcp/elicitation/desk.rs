@@ -1,9 +1,17 @@
 //! Where the questions of a connection arrive, and who answers them.
 
+#![expect(
+    deprecated,
+    reason = "SEP-2577 ends sampling in a later revision; today's servers use it"
+)]
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::ErrorData;
-use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use rmcp::model::{
+    CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
+    ElicitationAction,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -11,12 +19,15 @@ use super::address::Address;
 use super::form::Form;
 use super::open_questions::OpenQuestions;
 use super::question::{Asked, FormAnswer, Question};
-use super::refused;
+use super::sampling::SamplingRequest;
+use super::{refused, sampling};
 
 /// Questions of one call that wait to be looked at.
 const MAX_UNSEEN: usize = 4;
 /// Questions that one call may ask in all.
 const MAX_FOR_A_CALL: usize = 32;
+/// Completions that one call may ask for in all.
+const MAX_COMPLETIONS: usize = 16;
 
 /// Where the questions of one connection arrive, and which calls run on it.
 #[derive(Debug, Default)]
@@ -39,6 +50,10 @@ struct RunningCall {
     questions: mpsc::Sender<Question>,
     /// How often it asked.
     asked: usize,
+    /// How often it asked for a completion.
+    sampled: usize,
+    /// Held while it waits for one: the next comes when that is over.
+    sampling: Arc<tokio::sync::Mutex<()>>,
     /// What its server made of it.
     task: Option<String>,
 }
@@ -63,6 +78,8 @@ impl Desk {
             id,
             questions: sender,
             asked: 0,
+            sampled: 0,
+            sampling: Arc::default(),
             task: None,
         });
         drop(calls);
@@ -77,24 +94,11 @@ impl Desk {
         task: Option<&str>,
         cancelled: CancellationToken,
     ) -> Result<ElicitResult, ErrorData> {
-        let Some(sender) = self.asking_call(task)? else {
+        let Some(sender) = self.asking_call(task, ask_once_more)? else {
             // Nobody is there who could know what it is about.
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
-        let (question, answer) = Question::new(&self.open, read(asked)?, true);
-        // Should the server not wait any more, whichever way it says so.
-        let withdraws = question.withdrawn().drop_guard();
-        if sender.try_send(question).is_err() {
-            return Ok(ElicitResult::new(ElicitationAction::Decline));
-        }
-        drop(sender);
-        let answer = tokio::select! {
-            answer = answer => answer.unwrap_or(FormAnswer::Cancel),
-            () = cancelled.cancelled() => return Ok(ElicitResult::new(ElicitationAction::Cancel)),
-        };
-        // A page that was opened goes on.
-        withdraws.disarm();
-        Ok(match answer {
+        Ok(match self.put(sender, read(asked)?, cancelled).await {
             FormAnswer::Accept(content) => {
                 let accepted = ElicitResult::new(ElicitationAction::Accept);
                 match content {
@@ -103,8 +107,50 @@ impl Desk {
                 }
             }
             FormAnswer::Decline => ElicitResult::new(ElicitationAction::Decline),
-            FormAnswer::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+            FormAnswer::Cancel | FormAnswer::Failed(_) => {
+                ElicitResult::new(ElicitationAction::Cancel)
+            }
         })
+    }
+
+    /// Asks for a completion on behalf of the same call, one after the other.
+    pub(in crate::mcp) async fn sample(
+        &self,
+        asked: CreateMessageRequestParams,
+        task: Option<&str>,
+        cancelled: CancellationToken,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let asked = Asked::Sampling(SamplingRequest::read(asked)?);
+        let called = self.asking_call(task, sample_once_more)?;
+        let (sender, turn) = called.ok_or_else(sampling::without_call)?;
+        let _turn = tokio::select! {
+            turn = turn.lock_owned() => turn,
+            () = cancelled.cancelled() => return sampling::result(FormAnswer::Cancel),
+        };
+        sampling::result(self.put(sender, asked, cancelled).await)
+    }
+
+    /// Puts a question to the person, and waits.
+    async fn put(
+        &self,
+        sender: mpsc::Sender<Question>,
+        asked: Asked,
+        cancelled: CancellationToken,
+    ) -> FormAnswer {
+        let (question, answer) = Question::new(&self.open, asked, true);
+        // Should the server not wait any more, whichever way it says so.
+        let withdraws = question.withdrawn().drop_guard();
+        if sender.try_send(question).is_err() {
+            return FormAnswer::Decline;
+        }
+        drop(sender);
+        let answer = tokio::select! {
+            answer = answer => answer.unwrap_or(FormAnswer::Cancel),
+            () = cancelled.cancelled() => return FormAnswer::Cancel,
+        };
+        // A page that was opened goes on.
+        withdraws.disarm();
+        answer
     }
 
     /// A page that has to be opened before a call runs; the answer says how all of it ended.
@@ -120,7 +166,11 @@ impl Desk {
         self.open.complete(id);
     }
 
-    fn asking_call(&self, task: Option<&str>) -> Result<Option<mpsc::Sender<Question>>, ErrorData> {
+    fn asking_call<T>(
+        &self,
+        task: Option<&str>,
+        count: impl FnOnce(&mut RunningCall) -> Result<T, ErrorData>,
+    ) -> Result<Option<T>, ErrorData> {
         let mut calls = self.calls();
         let is_meant = |call: &RunningCall| task.is_some() && call.task.as_deref() == task;
         let meant = calls.running.iter().rposition(is_meant);
@@ -128,14 +178,31 @@ impl Desk {
         let Some(call) = meant.and_then(|index| calls.running.get_mut(index)) else {
             return Ok(None);
         };
-        call.asked += 1;
-        if call.asked > MAX_FOR_A_CALL {
-            return Err(refused(&format!(
-                "a call may ask {MAX_FOR_A_CALL} times, and this one has"
-            )));
-        }
-        Ok(Some(call.questions.clone()))
+        count(call).map(Some)
     }
+}
+
+fn ask_once_more(call: &mut RunningCall) -> Result<mpsc::Sender<Question>, ErrorData> {
+    call.asked += 1;
+    if call.asked > MAX_FOR_A_CALL {
+        return Err(refused(&format!(
+            "a call may ask {MAX_FOR_A_CALL} times, and this one has"
+        )));
+    }
+    Ok(call.questions.clone())
+}
+
+/// What is asked, and the word of the call: one completion after the other.
+type Sampler = (mpsc::Sender<Question>, Arc<tokio::sync::Mutex<()>>);
+
+fn sample_once_more(call: &mut RunningCall) -> Result<Sampler, ErrorData> {
+    call.sampled += 1;
+    if call.sampled > MAX_COMPLETIONS {
+        return Err(refused(&format!(
+            "a call may ask for {MAX_COMPLETIONS} completions, and this one has"
+        )));
+    }
+    Ok((call.questions.clone(), Arc::clone(&call.sampling)))
 }
 
 /// A call whose questions are heard.
@@ -239,6 +306,39 @@ mod tests {
         let (answer, ()) = tokio::join!(asking, answering);
         assert_eq!(answer.unwrap().action, ElicitationAction::Decline);
         assert!(other.try_recv().is_err());
+    }
+
+    fn completion() -> CreateMessageRequestParams {
+        let said = json!([{ "role": "user", "content": { "type": "text", "text": "Hi" } }]);
+        serde_json::from_value(json!({ "messages": said, "maxTokens": 9 })).unwrap()
+    }
+
+    #[tokio::test]
+    async fn completions_are_asked_for_one_after_the_other_and_so_often() {
+        let desk = Desk::default();
+        let without = desk.sample(completion(), None, CancellationToken::new());
+        assert!(without.await.unwrap_err().message.contains("while a call"));
+        let (_call, mut questions) = desk.hear();
+        let asking = (0..=MAX_COMPLETIONS)
+            .map(|_| desk.sample(completion(), None, CancellationToken::new()));
+        let answering = async {
+            for _ in 0..MAX_COMPLETIONS {
+                let question = questions.recv().await.unwrap();
+                assert!(questions.try_recv().is_err(), "the next one waits");
+                question.answer(FormAnswer::Decline);
+            }
+        };
+        let (answers, ()) = tokio::join!(futures::future::join_all(asking), answering);
+        let told = |text: &str| {
+            let told = answers
+                .iter()
+                .map(|answer| &answer.as_ref().unwrap_err().message);
+            told.filter(|message| message.contains(text)).count()
+        };
+        assert_eq!(
+            (told("rejected"), told("may ask for")),
+            (MAX_COMPLETIONS, 1)
+        );
     }
 
     fn page(id: &str) -> ElicitRequestParams {

@@ -9,7 +9,7 @@ use crate::domain::{CallId, Code, ElicitationId, Timestamp};
 use crate::session::properties::world::{World, policy, rule, say};
 use crate::session::{
     Activity, Command, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd,
-    ElicitationReply, Event, PolicyEffect, Replay,
+    ElicitationReply, Event, PolicyEffect, Replay, SamplingReply,
 };
 
 fn id() -> ElicitationId {
@@ -28,6 +28,7 @@ fn asked(call: &CallId) -> Command {
         is_opened: false,
         asked_at: Timestamp::default(),
         answer: None,
+        sampling: None,
     }))
 }
 
@@ -38,6 +39,7 @@ fn reply(action: ElicitationAction, invalid: Option<&str>) -> Command {
         answer: ElicitationAnswer { action, content },
         by: World::person(),
         invalid: invalid.map(ToOwned::to_owned),
+        sampling: SamplingReply::default(),
     })
 }
 

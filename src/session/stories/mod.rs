@@ -8,6 +8,7 @@ mod fork;
 mod import;
 mod limits;
 mod recovery;
+mod sampling;
 mod switching;
 mod titles;
 mod views;
