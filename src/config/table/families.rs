@@ -353,5 +353,6 @@ pub const SERVERS: Family = Family {
             "SPL_MCPS_<n>_NETWORK",
             "`network`: hosts, separated by commas or spaces; a comma alone is none",
         ),
+        ("SPL_MCPS_<n>_SAMPLING", "`sampling`"),
     ],
 };

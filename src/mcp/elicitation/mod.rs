@@ -2,6 +2,7 @@
 //! the person decides (`sampling/createMessage`).
 
 mod address;
+mod completion;
 mod desk;
 mod form;
 mod open_questions;

@@ -1,23 +1,15 @@
-//! The completion that a server asks for (`sampling/createMessage`): what can be asked, and what the
-//! server hears of the answer.
+//! The completion that a server asks for (`sampling/createMessage`): what can be asked.
 
 #![expect(
     deprecated,
     reason = "SEP-2577 ends sampling in a later revision; today's servers use it"
 )]
 
-use rmcp::ErrorData;
-use rmcp::model::{
-    CreateMessageRequestParams, CreateMessageResult, ErrorCode, Role, SamplingMessageContentBlock,
-};
-use serde_json::Value;
-
-use super::question::FormAnswer;
 use super::refused;
 use crate::mcp::mask::Cleaner;
+use rmcp::ErrorData;
+use rmcp::model::{CreateMessageRequestParams, Role, SamplingMessageContentBlock};
 
-/// What a server hears whom a person refuses, as the protocol says it.
-const REJECTED: ErrorCode = ErrorCode(-1);
 /// Bytes of all texts of a request.
 const MAX_BYTES: usize = 128 * 1024;
 /// Messages of a request.
@@ -122,29 +114,6 @@ impl SamplingRequest {
     }
 }
 
-/// What the server hears.
-pub(super) fn result(answer: FormAnswer) -> Result<CreateMessageResult, ErrorData> {
-    let rejected = |text: &'static str| ErrorData::new(REJECTED, text, None);
-    match answer {
-        FormAnswer::Accept(Some(content)) => serde_json::from_value(content)
-            .map_err(|error| ErrorData::internal_error(error.to_string(), None)),
-        FormAnswer::Failed(code) => Err(ErrorData::internal_error(
-            format!("no model answered (`{code}`)"),
-            Some(Value::from(code)),
-        )),
-        FormAnswer::Accept(None) | FormAnswer::Decline => {
-            Err(rejected("User rejected sampling request"))
-        }
-        FormAnswer::Cancel => Err(rejected("the sampling request was cancelled")),
-    }
-}
-
-/// What a server hears that samples while no call of it runs.
-pub(super) fn without_call() -> ErrorData {
-    let text = "a model is asked only while a call of the server runs";
-    ErrorData::invalid_request(text, None)
-}
-
 /// As it was written, and not as the nearest single precision number.
 fn rounded(temperature: f32) -> f64 {
     temperature
@@ -169,6 +138,9 @@ fn text_of(content: SamplingMessageContentBlock) -> Result<String, ErrorData> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+
+    use rmcp::model::ErrorCode;
+    use serde_json::Value;
 
     use super::*;
 
@@ -236,23 +208,5 @@ mod tests {
             assert_eq!(refusal.code, ErrorCode::INVALID_PARAMS);
             assert!(refusal.message.contains(reason), "{refusal:?}");
         }
-    }
-
-    #[test]
-    fn a_server_hears_no_as_the_protocol_says_it_and_nothing_of_a_failure_but_its_code() {
-        assert_eq!(result(FormAnswer::Decline).unwrap_err().code, ErrorCode(-1));
-        assert_eq!(result(FormAnswer::Cancel).unwrap_err().code, ErrorCode(-1));
-        let failed = result(FormAnswer::Failed("budget_exhausted")).unwrap_err();
-        assert_eq!(failed.code, ErrorCode::INTERNAL_ERROR);
-        assert!(failed.message.contains("budget_exhausted"));
-        let content = json!({
-            "role": "assistant", "content": { "type": "text", "text": "4" }, "model": "m",
-            "stopReason": "endTurn",
-        });
-        let answer = result(FormAnswer::Accept(Some(content))).unwrap();
-        assert_eq!(
-            (answer.model.as_str(), answer.stop_reason.as_deref()),
-            ("m", Some("endTurn"))
-        );
     }
 }

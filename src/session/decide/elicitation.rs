@@ -31,7 +31,8 @@ pub(super) fn follow(draft: &mut Draft<'_>, command: &Command) -> Result<(), Ref
         spent,
     } = command
     {
-        sampling::sampled(draft, (id, *turn), (result, spent));
+        let failed = sampling::sampled(draft, (id, *turn), (result, spent));
+        close(draft, failed.into_iter().collect(), ElicitationEnd::Failed);
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::Draft;
 use crate::domain::{CallId, Code, ElicitationId, TurnId};
 use crate::session::call::{
-    Completion, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd,
-    ElicitationReply, Sampling, SamplingProblem, SamplingStage,
+    Completion, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationReply, Sampling,
+    SamplingProblem, SamplingStage,
 };
 use crate::session::command::Refusal;
 use crate::session::event::Event;
@@ -68,22 +68,18 @@ pub(super) fn answer(
 }
 
 /// The model has answered, or cannot. What that used counts in any case; of a request that is over
-/// by then, nothing else does.
+/// by then, nothing else does. What is given back got no answer, and is to be closed.
 pub(super) fn sampled(
     draft: &mut Draft<'_>,
     (id, turn): (&ElicitationId, TurnId),
     (result, spent): (&Result<Completion, SamplingProblem>, &[Spent]),
-) {
+) -> Option<Arc<Elicitation>> {
     draft.spend(turn, spent);
     let asked = draft.control.elicitations().find(|it| it.id == *id);
-    let Some(asked) = asked.filter(|it| it.is_open()).cloned() else {
-        return;
-    };
-    let Some(sampling) = asked.sampling.as_deref() else {
-        return;
-    };
+    let asked = asked.filter(|it| it.is_open()).cloned()?;
+    let sampling = asked.sampling.as_deref()?;
     let SamplingStage::Asking { by, has_review, .. } = &sampling.stage else {
-        return;
+        return None;
     };
     match result {
         Ok(completion) => {
@@ -101,13 +97,14 @@ pub(super) fn sampled(
                     end: None,
                 });
             }
+            None
         }
         Err(problem) => {
             let to = SamplingStage::Failed {
                 problem: problem.clone(),
             };
             move_to(draft, &asked, to);
-            super::elicitation::close(draft, vec![asked], ElicitationEnd::Failed);
+            Some(asked)
         }
     }
 }

@@ -8,7 +8,6 @@ mod fork;
 mod import;
 mod limits;
 mod recovery;
-mod sampling;
 mod switching;
 mod titles;
 mod views;

@@ -5,7 +5,7 @@ use crate::rest::Client;
 use crate::servers::sampling::{accept, asked, calling, moved, on, says};
 use crate::support::TestApp;
 
-/// Asserts S0.15 and S0.52.
+/// Asserts S0.52 and S1.12.
 #[tokio::test]
 async fn a_budget_that_is_used_up_answers_no_server() {
     let app = TestApp::start_with(&PRICED).await;

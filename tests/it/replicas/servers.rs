@@ -176,6 +176,7 @@ async fn what_a_server_has_a_model_asked_is_allowed_at_the_other_gateway() {
         let output = socket.wait_for("tool:output").await;
         assert_eq!(output.text(), "4 (endTurn)");
     }
+    assert_eq!(a.wait_for_answer().await, "Done");
     assert_eq!(
         pair.a.model.requests().len() + pair.b.model.requests().len(),
         3

@@ -60,12 +60,15 @@ async fn what_a_model_is_asked_ends_with_the_turn_and_counts() {
 #[tokio::test]
 async fn a_completion_takes_no_time_of_its_call() {
     let app = TestApp::start().await;
-    let (url, _server) = start().await;
+    let (post, _post) = start().await;
+    let (idle, _idle) = start().await;
     let person = operator(&app, "house").await;
     let mut socket = TestSocket::open(app.address, &person, None).await;
-    let config = json!({ "url": url, "timeout": 1, "sampling": true });
-    Api::new(&app, &person).add("post", config).await;
-    wait_for_health(&mut socket, "post", "healthy").await;
+    for (name, url, only) in [("post", post, "sample"), ("idle", idle, "hang")] {
+        let config = json!({ "url": url, "timeout": 1, "sampling": true, "includeTools": [only] });
+        Api::new(&app, &person).add(name, config).await;
+        wait_for_health(&mut socket, name, "healthy").await;
+    }
     let calls = [("sample", json!({})), ("hang", json!({}))];
     app.model.will(Reply::answer("", &calls));
     app.model.then(Reply::say("4")).stall_at_once();

@@ -1,5 +1,7 @@
 //! Stories of servers that ask the person while their calls run.
 
+mod sampling;
+
 use std::sync::Arc;
 
 use serde_json::json;

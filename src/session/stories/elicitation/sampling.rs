@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::answer_calls;
 use crate::domain::{CallId, Code, Digest, ElicitationId, Timestamp, TokenUsage, TurnId};
 use crate::session::properties::world::{World, policy, rule, say};
+use crate::session::stories::answer_calls;
 use crate::session::{
     Activity, Command, Completion, Effect, Elicitation, ElicitationAction, ElicitationAnswer,
     ElicitationEnd, ElicitationReply, Event, ModelChoice, PolicyEffect, Replay, Sampling,
