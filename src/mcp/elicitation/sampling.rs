@@ -129,7 +129,9 @@ fn text_of(content: SamplingMessageContentBlock) -> Result<String, ErrorData> {
             refused("only messages of `type: \"text\"` can be passed to the model"),
         ),
         // Belongs to `tools`, or is of a later revision.
-        _ => Err(refused(
+        SamplingMessageContentBlock::ToolUse(_)
+        | SamplingMessageContentBlock::ToolResult(_)
+        | _ => Err(refused(
             "messages of tools cannot be passed on: the client does not announce `sampling.tools`",
         )),
     }

@@ -69,9 +69,11 @@ pub(super) fn shown_sampling(control: &Control, id: &ElicitationId) -> SamplingR
 /// A person let a model be asked for a server, or the model answered, perhaps too late.
 pub(super) fn sampled(control: &Control, rest: &[Event]) -> Option<Command> {
     let spent = attempts(rest);
-    let late = rest.first().and_then(|event| match event {
-        Event::Spent { turn, .. } => Some(*turn),
-        _ => None,
+    let late = rest.first().and_then(|event| {
+        if let Event::Spent { turn, .. } = event {
+            return Some(*turn);
+        }
+        None
     });
     let Some(Event::SamplingMoved { id, to, .. }) = rest.get(spent.len()) else {
         // Nobody waited for it any more.
@@ -87,10 +89,10 @@ pub(super) fn sampled(control: &Control, rest: &[Event]) -> Option<Command> {
     };
     let turn = || {
         let asked = control.elicitations().find(|asked| asked.id == *id)?;
-        match asked.sampling.as_ref()?.stage {
-            SamplingStage::Asking { turn, .. } => Some(turn),
-            _ => None,
+        if let SamplingStage::Asking { turn, .. } = asked.sampling.as_ref()?.stage {
+            return Some(turn);
         }
+        None
     };
     let result = match to {
         SamplingStage::Answered { completion, .. } => Ok(completion.clone()),
