@@ -178,6 +178,65 @@ pub(crate) async fn says(socket: &mut TestSocket, body: Value) -> Value {
     socket.ask("elicitation:answer", &[body]).await
 }
 
+/// What the owner is shown is all that the server asks.
+fn is_whole(asked: &Value, model: &Value) {
+    assert_eq!(asked["mode"], "sampling", "{asked}");
+    assert_eq!(asked["server"], "post");
+    assert_eq!(asked["stage"], "requested");
+    assert_eq!(asked["systemPrompt"], "You are a \u{202e}calculator.");
+    let last = json!({ "role": "user", "text": "Are you sure?" });
+    assert_eq!(asked["messages"][2], last);
+    assert_eq!(asked["maxTokens"], 50);
+    assert_eq!(asked["temperature"], 0.5);
+    assert_eq!(asked["stopSequences"], json!(["END"]));
+    assert_eq!(asked["model"]["model"], *model, "{asked}");
+    assert!(asked["inputTokens"].as_u64().unwrap() > 10, "{asked}");
+}
+
+/// Nobody but the owner says yes, whatever their role, and nobody else is shown what waits.
+async fn is_its_owners_alone(app: &TestApp, session: &str, body: &Value) {
+    let colleague = app.person_with("house", Role::Member).await;
+    let admin = app.person_with("house", Role::Admin).await;
+    let viewer = app.person_with("house", Role::Viewer).await;
+    let stranger = app.person_with("other", Role::Owner).await;
+    for other in [&colleague, &admin, &viewer, &stranger] {
+        let (status, refused) = answer(app, &other.key, session, body).await;
+        assert!([403, 404].contains(&status), "{status}: {refused}");
+        let theirs = read(app, &other.key, "/api/approvals").await;
+        assert_eq!(theirs["items"], json!([]), "{theirs}");
+    }
+}
+
+/// The request is sent as it was shown.
+fn was_sent(app: &TestApp, asked: &Value) {
+    let requests = app.model.requests();
+    assert_eq!(requests.len(), 3, "one for the server");
+    let sent = &requests[1].body;
+    assert_eq!(sent["messages"][0]["role"], "system", "{sent}");
+    assert_eq!(sent["messages"][0]["content"], asked["systemPrompt"]);
+    assert_eq!(sent["messages"][3]["content"], "Are you sure?", "{sent}");
+    assert_eq!(sent["messages"].as_array().unwrap().len(), 4, "{sent}");
+    assert_eq!(sent["temperature"], 0.5, "{sent}");
+    assert!(sent.get("tools").is_none(), "{sent}");
+}
+
+async fn is_counted(app: &TestApp, key: &str) {
+    let used = read(app, key, "/api/usage?by=purpose&sort=name").await;
+    let rows = used["items"].as_array().unwrap().iter();
+    let rows: Vec<_> = rows
+        .map(|item| {
+            (
+                item["purpose"].clone(),
+                item["requests"]["requests"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [(json!("sampling"), json!(1)), (json!("turn"), json!(2))]
+    );
+}
+
 /// Asserts S0.52.
 #[tokio::test]
 async fn a_model_is_asked_what_the_owner_saw_and_the_server_hears_what_they_let_through() {
@@ -185,32 +244,11 @@ async fn a_model_is_asked_what_the_owner_saw_and_the_server_hears_what_they_let_
     let (mut socket, owner, _server) = calling(&app, ("sample", on())).await;
     let (session, key) = (socket.session(), owner.key.clone());
     let asked = asked(&mut socket).await;
-    assert_eq!(asked["mode"], "sampling", "{asked}");
-    assert_eq!(asked["server"], "post");
-    assert_eq!(asked["stage"], "requested");
-    assert_eq!(asked["systemPrompt"], "You are a \u{202e}calculator.");
-    assert_eq!(
-        asked["messages"][2],
-        json!({ "role": "user", "text": "Are you sure?" })
-    );
-    assert_eq!(asked["maxTokens"], 50);
-    assert_eq!(asked["temperature"], 0.5);
-    assert_eq!(asked["stopSequences"], json!(["END"]));
-    assert_eq!(asked["model"]["model"], socket.ready["model"], "{asked}");
-    assert!(asked["inputTokens"].as_u64().unwrap() > 10, "{asked}");
+    is_whole(&asked, &socket.ready["model"]);
     let waiting = read(&app, &key, "/api/approvals/count").await;
     assert_eq!(waiting["calls"], 1, "{waiting}");
-
     let body = accept(&asked, &asked["digest"]);
-    let colleague = app.person_with("house", Role::Member).await;
-    let viewer = app.person_with("house", Role::Viewer).await;
-    let stranger = app.person_with("other", Role::Owner).await;
-    for other in [&colleague, &viewer, &stranger] {
-        let (status, refused) = answer(&app, &other.key, &session, &body).await;
-        assert!([403, 404].contains(&status), "{status}: {refused}");
-        let theirs = read(&app, &other.key, "/api/approvals").await;
-        assert_eq!(theirs["items"], json!([]), "{theirs}");
-    }
+    is_its_owners_alone(&app, &session, &body).await;
     for (digest, status) in [(Value::Null, 400), (json!("sha256:other"), 409)] {
         let (told, refused) = answer(&app, &key, &session, &accept(&asked, &digest)).await;
         assert_eq!(told, status, "{refused}");
@@ -241,15 +279,12 @@ async fn a_model_is_asked_what_the_owner_saw_and_the_server_hears_what_they_let_
     let again = TestSocket::open(app.address, &owner, Some(&session)).await;
     let waiting = &again.ready["state"]["queue"]["elicitations"][0];
     assert_eq!(waiting["answer"], answered["answer"], "{waiting}");
-    for other in [&colleague, &viewer, &stranger] {
-        let body = accept(&asked, &answered["digest"]);
-        let (status, refused) = answer(&app, &other.key, &session, &body).await;
-        assert!([403, 404].contains(&status), "{status}: {refused}");
-    }
+    let yes = accept(&asked, &answered["digest"]);
+    is_its_owners_alone(&app, &session, &yes).await;
     // A repeat of the yes to the request is none to the answer.
     let (status, repeated) = answer(&app, &key, &session, &body).await;
     assert_eq!(status, 202, "{repeated}");
-    let told = says(&mut socket, accept(&asked, &answered["digest"])).await;
+    let told = says(&mut socket, yes).await;
     assert_eq!(told["ok"], true, "{told}");
     let resolved = socket.wait_for("elicitation:resolved").await.args[0].clone();
     assert_eq!(resolved["action"], "accept", "{resolved}");
@@ -257,29 +292,8 @@ async fn a_model_is_asked_what_the_owner_saw_and_the_server_hears_what_they_let_
     let output = socket.wait_for("tool:output").await;
     assert_eq!(output.text(), "It is 4. (stopSequence)");
     assert_eq!(socket.wait_for_answer().await, "Done");
-
-    let requests = app.model.requests();
-    assert_eq!(requests.len(), 3, "one for the server");
-    let sent = &requests[1].body;
-    assert_eq!(sent["messages"][0]["role"], "system", "{sent}");
-    assert_eq!(sent["messages"][0]["content"], asked["systemPrompt"]);
-    assert_eq!(sent["messages"][3]["content"], "Are you sure?", "{sent}");
-    assert_eq!(sent["messages"].as_array().unwrap().len(), 4, "{sent}");
-    assert!(sent.get("tools").is_none(), "{sent}");
-    let used = read(&app, &key, "/api/usage?by=purpose&sort=name").await;
-    let purposes = used["items"].as_array().unwrap().iter();
-    let purposes: Vec<_> = purposes
-        .map(|item| {
-            (
-                item["purpose"].clone(),
-                item["requests"]["requests"].clone(),
-            )
-        })
-        .collect();
-    assert_eq!(
-        purposes,
-        [(json!("sampling"), json!(1)), (json!("turn"), json!(2))]
-    );
+    was_sent(&app, &asked);
+    is_counted(&app, &key).await;
 }
 
 #[tokio::test]
