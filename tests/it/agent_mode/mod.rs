@@ -6,7 +6,6 @@ mod http;
 mod legacy;
 mod rounds;
 mod rules;
-mod sampling;
 mod stdio;
 mod task_client;
 mod tasks;
