@@ -129,6 +129,10 @@ pub struct McpBundle {
 /// differ (S1.25, S1.26).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a member of its own in files"
+)]
 pub struct McpServerConfig {
     /// How it is reached; without one, `http` where there is a `url`, else `stdio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,6 +158,10 @@ pub struct McpServerConfig {
     /// Whether the hints of its tools are believed.
     #[serde(default)]
     pub trusted: bool,
+    /// Whether it may ask the session's model for completions (`sampling/createMessage`). Each request
+    /// waits for the person, and is paid for as the session's own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sampling: bool,
     /// The program (`stdio`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,

@@ -17,6 +17,8 @@ pub enum RequestPurpose {
     Title,
     /// To review a call in the place of a person.
     Review,
+    /// To answer a server that samples a model while a call of it runs.
+    Sampling,
 }
 
 impl RequestPurpose {
@@ -27,6 +29,7 @@ impl RequestPurpose {
             Self::Compaction => "compaction",
             Self::Title => "title",
             Self::Review => "review",
+            Self::Sampling => "sampling",
         }
     }
 

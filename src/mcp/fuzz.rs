@@ -9,7 +9,7 @@ use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 use super::tools::listing;
-use super::{Cleaner, Connection, Naming, Offer, ToolAnswer, ToolCall, Toolbox};
+use super::{Cleaner, ClientOffer, Connection, Naming, Offer, ToolAnswer, ToolCall, Toolbox};
 use crate::domain::Tool;
 
 /// Parts the answers of one input: the server says the next one when it is asked something. JSON
@@ -38,7 +38,7 @@ async fn use_server(
     output: impl AsyncRead + Send + Unpin + 'static,
     input: impl AsyncWrite + Send + Unpin + 'static,
 ) {
-    let Ok(connection) = Connection::open("s", output, input, Vec::new()).await else {
+    let Ok(connection) = Connection::open("s", output, input, ClientOffer::default()).await else {
         return;
     };
     if let Ok(tools) = connection.tools().await {

@@ -22,8 +22,8 @@ mod wire;
 mod workspace_files;
 
 pub use checkpoint_access::{Found, RestoreStep, Scan, Unrestored};
-pub use connection::{CallNews, Connection, ToolCall, ToolProgress, visit_pages};
-pub use elicitation::{Address, Asked, Form, FormAnswer, Question};
+pub use connection::{CallNews, ClientOffer, Connection, ToolCall, ToolProgress, visit_pages};
+pub use elicitation::{Address, Asked, Form, FormAnswer, Question, SamplingRequest};
 pub use error::Error;
 pub use file_access::{
     EntryKind, FILE_PART, FOLDER_PAGE, FileAccess, FileError, FilePart, FileRefusal, FolderEntry,

@@ -1,7 +1,7 @@
 //! Who may do what to the registry.
 
 use super::catalogue::entry::{ServerEntry, Source};
-use crate::domain::{AddingRoles, Caller, McpTransport, Role, Scope, UserId};
+use crate::domain::{AddingRoles, Caller, McpServerConfig, McpTransport, Role, Scope, UserId};
 use crate::servers::error::Error;
 
 /// For whom a server is.
@@ -143,6 +143,22 @@ pub(crate) fn check_transport(
         "your role may not add `{}` servers for {whom}{setting}",
         transport.as_str()
     )))
+}
+
+/// Refuses that somebody who is no admin lets a server of theirs ask models: that is decided for the
+/// people who would be asked, and for who pays.
+pub(crate) fn check_sampling(
+    caller: &Caller,
+    config: &McpServerConfig,
+    known: Option<&McpServerConfig>,
+) -> Result<(), Error> {
+    if !config.sampling || known.is_some_and(|known| known.sampling) || may_administer(caller) {
+        return Ok(());
+    }
+    Err(Error::NotAllowed(
+        "only owners and admins of the tenant let servers ask models (`sampling`): leave it out, or \
+         ask one of them to add the server",
+    ))
 }
 
 /// Where a server for them is written down.

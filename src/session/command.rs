@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::call::{
-    CallTask, DryRunReport, Elicitation, ElicitationReply, Outcome, PastDecision, Proposal,
-    ViewCall,
+    CallTask, Completion, DryRunReport, Elicitation, ElicitationReply, Outcome, PastDecision,
+    Proposal, SamplingProblem, ViewCall,
 };
 use super::event::compaction::{Compacted, CompactedByVendor, ContextSize, CutKind};
 use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
@@ -216,6 +216,15 @@ pub enum Command {
     CompleteElicitation { id: ElicitationId },
     /// The server does not want to know any more.
     WithdrawElicitation { id: ElicitationId },
+    /// The model that a server wanted asked has answered, or cannot.
+    Sampled {
+        id: ElicitationId,
+        /// The turn that pays.
+        turn: TurnId,
+        result: Result<Completion, SamplingProblem>,
+        /// What its attempts used.
+        spent: Vec<Spent>,
+    },
     /// Hold a rule for this session alone; it decides what waits, too. One of the same id changes nothing.
     GiveRule {
         /// Checked by the shell.

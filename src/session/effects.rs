@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::call::{Call, CallStatus};
+use super::call::{Call, CallStatus, Elicitation, SamplingStage};
 use super::state::{Control, Phase};
 use super::title::Titling;
-use crate::domain::{CallId, ModelRequestId};
+use crate::domain::{CallId, ElicitationId, ModelRequestId};
 
 /// One thing that has to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub enum Effect {
     Review(CallId),
     /// Try a waiting call in a copy of the workspace.
     DryRun(CallId),
+    /// Ask the model what a server wants of it.
+    Sample(ElicitationId),
     /// Copy the workspace of the session that this one was forked from.
     CopyWorkspace,
 }
@@ -37,6 +39,7 @@ pub fn effects(control: &Control) -> Vec<Effect> {
     } else {
         let mut effects = of_turn(control);
         effects.extend(running(&control.views.calls, false));
+        effects.extend(sampling(control));
         effects
     };
     effects.extend(is_asked.then_some(Effect::MakeTitle));
@@ -53,6 +56,16 @@ fn of_turn(control: &Control) -> Vec<Effect> {
         return vec![Effect::AskModel(turn.request())];
     }
     running(&turn.queue, turn.is_stopping).collect()
+}
+
+/// What models are asked for servers.
+fn sampling(control: &Control) -> impl Iterator<Item = Effect> {
+    let asks = |asked: &&Arc<Elicitation>| {
+        let stage = asked.sampling.as_ref().map(|sampling| &sampling.stage);
+        asked.is_open() && matches!(stage, Some(SamplingStage::Asking { .. }))
+    };
+    let asked = control.elicitations().filter(asks);
+    asked.map(|asked| Effect::Sample(asked.id.clone()))
 }
 
 fn running(calls: &[Arc<Call>], is_turn_stopping: bool) -> impl Iterator<Item = Effect> {

@@ -61,10 +61,12 @@ pub struct RequestFacts {
 }
 
 /// What an attempt of a model request used that became no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     pub usage: TokenUsage,
     /// What it cost, if the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Arc<RequestFacts>>,
 }

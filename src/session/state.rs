@@ -112,7 +112,8 @@ impl Turn {
     /// How many calls and forms of servers wait for a person.
     fn waiting(&self) -> usize {
         let calls = self.queue.iter().filter(|call| call.is_pending());
-        let asked = self.elicitations.iter().filter(|asked| asked.is_open());
+        let asked = self.elicitations.iter();
+        let asked = asked.filter(|asked| asked.awaits_person());
         calls.count() + asked.count()
     }
 
@@ -331,7 +332,8 @@ impl Control {
 
     /// What the session list shows.
     pub fn activity(&self) -> Activity {
-        let asked = self.elicitations().filter(|asked| asked.is_open()).count();
+        let asked = self.elicitations().filter(|asked| asked.awaits_person());
+        let asked = asked.count();
         let waiting = asked + self.calls().filter(|call| call.is_pending()).count();
         match &self.turn {
             _ if waiting > 0 => Activity::Waiting(waiting),

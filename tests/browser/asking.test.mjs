@@ -42,7 +42,7 @@ class Post {
   }
 
   get env() {
-    return { SPL_MCPS_0_ID: 'post', SPL_MCPS_0_URL: `${this.url}/mcp`, SPL_SANDBOX: 'none' }
+    return { SPL_MCPS_0_ID: 'post', SPL_MCPS_0_URL: `${this.url}/mcp`, SPL_MCPS_0_SAMPLING: 'true', SPL_SANDBOX: 'none' }
   }
 
   async answer(request, response) {
@@ -64,7 +64,7 @@ class Post {
     if (method === 'tools/call') return this.call(id, params, response)
     const results = {
       'initialize': { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'post', version: '1' } },
-      'tools/list': { tools: ['ask', 'pay'].map((name) => ({ name, description: 'Asks', inputSchema: { type: 'object' } })) },
+      'tools/list': { tools: ['ask', 'pay', 'sample'].map((name) => ({ name, description: 'Asks', inputSchema: { type: 'object' } })) },
     }
     response.writeHead(200, { 'Content-Type': 'application/json', 'Mcp-Session-Id': '1' })
     response.end(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? {} }))
@@ -78,11 +78,13 @@ class Post {
     const asked = `ask-${id}`
     const answered = new Promise((resolve) => this.calls.set(asked, resolve))
     progress(1, 'Looks for the counter')
+    const sample = { messages: [{ role: 'user', content: { type: 'text', text: `What is this? ${HOSTILE}` } }], systemPrompt: 'Be \u202Ebrief. '.repeat(20), maxTokens: 50 }
     const question =
       params.name === 'pay'
         ? { mode: 'url', message: `Pay ${HOSTILE}`, url: `${this.url}/pay?stamp=1`, elicitationId: 'e1' }
         : { mode: 'form', message: `Where do you live? ${HOSTILE}`, requestedSchema: FORM }
-    say({ id: asked, method: 'elicitation/create', params: question })
+    if (params.name === 'sample') say({ id: asked, method: 'sampling/createMessage', params: sample })
+    else say({ id: asked, method: 'elicitation/create', params: question })
     const answer = await answered
     this.answers.push(answer)
     if (params.name === 'pay') {
@@ -181,3 +183,50 @@ story('a page is opened by a click alone, and a phone shows its whole address', 
   post.end()
   assert.equal(await session.answer(), 'Done')
 })
+
+async function reachable(page, card, viewport) {
+  const { x, width } = await card.boundingBox()
+  assert.ok(x >= 0 && x + width <= viewport.width)
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), viewport.width)
+}
+
+for (const [name, context] of [['a wide screen', { viewport: { width: 1280, height: 800 } }], ['a phone', PHONE]]) {
+  // Asserts S0.52.
+  story(`a model is asked what its person saw, and its answer waits for them, on ${name}`, { env, context }, async ({ page, session }) => {
+    model.willCall(['sample', {}])
+    model.willSay(`It is a picture. ${HOSTILE}`)
+    model.willSay('Done')
+    await session.composer.fill('go')
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
+    await session.press(/^Approve once/)
+
+    const card = page.getByRole('group', { name: 'The server post wants to ask a model' })
+    await card.getByText(`What is this? ${HOSTILE}`).waitFor()
+    await card.getByText('⟦U+202E⟧').first().waitFor()
+    await reachable(page, card, context.viewport)
+    await check(page, 'the request')
+    await page.setViewportSize(context.viewport)
+    await page.screenshot({ path: `screenshots-out/sampling-request-${context.viewport.width}.png` })
+    await page.reload()
+    const allow = card.getByRole('button', { name: 'Ask the model' })
+    await allow.focus()
+    await page.keyboard.press('Enter')
+
+    const answer = page.getByRole('group', { name: 'What the model answered the server post' })
+    await answer.getByText(`It is a picture. ${HOSTILE}`).waitFor()
+    await reachable(page, answer, context.viewport)
+    await check(page, 'the answer')
+    await page.setViewportSize(context.viewport)
+    await page.screenshot({ path: `screenshots-out/sampling-answer-${context.viewport.width}.png` })
+    await answer.getByText('What was asked').click()
+    await answer.getByText(`What is this? ${HOSTILE}`).waitFor()
+    await answer.getByRole('button', { name: 'Send to post' }).focus()
+    await page.keyboard.press('Enter')
+    await answer.waitFor({ state: 'detached' })
+    assert.equal(await session.answer(), 'Done')
+    const { content, stopReason } = post.answers.at(-1)
+    assert.deepEqual([content.text, stopReason], [`It is a picture. ${HOSTILE}`, 'endTurn'])
+    assert.notEqual(await page.title(), 'taken')
+  })
+}

@@ -16,7 +16,7 @@ use sepal::mcp::authorization::{
     Authorization, AuthorizationAnswer, AuthorizationError, Challenge, ClientIdentity,
     ClientRegistration, Discovered, Grant, KnownClient, ScopeWish, discover,
 };
-use sepal::mcp::{Authorizer, Connection, Refused, RefusedRequest, Remote, ToolCall};
+use sepal::mcp::{Authorizer, ClientOffer, Connection, Refused, RefusedRequest, Remote, ToolCall};
 use sepal::net;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -210,7 +210,7 @@ async fn run(scenario: &str, url: &str) -> Result<(), String> {
         headers: std::collections::BTreeMap::new(),
         authorizer: Some(Arc::new(driver)),
     };
-    let opened = Connection::open_http("suite", client, &remote).await;
+    let opened = Connection::open_http("suite", client, &remote, ClientOffer::default()).await;
     let connection = opened.map_err(|error| error.to_string())?;
     let tools = connection
         .tools()

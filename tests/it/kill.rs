@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use tempfile::TempDir;
 
 use crate::model_stub::{ModelStub, Reply};
-use crate::servers::{asking, view_calls, views};
+use crate::servers::{asking, sampling, view_calls, views};
 use crate::support::postgres::new_database;
-use crate::support::{DEADLINE, Server, TestSocket, docker, person, sepal};
+use crate::support::{DEADLINE, Server, TestApp, TestSocket, docker, person, sepal};
 
 /// Asserts O1.
 #[tokio::test]
@@ -68,6 +68,18 @@ async fn a_question_of_a_server_ends_with_its_call_when_the_gateway_is_killed() 
 async fn a_question_of_a_server_ends_with_a_kill_in_postgres_too() {
     let database = new_database().await;
     a_question_ends_with_a_kill(Some(&database)).await;
+}
+
+/// Asserts S0.52 and O1.
+#[tokio::test]
+async fn what_a_server_has_a_model_asked_is_paid_for_once_when_the_gateway_is_killed() {
+    a_completion_ends_with_a_kill(None).await;
+}
+
+#[tokio::test]
+async fn what_a_server_has_a_model_asked_is_paid_for_once_in_postgres_too() {
+    let database = new_database().await;
+    a_completion_ends_with_a_kill(Some(&database)).await;
 }
 
 /// Asserts S0.52 and O1.
@@ -160,6 +172,63 @@ async fn a_question_ends_with_a_kill(database: Option<&str>) {
     let replayed = state["transcript"].to_string();
     assert!(replayed.contains("\"status\":\"unknown\""), "{replayed}");
     assert!(replayed.contains("\"reason\":\"call_ended\""), "{replayed}");
+}
+
+async fn a_completion_ends_with_a_kill(database: Option<&str>) {
+    let (url, _sampling) = sampling::start().await;
+    let mut env = vec![
+        ("SPL_MCPS_0_ID", "post"),
+        ("SPL_MCPS_0_URL", url.as_str()),
+        ("SPL_MCPS_0_SAMPLING", "true"),
+        ("SPL_SANDBOX", "none"),
+    ];
+    env.extend(database.map(|url| ("DATABASE_URL", url)));
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    model.will_call("sample", json!({}));
+    model.then(Reply::say("It is four.")).stall_at_once();
+    let server = Server::start_with(&data, &model, &env);
+    let ana = person(&data, &env);
+    asking::is_listed(server.address, &ana).await;
+    let mut socket = TestSocket::open(server.address, &ana, None).await;
+    socket.say("ask").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    let asked = sampling::asked(&mut socket).await;
+    sampling::says(&mut socket, sampling::accept(&asked, &asked["digest"])).await;
+    model.stalled().await;
+    let session = socket.session();
+    server.kill();
+    model.forget_rest();
+    model.will_say("I see");
+
+    let server = Server::start_with(&data, &model, &env);
+    let mut again = TestSocket::open(server.address, &ana, Some(&session)).await;
+    if !again.ready.to_string().contains("agent:response") {
+        again.wait_for_answer().await;
+        again = TestSocket::open(server.address, &ana, Some(&session)).await;
+    }
+    let state = &again.ready["state"];
+    assert!(state["queue"].get("elicitations").is_none(), "{state}");
+    let replayed = state["transcript"].to_string();
+    assert!(replayed.contains("\"status\":\"unknown\""), "{replayed}");
+    assert!(replayed.contains("\"reason\":\"call_ended\""), "{replayed}");
+    assert_eq!(model.requests().len(), 3, "nothing was asked twice");
+    let url = format!("http://{}/api/usage?by=purpose&sort=name", server.address);
+    let counted = async {
+        loop {
+            let request = TestApp::http().get(&url).bearer_auth(&ana.key);
+            let used: Value = request.send().await.unwrap().json().await.unwrap();
+            let first = &used["items"][0];
+            if first["purpose"] == "sampling" {
+                assert_eq!(first["requests"]["requests"], 1, "{used}");
+                break;
+            }
+        }
+    };
+    let in_time = tokio::time::timeout(DEADLINE, counted).await;
+    assert!(in_time.is_ok(), "what was asked is not counted");
 }
 
 #[tokio::test]

@@ -7,10 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use super::Outcomes;
+use super::aside::sampling::described;
+use super::session_agent::SessionAgent;
+use super::{Outcomes, Wanted};
 use crate::domain::{CallId, ElicitationId, Timestamp};
 use crate::mcp::{Asked, FormAnswer, Question};
-use crate::session::{Call, Command, Control, Elicitation, ElicitationAction, ElicitationAnswer};
+use crate::session::{
+    Call, Command, Control, Elicitation, ElicitationAction, ElicitationAnswer, ModelChoice,
+    SamplingStage,
+};
 
 /// Forms of one session that may wait at the same time.
 const MAX_WAITING: usize = 8;
@@ -34,11 +39,20 @@ pub(super) struct Asker {
     pub(super) server: String,
     pub(super) outcomes: Outcomes,
     pub(super) tracker: TaskTracker,
+    /// Who describes what models are to be asked, and what answers in the session.
+    agent: SessionAgent,
+    choice: ModelChoice,
 }
 
 impl Asker {
-    pub(super) fn new(call: &Call, outcomes: &Outcomes, tracker: &TaskTracker) -> Self {
+    pub(super) fn new(
+        call: &Call,
+        wanted: &Wanted<'_>,
+        (outcomes, tracker): (&Outcomes, &TaskTracker),
+    ) -> Self {
         Self {
+            agent: wanted.agent.clone(),
+            choice: wanted.choice.clone(),
             call: call.id.clone(),
             server: call.server().to_owned(),
             outcomes: outcomes.clone(),
@@ -97,7 +111,7 @@ impl Elicitations {
             let waiting = all.remove(&asked.id);
             drop(all);
             if let Some(waiting) = waiting {
-                waiting.question.answer(of(answer));
+                waiting.question.answer(of(asked, answer));
             }
         }
     }
@@ -109,25 +123,41 @@ impl Elicitations {
 }
 
 fn elicitation(id: &ElicitationId, asker: &Asker, wanted: &Asked) -> Elicitation {
-    let (message, schema, order, url) = match wanted {
-        Asked::Form(form) => (&form.message, form.schema.clone(), form.order.clone(), None),
-        Asked::Address(page) => (&page.message, Value::Null, vec![], Some(page.url.clone())),
+    let (mut schema, mut order, mut url, mut sampling) = (Value::Null, vec![], None, None);
+    let message = match wanted {
+        Asked::Form(form) => {
+            (schema, order) = (form.schema.clone(), form.order.clone());
+            form.message.as_str()
+        }
+        Asked::Address(page) => {
+            url = Some(page.url.clone());
+            page.message.as_str()
+        }
+        Asked::Sampling(wanted) => {
+            sampling = Some(Box::new(described((&asker.agent, &asker.choice), wanted)));
+            ""
+        }
     };
     Elicitation {
         id: id.clone(),
         call: asker.call.clone(),
         server: asker.server.clone(),
-        message: message.clone(),
+        message: message.to_owned(),
         schema,
         order,
         url,
         is_opened: false,
         asked_at: Timestamp::default(),
         answer: None,
+        sampling,
     }
 }
 
-fn of(answer: &ElicitationAnswer) -> FormAnswer {
+fn of(asked: &Elicitation, answer: &ElicitationAnswer) -> FormAnswer {
+    let stage = asked.sampling.as_ref().map(|sampling| &sampling.stage);
+    if let Some(SamplingStage::Failed { problem }) = stage {
+        return FormAnswer::Failed(problem.code.as_str());
+    }
     match (answer.action, &answer.content) {
         (ElicitationAction::Accept, content) => FormAnswer::Accept(content.clone()),
         (ElicitationAction::Decline, _) => FormAnswer::Decline,

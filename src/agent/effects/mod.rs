@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use self::aside::Asker;
 use self::aside::review::ReviewRequest;
+use self::aside::sampling::Samples;
 use self::aside::title::TitleRequest;
 use self::created_tasks::CreatedTasks;
 use self::dry_runs::DryRuns;
@@ -116,6 +117,7 @@ pub(super) struct Running {
     review: Option<(CallId, Beside)>,
     workspace: Option<Beside>,
     dry_runs: DryRuns,
+    samples: Samples,
     /// Under which all of them were started.
     epoch: u64,
     outcomes: Option<mpsc::WeakSender<Message>>,
@@ -135,6 +137,7 @@ impl Running {
             review: None,
             workspace: None,
             dry_runs: DryRuns::default(),
+            samples: Samples::default(),
             epoch: 0,
             outcomes: Some(outcomes),
             tracker,
@@ -162,6 +165,7 @@ impl Running {
             && self.review.is_none()
             && self.workspace.is_none()
             && self.dry_runs.is_empty()
+            && self.samples.is_empty()
     }
 
     /// Whether an answer streams here.
@@ -205,6 +209,7 @@ impl Running {
         self.review = None;
         self.workspace = None;
         self.dry_runs.clear();
+        self.samples.clear();
     }
 
     /// Starts what is missing and stops what is no longer wanted.
@@ -221,6 +226,7 @@ impl Running {
             | Effect::MakeTitle
             | Effect::Review(_)
             | Effect::DryRun(_)
+            | Effect::Sample(_)
             | Effect::CopyWorkspace => None,
         });
         if self.model.as_ref().map(|(request, _)| *request) != asks {
@@ -241,6 +247,7 @@ impl Running {
             self.workspace = self.copy_workspace(wanted);
         }
         dry_runs::reconcile(self, wanted, &effects);
+        aside::sampling::reconcile(self, wanted, &effects);
         // Before calls are stopped: a server that is told both hears the answer first.
         self.asked.pass_on(wanted.control);
         self.created.pass_on(wanted.control);

@@ -54,7 +54,7 @@ pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option
     let id = id.clone();
     let (elicitations, created) = (running.asked.clone(), running.created.clone());
     let tracker = running.tracker.clone();
-    let asker = elicitations::Asker::new(&call, &outcomes, &tracker);
+    let asker = elicitations::Asker::new(&call, wanted, (&outcomes, &tracker));
     running.tracker.spawn(async move {
         let started = tokio::time::Instant::now();
         let news = |news| match news {

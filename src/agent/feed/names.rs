@@ -48,6 +48,7 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::ElicitationAsked(_)
         | Event::ElicitationOpened { .. }
         | Event::ElicitationResolved { .. }
+        | Event::SamplingMoved { .. }
         | Event::TitlingMoved { .. }
         | Event::ReviewAsked { .. }
         | Event::Reviewed { .. }

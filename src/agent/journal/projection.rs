@@ -324,7 +324,7 @@ fn asked_roles(control: &Control) -> AskedRoles {
 fn waiting_batch(control: &Control) -> Option<WaitingBatch> {
     let mut tools: Vec<String> = Vec::new();
     let asks = |call: &Call| {
-        let mut asked = control.elicitations().filter(|asked| asked.is_open());
+        let mut asked = control.elicitations().filter(|asked| asked.awaits_person());
         asked.any(|asked| asked.call == call.id)
     };
     let waits = |call: &&Arc<Call>| call.is_pending() || asks(call);

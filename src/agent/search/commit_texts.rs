@@ -27,6 +27,11 @@ fn called_text(call: &Call) -> String {
     format!("{} {}", call.name, arguments_text(&call.args))
 }
 
+/// What a call gave.
+fn output_text(name: &str, outcome: &Outcome) -> String {
+    format!("{name}: {}", outcome_text(outcome))
+}
+
 fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
     let put = |seq, part, kind, text| put(commit, (seq, part), kind, text);
     let change = match event {
@@ -46,8 +51,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
             ..
         } => put(seq, 0, TextKind::Call, arguments_text(&edited.args)),
         Event::Ended { name, outcome, .. } => {
-            let text = format!("{name}: {}", outcome_text(outcome));
-            put(seq, 0, TextKind::Output, text)
+            put(seq, 0, TextKind::Output, output_text(name, outcome))
         }
         Event::Withdrawn { message_seq, .. } => Some(TextChange::Remove { seq: *message_seq }),
         Event::Created { .. }
@@ -63,6 +67,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::ElicitationAsked(_)
         | Event::ElicitationOpened { .. }
         | Event::ElicitationResolved { .. }
+        | Event::SamplingMoved { .. }
         | Event::TitlingMoved { .. }
         | Event::ReviewAsked { .. }
         | Event::Reviewed { .. }

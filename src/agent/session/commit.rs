@@ -317,6 +317,7 @@ fn changes_queue(event: &Event) -> bool {
             | Event::ElicitationAsked(_)
             | Event::ElicitationOpened { .. }
             | Event::ElicitationResolved { .. }
+            | Event::SamplingMoved { .. }
             | Event::Thinking { .. }
             | Event::Cancelled { .. }
     )

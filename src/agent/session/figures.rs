@@ -25,10 +25,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
                 call, verdict, by, ..
             } => count_decision(replica, call, (*verdict, by), commit.at),
             Event::Started { .. } => instruments().call_became("started"),
-            Event::Ended { outcome, name, .. } => {
-                instruments().call_became(outcome.status());
-                log_call(replica, name, outcome);
-            }
+            Event::Ended { outcome, name, .. } => count_end(replica, name, outcome),
             Event::Thinking {
                 turn, iteration, ..
             } => log_request(replica, *turn, *iteration),
@@ -48,6 +45,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::ElicitationAsked(_)
             | Event::ElicitationOpened { .. }
             | Event::ElicitationResolved { .. }
+            | Event::SamplingMoved { .. }
             | Event::TitlingMoved { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. }
@@ -123,6 +121,11 @@ fn log_request(replica: &Replica, turn: TurnId, iteration: Iteration) {
 }
 
 /// A call has its result (S3.44).
+fn count_end(replica: &Replica, name: &str, outcome: &Outcome) {
+    instruments().call_became(outcome.status());
+    log_call(replica, name, outcome);
+}
+
 fn log_call(replica: &Replica, name: &str, outcome: &Outcome) {
     let session = &replica.key.session;
     match outcome {

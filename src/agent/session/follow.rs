@@ -243,6 +243,7 @@ impl LiveSession {
                 | Effect::MakeTitle
                 | Effect::Review(_)
                 | Effect::DryRun(_)
+                | Effect::Sample(_)
                 | Effect::CopyWorkspace => None,
             });
         if let Some(request) = asked {

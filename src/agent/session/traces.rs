@@ -36,6 +36,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::ElicitationAsked(_)
             | Event::ElicitationOpened { .. }
             | Event::ElicitationResolved { .. }
+            | Event::SamplingMoved { .. }
             | Event::TitlingMoved { .. }
             | Event::ReviewAsked { .. }
             | Event::Reviewed { .. }

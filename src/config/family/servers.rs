@@ -17,6 +17,7 @@ const SUFFIXES: &[(&str, &str)] = &[
     ("INCLUDE_TOOLS", "includeTools"),
     ("EXCLUDE_TOOLS", "excludeTools"),
     ("NETWORK", "network"),
+    ("SAMPLING", "sampling"),
 ];
 
 /// The variables of this family, as they count from 0.
@@ -28,6 +29,7 @@ pub(in crate::config) const FIRST_NAMES: &[&str] = &[
     "SPL_MCPS_0_INCLUDE_TOOLS",
     "SPL_MCPS_0_EXCLUDE_TOOLS",
     "SPL_MCPS_0_NETWORK",
+    "SPL_MCPS_0_SAMPLING",
 ];
 
 /// Whether a variable is one of this family.

@@ -287,6 +287,11 @@ pub const SERVERS: Family = Family {
             FLAG,
             "Whether the hints of its tools are believed.",
         ),
+        field(
+            "sampling",
+            FLAG,
+            "Whether it may ask the session's model for completions, each of which a person allows.",
+        ),
         field("command", TEXT, "The program (`stdio`)."),
         field("args", FieldKind::Arguments, "Its arguments."),
         field("env", FieldKind::Map, "Its environment."),
@@ -348,5 +353,6 @@ pub const SERVERS: Family = Family {
             "SPL_MCPS_<n>_NETWORK",
             "`network`: hosts, separated by commas or spaces; a comma alone is none",
         ),
+        ("SPL_MCPS_<n>_SAMPLING", "`sampling`"),
     ],
 };

@@ -99,9 +99,9 @@ pub(super) fn form_of_call(call: &Call) -> Result<Option<ElicitRequestParams>, H
 }
 
 /// The form of a server that asks something; none for a page, which is opened where Sepal shows the
-/// whole address of it.
+/// whole address of it, and for a completion, which is allowed where Sepal shows all that is asked.
 pub(super) fn form_of_question(asked: &Elicitation) -> Option<ElicitRequestParams> {
-    if asked.url.is_some() {
+    if asked.url.is_some() || asked.sampling.is_some() {
         return None;
     }
     let schema = serde_json::from_value::<ElicitationSchema>(asked.schema.clone());

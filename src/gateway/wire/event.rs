@@ -28,7 +28,8 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         | Event::Ended { .. } => call::frames(shown),
         Event::ElicitationAsked(_)
         | Event::ElicitationOpened { .. }
-        | Event::ElicitationResolved { .. } => call::elicitation::elicitation_frames(shown),
+        | Event::ElicitationResolved { .. }
+        | Event::SamplingMoved { .. } => call::elicitation::elicitation_frames(shown),
         Event::UserMessage { .. } => message(shown),
         Event::Settled {
             call, happened, by, ..

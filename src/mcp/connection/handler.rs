@@ -2,17 +2,18 @@
 
 #![expect(
     deprecated,
-    reason = "SEP-2577 ends roots and logging in a later revision; today's servers use both"
+    reason = "SEP-2577 ends roots, sampling and logging in a later revision; today's servers use both"
 )]
 
 use std::sync::Arc;
 
 use rmcp::handler::client::progress::ProgressDispatcher;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, CustomNotification, CustomRequest, CustomResult,
-    ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorCode, FormElicitationCapability,
-    Implementation, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ResourceUpdatedNotificationParam, Root, TASKS_EXTENSION_ID,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    CustomNotification, CustomRequest, CustomResult, ElicitRequestParams, ElicitResult,
+    ElicitationCapability, ErrorCode, FormElicitationCapability, Implementation, ListRootsResult,
+    LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam,
+    ResourceUpdatedNotificationParam, Root, SamplingCapability, TASKS_EXTENSION_ID,
     UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext};
@@ -31,7 +32,15 @@ const WAITING_LINES: usize = 256;
 /// The extension by which tools have views (MCP Apps).
 const VIEWS: &str = "io.modelcontextprotocol/ui";
 
-/// Sampling is refused by the library's own answer.
+/// What a server may ask of us, beside questions to the person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientOffer {
+    /// The addresses (`file://…`) of the folders that it may work in, if there are any.
+    pub roots: Vec<String>,
+    /// Whether it may ask for completions of a model.
+    pub samples: bool,
+}
+
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) progress: ProgressDispatcher,
@@ -43,14 +52,14 @@ pub(super) struct Handler {
     /// Where questions to the person arrive.
     pub(super) desk: Arc<Desk>,
     log: mpsc::Sender<String>,
-    roots: Arc<[String]>,
+    offer: Arc<ClientOffer>,
     /// Whether servers of 2026-07-28 hear that we follow tasks.
     follows_tasks: bool,
 }
 
 impl Handler {
     /// With what the server logs.
-    pub(super) fn new(roots: Vec<String>, follows_tasks: bool) -> (Self, mpsc::Receiver<String>) {
+    pub(super) fn new(offer: ClientOffer, follows_tasks: bool) -> (Self, mpsc::Receiver<String>) {
         let (log, lines) = mpsc::channel(WAITING_LINES);
         let handler = Self {
             progress: ProgressDispatcher::new(),
@@ -59,7 +68,7 @@ impl Handler {
             resources: Arc::default(),
             desk: Arc::default(),
             log,
-            roots: roots.into(),
+            offer: Arc::new(offer),
             follows_tasks,
         };
         (handler, lines)
@@ -70,7 +79,7 @@ impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let mut info = ClientConfig::default();
         info.client_info = Implementation::new("sepal", env!("CARGO_PKG_VERSION"));
-        info.capabilities = if self.roots.is_empty() {
+        info.capabilities = if self.offer.roots.is_empty() {
             ClientCapabilities::default()
         } else {
             ClientCapabilities::builder().enable_roots().build()
@@ -82,6 +91,7 @@ impl ClientHandler for Handler {
         let views = json!({ "mimeTypes": [VIEW_TYPE] });
         let views = views.as_object().cloned().unwrap_or_default();
         extensions.insert(VIEWS.to_owned(), views);
+        info.capabilities.sampling = self.offer.samples.then(SamplingCapability::default);
         let form = FormElicitationCapability::new().with_schema_validation(true);
         info.capabilities.elicitation = Some(
             ElicitationCapability::new()
@@ -98,6 +108,20 @@ impl ClientHandler for Handler {
     ) -> Result<ElicitResult, ErrorData> {
         let task = tasks::related(&context.meta.0.0).map(ToOwned::to_owned);
         self.desk.ask(asked, task.as_deref(), context.ct).await
+    }
+
+    async fn create_message(
+        &self,
+        asked: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        if !self.offer.samples {
+            let text = "sampling is off for this server: an administrator of Sepal can allow it in \
+                        the server's entry (`sampling: true`)";
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, None));
+        }
+        let task = tasks::related(&context.meta.0.0).map(ToOwned::to_owned);
+        self.desk.sample(asked, task.as_deref(), context.ct).await
     }
 
     async fn on_custom_notification(
@@ -125,6 +149,11 @@ impl ClientHandler for Handler {
                         `elicitationId`";
             return Err(ErrorData::invalid_params(text, None));
         }
+        if request.method == "sampling/createMessage" {
+            let text = "the parameters cannot be read: `messages` of `user` and `assistant` with \
+                        text, and `maxTokens`";
+            return Err(ErrorData::invalid_params(text, None));
+        }
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
             request.method,
@@ -136,7 +165,7 @@ impl ClientHandler for Handler {
         &self,
         _context: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, ErrorData> {
-        let roots = self.roots.iter().map(Root::new);
+        let roots = self.offer.roots.iter().map(Root::new);
         Ok(ListRootsResult::new(roots.collect()))
     }
 

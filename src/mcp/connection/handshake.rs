@@ -10,7 +10,7 @@ use rmcp::transport::IntoTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Connection;
-use super::handler::Handler;
+use super::handler::{ClientOffer, Handler};
 use super::listening::Listening;
 use crate::mcp::error::Error;
 use crate::mcp::mask::Cleaner;
@@ -20,15 +20,14 @@ use crate::mcp::wire::lines::Lines;
 /// How long a server may take for the handshake: interpreted ones load slowly.
 pub(super) const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 impl Connection {
-    /// Makes the handshake on a stream. `roots` are the addresses (`file://…`) of the folders that the
-    /// server may work in, if there are any.
+    /// Makes the handshake on a stream.
     pub async fn open(
         server: &str,
         output: impl AsyncRead + Send + Unpin + 'static,
         input: impl AsyncWrite + Send + Unpin + 'static,
-        roots: Vec<String>,
+        offer: ClientOffer,
     ) -> Result<Self, Error> {
-        Self::shake_hands(server, Lines::new(output, input), roots).await
+        Self::shake_hands(server, Lines::new(output, input), offer).await
     }
 
     /// Begins over streamable HTTP, as the server says that it wants to be spoken to. Which hosts may be
@@ -37,6 +36,7 @@ impl Connection {
         server: &str,
         client: reqwest::Client,
         remote: &Remote,
+        offer: ClientOffer,
     ) -> Result<Self, Error> {
         let lifecycle = match remote::lifecycle(server, &client, remote).await? {
             Lifecycle::Initialize => ClientLifecycleMode::Initialize,
@@ -45,7 +45,7 @@ impl Connection {
             },
         };
         let transport = remote::transport(server, client, remote)?;
-        Self::serve(server, transport, (Vec::new(), lifecycle)).await
+        Self::serve(server, transport, (offer, lifecycle)).await
     }
 
     /// Makes the handshake over the HTTP with SSE of old servers, with the same client.
@@ -53,36 +53,37 @@ impl Connection {
         server: &str,
         client: reqwest::Client,
         remote: &Remote,
+        offer: ClientOffer,
     ) -> Result<Self, Error> {
         let opening = remote::legacy_transport(server, client, remote);
         let opened = tokio::time::timeout(HANDSHAKE_LIMIT, opening).await;
         let transport = opened.map_err(|_| no_answer(server))??;
-        Self::shake_hands(server, transport, Vec::new()).await
+        Self::shake_hands(server, transport, offer).await
     }
 
     async fn shake_hands<T, E, A>(
         server: &str,
         transport: T,
-        roots: Vec<String>,
+        offer: ClientOffer,
     ) -> Result<Self, Error>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        Self::serve(server, transport, (roots, ClientLifecycleMode::Initialize)).await
+        Self::serve(server, transport, (offer, ClientLifecycleMode::Initialize)).await
     }
 
     async fn serve<T, E, A>(
         server: &str,
         transport: T,
-        (roots, lifecycle): (Vec<String>, ClientLifecycleMode),
+        (offer, lifecycle): (ClientOffer, ClientLifecycleMode),
     ) -> Result<Self, Error>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
         let is_discovered = matches!(lifecycle, ClientLifecycleMode::Discover { .. });
-        let (handler, log) = Handler::new(roots, is_discovered);
+        let (handler, log) = Handler::new(offer, is_discovered);
         let beginning = handler.serve_with_lifecycle(transport, lifecycle);
         let begun = tokio::time::timeout(HANDSHAKE_LIMIT, beginning).await;
         let begun = begun.map_err(|_| no_answer(server))?;

@@ -25,6 +25,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::call::{CallNews, ToolCall, ToolProgress, visit_pages};
+pub use self::handler::ClientOffer;
 use self::handler::Handler;
 use self::handshake::HANDSHAKE_LIMIT;
 use self::listening::Listening;

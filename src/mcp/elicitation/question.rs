@@ -10,6 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::address::Address;
 use super::form::Form;
 use super::open_questions::{OpenQuestions, Waits};
+use super::sampling::SamplingRequest;
 use crate::mcp::mask::Cleaner;
 
 /// What is asked.
@@ -19,13 +20,17 @@ pub enum Asked {
     Form(Form),
     /// A page to open.
     Address(Address),
+    /// A completion of a model.
+    Sampling(SamplingRequest),
 }
 
 /// What becomes of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormAnswer {
-    /// Filled in, with values that fit; of a page `None`.
+    /// Filled in, with values that fit, or what the model said; of a page `None`.
     Accept(Option<Value>),
+    /// The model gave no answer, for a reason of that code.
+    Failed(&'static str),
     /// The person does not want to say it.
     Decline,
     /// It was closed.
@@ -61,7 +66,7 @@ impl Question {
         let withdrawn = CancellationToken::new();
         let id = match &asked {
             Asked::Address(address) if !address.id.is_empty() => Some(address.id.clone()),
-            Asked::Address(_) | Asked::Form(_) => None,
+            Asked::Address(_) | Asked::Form(_) | Asked::Sampling(_) => None,
         };
         let waits = Waits::begin(open, id);
         let question = Self {
@@ -126,6 +131,7 @@ impl Question {
                 }
                 address.message = cleaner.clean(&address.message);
             }
+            Asked::Sampling(asked) => asked.clean(cleaner),
         }
         Some(self)
     }

@@ -187,6 +187,7 @@ impl ServerEntry {
             exclude_tools: _,
             timeout: _,
             trusted: _,
+            sampling,
             command,
             args,
             allow_scripts: _,
@@ -215,6 +216,10 @@ impl ServerEntry {
         });
         if let (Some(package), Some(key)) = (package, key.as_object_mut()) {
             key.insert("package".to_owned(), package.into());
+        }
+        // Servers list tools that need a model only to clients that have one.
+        if let (true, Some(key)) = (*sampling, key.as_object_mut()) {
+            key.insert("sampling".to_owned(), true.into());
         }
         Digest::of_json(&key)
     }
@@ -246,6 +251,7 @@ fn bundled_config() -> McpServerConfig {
         exclude_tools: None,
         timeout: None,
         trusted: true,
+        sampling: false,
         command: None,
         args: Vec::new(),
         allow_scripts: false,

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::sampling::{Sampling, SamplingReply};
 use crate::domain::{Actor, CallId, ElicitationId, Timestamp};
 
-/// A form that a server wants to have filled in, or a page that it wants opened. It ends with its call at
+/// A form that a server wants to have filled in, a page that it wants opened, or a completion that it
+/// wants of a model. It ends with its call at
 /// the latest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
@@ -17,13 +19,13 @@ pub struct Elicitation {
     pub server: String,
     /// The server's words, for the person.
     pub message: String,
-    /// JSON Schema of an object with flat fields; null of a page.
+    /// JSON Schema of an object with flat fields; null of anything else.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub schema: Value,
     /// The names of the fields in the server's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
-    /// The page to open; none of a form.
+    /// The page to open; none of anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Whether the person went to the page.
@@ -33,12 +35,21 @@ pub struct Elicitation {
     /// What was answered; none = it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ElicitationAnswer>,
+    /// What a model is to be asked; none = only the person is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Box<Sampling>>,
 }
 
 impl Elicitation {
-    /// Whether it waits for the person.
+    /// Whether its server has no answer yet.
     pub fn is_open(&self) -> bool {
         self.answer.is_none()
+    }
+
+    /// Whether it waits for the person.
+    pub fn awaits_person(&self) -> bool {
+        let sampling = self.sampling.as_ref();
+        self.is_open() && sampling.is_none_or(|sampling| sampling.awaits_person())
     }
 }
 
@@ -58,7 +69,7 @@ pub enum ElicitationAction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ElicitationAnswer {
     pub action: ElicitationAction,
-    /// The values of the fields, with [`ElicitationAction::Accept`] alone.
+    /// The values of the fields, or what the model said, with [`ElicitationAction::Accept`] alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Value>,
 }
@@ -75,6 +86,8 @@ pub enum ElicitationEnd {
     Withdrawn,
     /// The server says that all is done at its page.
     Completed,
+    /// The model that was to be asked gave no answer.
+    Failed,
 }
 
 /// A person's answer to a form.
@@ -85,12 +98,14 @@ pub struct ElicitationReply {
     pub by: Actor,
     /// What is wrong with the values, as the shell found it.
     pub invalid: Option<String>,
+    /// What else it says of a completion.
+    pub sampling: SamplingReply,
 }
 
 /// When the oldest of the forms that wait was asked; none = none waits.
 pub fn elicitations_wait_since<'e>(
     asked: impl IntoIterator<Item = &'e Arc<Elicitation>>,
 ) -> Option<Timestamp> {
-    let open = asked.into_iter().filter(|asked| asked.is_open());
+    let open = asked.into_iter().filter(|asked| asked.awaits_person());
     open.map(|asked| asked.asked_at).min()
 }

@@ -5,6 +5,7 @@ mod elicitation;
 mod outcome;
 mod past;
 mod repeated;
+mod sampling;
 mod task;
 mod view;
 mod wants;
@@ -31,6 +32,10 @@ pub use elicitation::{
 pub use outcome::{Outcome, Output};
 pub use past::PastDecision;
 pub use repeated::RepeatedCalls;
+pub use sampling::{
+    Completion, Sampling, SamplingMessage, SamplingProblem, SamplingReply, SamplingRole,
+    SamplingStage,
+};
 pub use task::CallTask;
 pub use view::{ViewCall, ViewCalls, ViewOrigin};
 pub use wants::{Consent, Wants};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Draft;
+use super::{Draft, sampling};
 use crate::domain::{Actor, CallId, Code, ElicitationId};
 use crate::session::call::{
     Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
@@ -24,6 +24,15 @@ pub(super) fn follow(draft: &mut Draft<'_>, command: &Command) -> Result<(), Ref
     } else if let Command::WithdrawElicitation { id } = command {
         let withdrawn = open(draft, |asked| asked.id == *id);
         close(draft, withdrawn, ElicitationEnd::Withdrawn);
+    } else if let Command::Sampled {
+        id,
+        turn,
+        result,
+        spent,
+    } = command
+    {
+        let failed = sampling::sampled(draft, (id, *turn), (result, spent));
+        close(draft, failed.into_iter().collect(), ElicitationEnd::Failed);
     }
     Ok(())
 }
@@ -49,10 +58,16 @@ fn ask(draft: &mut Draft<'_>, asked: &Arc<Elicitation>) {
 fn answer(draft: &mut Draft<'_>, reply: &ElicitationReply) -> Result<(), Refusal> {
     let asked = find(draft, &reply.id)?;
     match &asked.answer {
-        // A repeat.
+        // A repeat. What a model said is not repeated by whoever lets it go.
         Some(answer) if *answer == reply.answer => return Ok(()),
+        Some(answer) if asked.sampling.is_some() && answer.action == reply.answer.action => {
+            return Ok(());
+        }
         Some(_) => return Err(answered(&reply.id)),
         None => {}
+    }
+    if asked.sampling.is_some() {
+        return sampling::answer(draft, &asked, reply);
     }
     if let Some(problem) = &reply.invalid {
         let problem = problem.clone();
@@ -76,7 +91,8 @@ fn answer(draft: &mut Draft<'_>, reply: &ElicitationReply) -> Result<(), Refusal
 fn go_to_page(draft: &mut Draft<'_>, id: &ElicitationId, by: &Actor) -> Result<(), Refusal> {
     let asked = find(draft, id)?;
     if asked.url.is_none() {
-        let text = "`open` is for a page; a form is answered with `accept`, `decline` or `cancel`";
+        let text = "`open` is for a page; anything else is answered with `accept`, `decline` or \
+                    `cancel`";
         return Err(Refusal::of_field(Code::InvalidArguments, "action", text));
     }
     if asked.answer.is_some() {
@@ -141,9 +157,10 @@ fn open(draft: &Draft<'_>, is_meant: impl Fn(&Elicitation) -> bool) -> Vec<Arc<E
 pub(super) fn close(draft: &mut Draft<'_>, asked: Vec<Arc<Elicitation>>, end: ElicitationEnd) {
     let action = match end {
         ElicitationEnd::Completed => ElicitationAction::Accept,
-        ElicitationEnd::CallEnded | ElicitationEnd::Stopped | ElicitationEnd::Withdrawn => {
-            ElicitationAction::Cancel
-        }
+        ElicitationEnd::CallEnded
+        | ElicitationEnd::Stopped
+        | ElicitationEnd::Withdrawn
+        | ElicitationEnd::Failed => ElicitationAction::Cancel,
     };
     for asked in asked {
         draft.push(Event::ElicitationResolved {

@@ -8,6 +8,7 @@ mod queue;
 mod recovery;
 mod refusal;
 mod rules;
+mod sampling;
 mod title;
 mod turn;
 mod views;
@@ -159,7 +160,8 @@ impl<'a> Draft<'a> {
             | Command::AnswerElicitation(_)
             | Command::OpenElicitation { .. }
             | Command::CompleteElicitation { .. }
-            | Command::WithdrawElicitation { .. } => elicitation::follow(self, command)?,
+            | Command::WithdrawElicitation { .. }
+            | Command::Sampled { .. } => elicitation::follow(self, command)?,
             Command::CallByView(_) | Command::CloseView { .. } => views::follow(self, command)?,
             Command::WorkspaceCopied { outcome } => fork::workspace_copied(self, *outcome),
             Command::ReviewCalls => rules::review_calls(self),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Draft, elicitation};
+use super::{Draft, elicitation, sampling};
 use crate::domain::{Actor, CallId, Code, GatewayId};
 use crate::session::call::{Call, CallStatus, CallTask, Decider, ElicitationEnd, Outcome};
 use crate::session::command::Refusal;
@@ -16,6 +16,7 @@ pub(super) fn take_over(draft: &mut Draft<'_>, from: Option<&GatewayId>) {
         return;
     }
     draft.claim();
+    sampling::lose(draft);
     let turn = draft.control.turn.as_ref();
     let is_turn_stopping = turn.is_some_and(|turn| turn.is_stopping);
     let calls: Vec<Arc<Call>> = draft.control.calls().cloned().collect();
@@ -61,7 +62,10 @@ fn recover(draft: &mut Draft<'_>, call: &Call, is_turn_stopping: bool) {
                     draft.end_call(&call.id, Outcome::Unknown { cause: None }, 0);
                 }
                 (true, true) => draft.end_call(&call.id, Outcome::Cancelled, 0),
-                (true, false) => {}
+                (true, false) => {
+                    let asked = sampling::of_call(draft, &call.id);
+                    elicitation::close(draft, asked, ElicitationEnd::Withdrawn);
+                }
             }
         }
         CallStatus::Approved { at, .. }

@@ -2,18 +2,19 @@
 
 mod commit;
 pub(super) mod compaction;
+mod edited_args;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub use commit::{Commit, CommitError, SCHEMA, Unfinished};
+pub(super) use edited_args::EditedArgs;
 
 use self::compaction::{Compacted, CompactedByVendor, ContextSize};
 use super::call::{
     Call, CallTask, Decider, DryRun, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome,
-    SaidCall, Verdict, Wants, is_zero,
+    SaidCall, SamplingStage, Verdict, Wants, is_zero,
 };
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
@@ -355,6 +356,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<ElicitationEnd>,
     },
+    /// What a server wants a model to be asked moved on: the model is asked, has answered, or cannot.
+    SamplingMoved {
+        id: ElicitationId,
+        call: CallId,
+        to: SamplingStage,
+    },
     /// Results of the running turn were shown in a short form from this request on, because the turn
     /// would not have fitted otherwise; the transcript stays. Told once for a turn.
     ResultsShortened {
@@ -364,16 +371,6 @@ pub enum Event {
         /// The context that was sent.
         after: ContextSize,
     },
-}
-
-/// Arguments that a person changed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EditedArgs {
-    pub args: Value,
-    /// Hash of what would run now.
-    pub digest: Digest,
-    /// Hash of server, tool and new arguments.
-    pub equal: Digest,
 }
 
 impl Event {

@@ -29,6 +29,15 @@ pub(super) fn evolve_elicitation(control: &mut Control, event: &Event, at: Times
         if let Some(turn) = &mut control.turn {
             turn.attended = Some(at);
         }
+    } else if let Event::SamplingMoved { id, call, to } = event {
+        let kept = asked_for(control, call).into_iter().flatten();
+        let asked = { kept }.find(|asked| asked.id == *id);
+        if let Some(sampling) = asked.and_then(|asked| Arc::make_mut(asked).sampling.as_mut()) {
+            sampling.stage = to.clone();
+        }
+        if let Some(turn) = &mut control.turn {
+            turn.attended = Some(at);
+        }
     } else if let Event::Ended { call, .. } = event
         && let Some(kept) = asked_for(control, call)
     {

@@ -80,7 +80,8 @@ impl Control {
             | Event::StopRequested { .. } => turn::evolve_turn(self, event, at),
             Event::ElicitationAsked(_)
             | Event::ElicitationOpened { .. }
-            | Event::ElicitationResolved { .. } => {
+            | Event::ElicitationResolved { .. }
+            | Event::SamplingMoved { .. } => {
                 elicitation::evolve_elicitation(self, event, at);
             }
             Event::ViewCalled { call, .. } => view::called(self, call, at),

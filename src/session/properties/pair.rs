@@ -67,6 +67,7 @@ impl Gateway {
                 | Effect::MakeTitle
                 | Effect::Review(_)
                 | Effect::DryRun(_)
+                | Effect::Sample(_)
                 | Effect::CopyWorkspace => None,
             });
         let wanted = wanted_calls(&self.state);

@@ -770,6 +770,7 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
         | Effect::MakeTitle
         | Effect::Review(_)
         | Effect::DryRun(_)
+        | Effect::Sample(_)
         | Effect::CopyWorkspace => None,
     });
     calls.collect()

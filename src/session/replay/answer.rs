@@ -198,7 +198,7 @@ pub(super) fn reviewed(rest: &[Event]) -> Option<Command> {
 }
 
 /// The attempts of a request that became no answer.
-fn attempts(rest: &[Event]) -> Vec<Spent> {
+pub(super) fn attempts(rest: &[Event]) -> Vec<Spent> {
     let is_spent = |event: &&Event| matches!(event, Event::Spent { .. });
     rest.iter().take_while(is_spent).filter_map(spent).collect()
 }

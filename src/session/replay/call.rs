@@ -1,9 +1,13 @@
-//! What led to the calls of views, and to the ends of calls.
+//! What led to the calls of views, to the ends of calls, and to what models are asked for servers.
 
 use std::sync::Arc;
 
-use crate::domain::Actor;
-use crate::session::call::{Call, Proposal, Resolution, ViewCall};
+use super::answer::attempts;
+use crate::domain::{Actor, Code, ElicitationId, TurnId};
+use crate::session::call::{
+    Call, ElicitationAction, ElicitationAnswer, ElicitationReply, Proposal, Resolution,
+    SamplingProblem, SamplingReply, SamplingStage, ViewCall,
+};
 use crate::session::command::Command;
 use crate::session::event::Event;
 use crate::session::state::Control;
@@ -50,4 +54,70 @@ pub(super) fn ended(control: &Control, event: &Event) -> Vec<Command> {
         outcome: outcome.clone(),
         duration_ms: *duration_ms,
     }]
+}
+
+/// What a person was shown of the completion that a server wants, should it be one.
+pub(super) fn shown_sampling(control: &Control, id: &ElicitationId) -> SamplingReply {
+    let asked = control.elicitations().find(|asked| asked.id == *id);
+    let sampling = asked.and_then(|asked| asked.sampling.as_ref());
+    SamplingReply {
+        digest: sampling.and_then(|sampling| sampling.shown()),
+        skips_review: false,
+    }
+}
+
+/// A person let a model be asked for a server, or the model answered, perhaps too late.
+pub(super) fn sampled(control: &Control, rest: &[Event]) -> Option<Command> {
+    let spent = attempts(rest);
+    let late = rest.first().and_then(|event| {
+        if let Event::Spent { turn, .. } = event {
+            return Some(*turn);
+        }
+        None
+    });
+    let Some(Event::SamplingMoved { id, to, .. }) = rest.get(spent.len()) else {
+        // Nobody waited for it any more.
+        return Some(Command::Sampled {
+            id: ElicitationId::from_bits(0),
+            turn: late?,
+            result: Err(SamplingProblem {
+                code: Code::Internal,
+                text: String::new(),
+            }),
+            spent,
+        });
+    };
+    let turn = || {
+        let asked = control.elicitations().find(|asked| asked.id == *id)?;
+        if let SamplingStage::Asking { turn, .. } = asked.sampling.as_ref()?.stage {
+            return Some(turn);
+        }
+        None
+    };
+    let result = match to {
+        SamplingStage::Answered { completion, .. } => Ok(completion.clone()),
+        SamplingStage::Failed { problem } => Err(problem.clone()),
+        SamplingStage::Asking { by, has_review, .. } => {
+            return Some(Command::AnswerElicitation(ElicitationReply {
+                id: id.clone(),
+                answer: ElicitationAnswer {
+                    action: ElicitationAction::Accept,
+                    content: None,
+                },
+                by: by.clone(),
+                invalid: None,
+                sampling: SamplingReply {
+                    skips_review: !has_review,
+                    ..shown_sampling(control, id)
+                },
+            }));
+        }
+        SamplingStage::Requested => return None,
+    };
+    Some(Command::Sampled {
+        id: id.clone(),
+        turn: late.or_else(turn).unwrap_or(TurnId(control.turns)),
+        result,
+        spent,
+    })
 }

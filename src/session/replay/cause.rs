@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::answer::{dry_run, placed, requested, reviewed, task_created, titled};
-use super::call::{called_by_view, ended};
+use super::call::{called_by_view, ended, sampled, shown_sampling};
 use crate::domain::{
     Actor, CallId, Digest, Gesture, GestureCall, GestureMeans, Role, SessionId, TurnId,
 };
@@ -44,7 +44,8 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         }
         Event::ElicitationAsked(_)
         | Event::ElicitationOpened { .. }
-        | Event::ElicitationResolved { .. } => elicited(first).into_iter().collect(),
+        | Event::ElicitationResolved { .. } => elicited(control, first).into_iter().collect(),
+        Event::SamplingMoved { .. } => sampled(control, rest).into_iter().collect(),
         Event::StopRequested { turn, limit_ms } => vec![stopped(*turn, *limit_ms)],
         Event::CallStopRequested { call } => vec![Command::StopCall { call: call.clone() }],
         Event::TaskCreated { .. } => task_created(first).into_iter().collect(),
@@ -60,6 +61,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
             .into_iter()
             .chain(titled(rest))
             .chain(reviewed(rest))
+            .chain(sampled(control, rest))
             .collect(),
         Event::ContextCompacted(_)
         | Event::ResultsShortened { .. }
@@ -74,7 +76,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
 }
 
 /// What a server asked, or somebody said to that.
-fn elicited(event: &Event) -> Option<Command> {
+fn elicited(control: &Control, event: &Event) -> Option<Command> {
     if let Event::ElicitationAsked(asked) = event {
         return Some(Command::Elicit(Arc::clone(asked)));
     }
@@ -98,10 +100,11 @@ fn elicited(event: &Event) -> Option<Command> {
     }
     Some(match by {
         Some(by) => Command::AnswerElicitation(ElicitationReply {
-            id,
             answer: answer.clone(),
             by: by.clone(),
             invalid: None,
+            sampling: shown_sampling(control, &id),
+            id,
         }),
         None => Command::WithdrawElicitation { id },
     })

@@ -4,6 +4,7 @@ mod aside;
 mod burst;
 mod ceiling;
 mod doors;
+mod sampling;
 mod two_gateways;
 
 use bytes::Bytes;

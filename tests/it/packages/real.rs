@@ -15,7 +15,7 @@ use super::bundles::{add_bundle, call};
 use super::{app_at, command, installation, with_docker};
 use crate::agent_mode::{sepal, with_model};
 use crate::model_stub::ModelStub;
-use crate::servers::{Api, operator};
+use crate::servers::{Api, operator, sampling};
 use crate::support::{Said, TestApp, TestSocket};
 
 /// How long a public registry and a slow machine may take together.
@@ -154,6 +154,39 @@ async fn sequential_thinking_of_npm_thinks() {
         call: ("sequentialthinking", thought, "thoughtNumber"),
     };
     use_it(&TestApp::with_sandbox().await, server).await;
+}
+
+/// Asserts S0.52: it offers the tool to clients alone that have a model.
+#[tokio::test]
+async fn everything_of_npm_has_a_model_asked() {
+    let app = TestApp::with_sandbox().await;
+    let owner = operator(&app, "acme").await;
+    let api = Api::new(&app, &owner);
+    let mut entry = command(everything().line);
+    entry["sampling"] = json!(true);
+    api.add("it", entry).await;
+    let told = installed(&api).await;
+    assert_eq!(told["state"], "ready", "{told:#}");
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    let question = json!({ "prompt": "What is 2 + 2?", "maxTokens": 40 });
+    app.model.will_call("trigger-sampling-request", question);
+    app.model.then_say("It is 4.").then_say("Done");
+    socket.say("go").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    let asked = sampling::asked(&mut socket).await;
+    assert_eq!(asked["systemPrompt"], "You are a helpful test server.");
+    assert_eq!(asked["temperature"], 0.7, "{asked}");
+    assert_eq!(asked["maxTokens"], 40, "{asked}");
+    let text = asked["messages"][0]["text"].as_str().unwrap();
+    assert!(text.ends_with("What is 2 + 2?"), "{asked}");
+    sampling::says(&mut socket, sampling::accept(&asked, &asked["digest"])).await;
+    let answered = sampling::moved(&mut socket, "answered").await;
+    sampling::says(&mut socket, sampling::accept(&asked, &answered["digest"])).await;
+    let output = socket.wait_for("tool:output").await;
+    assert!(output.text().contains("It is 4."), "{output:?}");
+    assert!(output.text().contains("endTurn"), "{output:?}");
+    assert_eq!(socket.wait_for_answer().await, "Done");
 }
 
 /// Asserts S2.57.

@@ -7,7 +7,7 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::Pair;
-use crate::servers::{Api, asking, view_calls, views, wait_for_health};
+use crate::servers::{Api, asking, sampling, view_calls, views, wait_for_health};
 use crate::support::TestSocket;
 
 #[tokio::test]
@@ -146,6 +146,41 @@ async fn what_a_server_asks_at_one_gateway_is_answered_at_the_other() {
         let output = socket.wait_for("tool:output").await;
         assert_eq!(output.text(), "Accept 1");
     }
+}
+
+/// Asserts S0.52: who runs the call asks the model, wherever its person says yes.
+#[tokio::test]
+async fn what_a_server_has_a_model_asked_is_allowed_at_the_other_gateway() {
+    let (url, _sampling) = sampling::start().await;
+    let pair = Pair::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_MCPS_0_ID", "post"),
+        ("SPL_MCPS_0_URL", &url),
+        ("SPL_MCPS_0_SAMPLING", "true"),
+    ])
+    .await;
+    let (person, mut a, mut b) = pair.sockets("sampling").await;
+    asking::is_listed(pair.a.address, &person).await;
+    pair.a.model.will_call("sample", json!({}));
+    pair.a.model.then_say("4").then_say("Done");
+    a.say("go").await;
+    let card = a.wait_for_approval().await;
+    a.approve(&card).await;
+    let asked = sampling::asked(&mut b).await;
+    let told = sampling::says(&mut b, sampling::accept(&asked, &asked["digest"])).await;
+    assert_eq!(told["ok"], true, "{told}");
+    let answered = sampling::moved(&mut b, "answered").await;
+    let told = sampling::says(&mut b, sampling::accept(&asked, &answered["digest"])).await;
+    assert_eq!(told["ok"], true, "{told}");
+    for socket in [&mut a, &mut b] {
+        let output = socket.wait_for("tool:output").await;
+        assert_eq!(output.text(), "4 (endTurn)");
+    }
+    assert_eq!(a.wait_for_answer().await, "Done");
+    assert_eq!(
+        pair.a.model.requests().len() + pair.b.model.requests().len(),
+        3
+    );
 }
 
 /// Asserts S0.52: a call's view is told at the other gateway too, and can be seen there.

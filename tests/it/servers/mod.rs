@@ -25,6 +25,7 @@ mod remote;
 mod removed;
 mod restart;
 mod retagged;
+pub(crate) mod sampling;
 mod sandboxed;
 mod shown;
 mod stand_in;

@@ -2384,11 +2384,20 @@ export interface components {
             /**
              * @description Of a form: `accept` with the values, `decline` to say nothing, `cancel` to close the form. Of a page:
              *     `open` when you go there, which goes on until the server says that all is done or you say it with
-             *     `accept`; `decline` or `cancel` to leave it.
+             *     `accept`; `decline` or `cancel` to leave it. Of a completion (`mode: sampling`): `accept` with its
+             *     `digest` lets the model be asked, and, once it has answered, the server get the answer; `decline` or
+             *     `cancel` refuses either.
              */
             action: string;
             /** @description A value for each field, with `accept` of a form; 64 KiB at most. They go to the server, and not to the model. */
             content?: Record<string, unknown> | null;
+            /** @description Of a completion, with `accept`: what was shown, the `digest` of the request or of the answer. */
+            digest?: string | null;
+            /**
+             * @description Of a completion, with `accept` of the request: `false` lets the server have the answer without
+             *     showing it to you first.
+             */
+            review?: boolean | null;
         };
         /** @description A page of what waits. */
         ApprovalsPage: {

@@ -66,6 +66,7 @@ export type ServerConfig = {
   excludeTools?: string[]
   timeout?: number
   trusted?: boolean
+  sampling?: boolean
   command?: string
   args?: string[]
   allowScripts?: boolean

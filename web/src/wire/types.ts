@@ -8,7 +8,7 @@ import type { ViewedCall } from './content/viewed'
 import type { components } from './rest.generated'
 import type { ElicitationItem } from './content/elicitation'
 
-export type { CallProgress, ElicitationItem, FormItem, PageItem } from './content/elicitation'
+export type { CallProgress, ElicitationItem, FormItem, PageItem, SamplingItem } from './content/elicitation'
 
 export type { Attachment, ResourceSource, ResultBlock } from './content/attachment'
 

@@ -1,7 +1,8 @@
-//! Small model requests beside the turn: a title, the review of a call. Each is one question with one
-//! short answer, paid for like any request of the session.
+//! Model requests beside the turn: a title, the review of a call, what a server wants to know. Each is
+//! one question with one answer, paid for like any request of the session.
 
 pub(super) mod review;
+pub(super) mod sampling;
 pub(super) mod title;
 
 use std::sync::Arc;
@@ -30,6 +31,14 @@ pub(super) struct Aside<'a> {
     pub(super) text: &'a str,
     /// Tokens of the answer, with whatever the model thinks before.
     pub(super) max_tokens: u32,
+}
+
+/// The same as a request.
+pub(super) struct Asked {
+    pub(super) purpose: RequestPurpose,
+    pub(super) request: Assembled,
+    /// What its tokens are for.
+    pub(super) parts: RequestParts,
 }
 
 /// Asks in the name of a session.
@@ -66,12 +75,33 @@ impl Asker {
             message: counter.counted(&Weighed::new(Entry::message("user", aside.text))),
             ..RequestParts::default()
         };
+        let purpose = aside.purpose;
+        let asked = Asked {
+            purpose,
+            request,
+            parts,
+        };
+        self.put(candidate, asked).await
+    }
+
+    /// The same of any request.
+    pub(super) async fn put(
+        &self,
+        candidate: &Candidate,
+        asked: Asked,
+    ) -> Result<llm::Answer, NoAnswer> {
+        let Asked {
+            purpose,
+            request,
+            parts,
+        } = asked;
+        let choice = &candidate.choice;
         let subject = Subject {
             choice,
             parts: &parts,
-            purpose: aside.purpose,
+            purpose,
         };
-        let tokens = counter.corrected(parts.total());
+        let tokens = self.agent.counter(choice).corrected(parts.total());
         let body = request.clone();
         let answer = self.answer(candidate, body, (subject, tokens)).await?;
         let usage = answer

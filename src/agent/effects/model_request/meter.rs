@@ -175,6 +175,6 @@ fn unfinished(reported: Option<TokenUsage>, tokens: u64, so_far: &llm::Answer) -
     })
 }
 
-pub(super) fn estimated(tokens: u64, answer: &llm::Answer) -> TokenUsage {
+pub(in crate::agent::effects) fn estimated(tokens: u64, answer: &llm::Answer) -> TokenUsage {
     llm::tokens::estimated_of(tokens, answer)
 }

@@ -197,12 +197,19 @@ pub(in crate::gateway::http) struct AnswerElicitationRequest {
     elicitation_id: String,
     /// Of a form: `accept` with the values, `decline` to say nothing, `cancel` to close the form. Of a page:
     /// `open` when you go there, which goes on until the server says that all is done or you say it with
-    /// `accept`; `decline` or `cancel` to leave it.
+    /// `accept`; `decline` or `cancel` to leave it. Of a completion (`mode: sampling`): `accept` with its
+    /// `digest` lets the model be asked, and, once it has answered, the server get the answer; `decline` or
+    /// `cancel` refuses either.
     #[schema(pattern = "^(open|accept|decline|cancel)$")]
     action: String,
     /// A value for each field, with `accept` of a form; 64 KiB at most. They go to the server, and not to the model.
     #[schema(value_type = Option<Object>)]
     content: Option<Value>,
+    /// Of a completion, with `accept`: what was shown, the `digest` of the request or of the answer.
+    digest: Option<String>,
+    /// Of a completion, with `accept` of the request: `false` lets the server have the answer without
+    /// showing it to you first.
+    review: Option<bool>,
 }
 
 /// Answer what a server asks while a call of it runs. The first answer counts.

@@ -4,7 +4,7 @@ use super::{Door, News, Question};
 use crate::agent::SessionRequest;
 use crate::config::ApprovalWay;
 use crate::session::{
-    Command, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationReply,
+    Command, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationReply, SamplingReply,
 };
 
 impl Question<'_> {
@@ -37,6 +37,7 @@ impl Question<'_> {
             }),
             by: self.caller.actor(),
             invalid: None,
+            sampling: SamplingReply::default(),
         };
         let reply = Command::AnswerElicitation(reply);
         Some(SessionRequest::Command(reply))

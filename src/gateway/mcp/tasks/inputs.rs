@@ -14,7 +14,7 @@ use crate::gateway::mcp::Exposure;
 use crate::gateway::mcp::approval::{answer_of, form_of_call, form_of_question, verdict_of};
 use crate::gateway::mcp::missing::Missing;
 use crate::gateway::mcp::question::decision;
-use crate::session::{Call, Command, Elicitation, ElicitationReply};
+use crate::session::{Call, Command, Elicitation, ElicitationReply, SamplingReply};
 
 /// Something that the person at the client is asked.
 pub(super) struct Asked {
@@ -121,6 +121,7 @@ pub(super) fn read(
                         answer,
                         by: caller.actor(),
                         invalid: None,
+                        sampling: SamplingReply::default(),
                     }))
                 }),
         };

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 use super::super::frame::{Frames, frame};
 use super::super::stamp::stamped;
 use crate::agent::ShownEvent;
-use crate::session::{Elicitation, Event};
+use crate::session::{Elicitation, Event, Sampling, SamplingStage};
 
 /// A question, or what became of it.
 pub(in crate::gateway::wire) fn elicitation_frames(shown: &ShownEvent) -> Frames {
@@ -19,6 +19,11 @@ pub(in crate::gateway::wire) fn elicitation_frames(shown: &ShownEvent) -> Frames
     if let Event::ElicitationOpened { id, call, by } = &shown.event {
         let what = json!({ "elicitationId": id, "callId": call, "by": by });
         return smallvec![frame("elicitation:opened", &[&stamped(what, shown)])];
+    }
+    if let Event::SamplingMoved { id, call, to } = &shown.event {
+        let mut what = json!({ "elicitationId": id, "callId": call });
+        extend(&mut what, stage_value(to));
+        return smallvec![frame("elicitation:sampling", &[&stamped(what, shown)])];
     }
     let Event::ElicitationResolved {
         id,
@@ -41,6 +46,14 @@ pub(in crate::gateway::wire) fn elicitation_frames(shown: &ShownEvent) -> Frames
 pub(super) fn elicitation_value(asked: &Elicitation) -> Value {
     let (id, call, server) = (&asked.id, &asked.call, &asked.server);
     let (message, asked_at) = (&asked.message, asked.asked_at.to_rfc3339());
+    if let Some(sampling) = asked.sampling.as_deref() {
+        let mut what = json!({
+            "elicitationId": id, "callId": call, "server": server, "message": message,
+            "askedAt": asked_at, "mode": "sampling",
+        });
+        extend(&mut what, sampling_value(sampling));
+        return what;
+    }
     if let Some(url) = &asked.url {
         return json!({
             "elicitationId": id, "callId": call, "server": server, "message": message,
@@ -51,4 +64,52 @@ pub(super) fn elicitation_value(asked: &Elicitation) -> Value {
         "elicitationId": id, "callId": call, "server": server, "message": message,
         "askedAt": asked_at, "mode": "form", "schema": asked.schema, "order": asked.order,
     })
+}
+
+/// What a model is to be asked, as a person decides about it.
+fn sampling_value(sampling: &Sampling) -> Value {
+    let Sampling {
+        system,
+        messages,
+        max_tokens,
+        temperature,
+        stop,
+        model,
+        at_least,
+        stage,
+    } = sampling;
+    let mut what = json!({
+        "systemPrompt": system, "messages": messages, "maxTokens": max_tokens,
+        "temperature": temperature, "stopSequences": stop, "digest": sampling.shown(),
+        "model": { "provider": model.provider, "model": model.model },
+        "inputTokens": at_least.usage.input_tokens,
+    });
+    extend(&mut what, stage_value(stage));
+    what
+}
+
+/// How far it is.
+fn stage_value(stage: &SamplingStage) -> Value {
+    match stage {
+        SamplingStage::Requested => json!({ "stage": "requested" }),
+        SamplingStage::Asking { by, has_review, .. } => {
+            json!({ "stage": "asking", "by": by, "review": has_review })
+        }
+        SamplingStage::Answered { completion, digest } => json!({
+            "stage": "answered", "digest": digest,
+            "answer": {
+                "text": completion.text, "model": completion.model,
+                "stopReason": completion.stop_reason,
+            },
+        }),
+        SamplingStage::Failed { problem } => json!({
+            "stage": "failed", "problem": { "code": problem.code.as_str(), "text": problem.text },
+        }),
+    }
+}
+
+fn extend(what: &mut Value, more: Value) {
+    if let (Value::Object(what), Value::Object(more)) = (what, more) {
+        what.extend(more);
+    }
 }

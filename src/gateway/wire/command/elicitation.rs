@@ -4,8 +4,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Parsed, body, tell};
-use crate::domain::{Caller, Code, ElicitationId};
-use crate::session::{Command, ElicitationAction, ElicitationAnswer, ElicitationReply, Refusal};
+use crate::domain::{Caller, Code, Digest, ElicitationId};
+use crate::session::{
+    Command, ElicitationAction, ElicitationAnswer, ElicitationReply, Refusal, SamplingReply,
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -13,6 +15,8 @@ struct Answer {
     elicitation_id: String,
     action: Action,
     content: Option<Value>,
+    digest: Option<String>,
+    review: Option<bool>,
 }
 
 /// What a person may say: the words of MCP, and that they go to a page.
@@ -46,5 +50,9 @@ pub(super) fn answer(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal>
         answer: ElicitationAnswer { action, content },
         by: caller.actor(),
         invalid: None,
+        sampling: SamplingReply {
+            digest: body.digest.map(Digest::from_wire),
+            skips_review: body.review == Some(false),
+        },
     })))
 }

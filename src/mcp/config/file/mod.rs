@@ -290,7 +290,7 @@ fn usable(name: &str, entry: &Value) -> Result<McpServerConfig, String> {
 }
 
 /// The members of an entry that are ours.
-const MEMBERS: [&str; 24] = [
+const MEMBERS: [&str; 25] = [
     "transport",
     "enabled",
     "description",
@@ -299,6 +299,7 @@ const MEMBERS: [&str; 24] = [
     "excludeTools",
     "timeout",
     "trusted",
+    "sampling",
     "command",
     "args",
     "allowScripts",

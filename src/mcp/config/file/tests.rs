@@ -202,8 +202,8 @@ async fn an_edit_by_hand_is_seen_without_a_restart() {
 fn every_member_of_an_entry_is_written() {
     let whole = json!({
         "transport": "stdio", "enabled": true, "description": "x", "toolPrefix": "x",
-        "includeTools": [], "excludeTools": [], "timeout": 1, "trusted": true, "command": "x",
-        "args": ["x"], "allowScripts": true, "bundle": { "sha256": "x" }, "env": { "A": "1" }, "cwd": "x",
+        "includeTools": [], "excludeTools": [], "timeout": 1, "trusted": true, "sampling": true,
+        "command": "x", "args": ["x"], "allowScripts": true, "bundle": { "sha256": "x" }, "env": { "A": "1" }, "cwd": "x",
         "containerImage": "x", "containerEnv": { "A": "1" }, "containerMemory": 64,
         "containerCpu": 1.0, "network": ["a.example"], "secretHosts": { "A": ["a.example"] },
         "workspace": "ro", "url": "https://a.example", "headers": { "A": "1" },
@@ -227,6 +227,7 @@ fn every_member_of_an_entry_is_written() {
         exclude_tools: _,
         timeout: _,
         trusted: _,
+        sampling: _,
         command: _,
         args: _,
         allow_scripts: _,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::domain::{
     BUNDLED_SERVER, McpServerConfig, McpTransport, McpWorkspace, SandboxId, TenantId,
 };
+use crate::mcp::ClientOffer;
 use crate::net::{self, AuthorityError, EdgeSecret, Egress, Guard, Reach, Secrets};
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{Access, Bounds, Launch, Packages, Program};
@@ -122,12 +123,16 @@ pub(crate) fn start_package(
     launch.packages = Packages::Installed(sandbox);
 }
 
-/// The folders that a server in a sandbox may work in, as it sees them. Our own needs no telling.
-pub(crate) fn roots(entry: &ServerEntry) -> Vec<String> {
-    let sees = entry.source != Source::Bundled && entry.config.workspace != McpWorkspace::None;
-    sees.then(|| "file:///workspace".to_owned())
-        .into_iter()
-        .collect()
+/// What a server may ask of us: the folders that it may work in, as it sees them in its sandbox, and
+/// a model, where its entry says so. Our own needs no telling.
+pub(crate) fn offer(entry: &ServerEntry) -> ClientOffer {
+    let is_others = entry.source != Source::Bundled;
+    let sees = is_others && !entry.is_remote() && entry.config.workspace != McpWorkspace::None;
+    let roots = sees.then(|| "file:///workspace".to_owned());
+    ClientOffer {
+        roots: roots.into_iter().collect(),
+        samples: is_others && entry.config.sampling,
+    }
 }
 
 fn program(config: &McpServerConfig) -> Program {

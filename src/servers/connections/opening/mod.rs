@@ -300,6 +300,7 @@ impl Opener {
         started: Started,
         cleaner: &Cleaner,
     ) -> (Option<Life>, Result<Connection, Cause>) {
+        let offer = launch::offer(entry);
         let (life, opened) = match started {
             Started::Running(Streams {
                 stdin,
@@ -307,18 +308,17 @@ impl Opener {
                 image: _,
                 life,
             }) => {
-                let roots = launch::roots(entry);
-                let opened = Connection::open(&entry.name, stdout, stdin, roots).await;
+                let opened = Connection::open(&entry.name, stdout, stdin, offer).await;
                 (Some(life), opened)
             }
             Started::Remote(remote) => {
                 let client = self.client(entry);
-                let opened = Connection::open_http(&entry.name, client, &remote).await;
+                let opened = Connection::open_http(&entry.name, client, &remote, offer).await;
                 (None, opened)
             }
             Started::OldRemote(remote) => {
                 let client = self.client(entry);
-                let opened = Connection::open_sse(&entry.name, client, &remote).await;
+                let opened = Connection::open_sse(&entry.name, client, &remote, offer).await;
                 (None, opened)
             }
         };

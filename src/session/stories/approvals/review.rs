@@ -60,6 +60,7 @@ fn under_review(world: &World) -> Option<CallId> {
             | Effect::RunCall { .. }
             | Effect::MakeTitle
             | Effect::DryRun(_)
+            | Effect::Sample(_)
             | Effect::CopyWorkspace => None,
         })
 }

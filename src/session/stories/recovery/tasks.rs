@@ -113,6 +113,7 @@ fn what_the_server_asked_the_runner_that_is_gone_is_not_asked_any_more() {
         is_opened: false,
         asked_at: Timestamp::default(),
         answer: None,
+        sampling: None,
     };
     world.tell(&Command::Elicit(asked.into())).unwrap();
     world.crash();

@@ -40,7 +40,7 @@ export function changedByOthers(base: ServerConfig, patch: ServerPatch, now: Ser
   })
 }
 
-const ALWAYS = ['transport', 'description', 'timeout', 'toolPrefix', 'includeTools', 'excludeTools']
+const ALWAYS = ['transport', 'description', 'timeout', 'toolPrefix', 'includeTools', 'excludeTools', 'sampling']
 
 /** The members that the form has a field for. */
 export function formFields(config: ServerConfig): string[] {

@@ -33,3 +33,14 @@ it('opens where a host is refused, and says why', () => {
   expect(wrapper.get('details').attributes('open')).toBeDefined()
   expect(wrapper.text()).toContain('not by its address')
 })
+
+it('says whether the server may ask the model, and nothing where it may not', async () => {
+  const wrapper = open({ url: 'https://a.example/mcp', sampling: true })
+  const box = wrapper.get<HTMLInputElement>('input[name="sampling"]')
+  expect(wrapper.get('details').attributes('open')).toBeDefined()
+  expect(box.element.checked).toBe(true)
+  await box.setValue(false)
+  expect(said(wrapper)?.config).toEqual({ url: 'https://a.example/mcp' })
+  await box.setValue(true)
+  expect(said(wrapper)?.config.sampling).toBe(true)
+})

@@ -6,6 +6,7 @@ import { retainStreamed } from '@/session/conversation/retainStreamed'
 import { applyDelta, withRunning, type Delta } from '@/session/conversation/streaming'
 import { useSessions } from '@/stores/sessions'
 import { noteVersion } from '@/stores/version'
+import { awaitsPerson } from '@/wire/content/elicitation'
 import { isObject } from '@/wire/json'
 import type { JsonObject, Queue, ResourceSource, SandboxState, Seq, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
 import { noteSaved, resourceKey, type Connection, type SessionState } from './state'
@@ -109,7 +110,7 @@ export function useEventStream(state: SessionState, connection: Connection, deli
   }
 
   function waitingCalls(): number {
-    return queue.value.filter((call) => call.status === 'pending').length + state.asked.value.length
+    return queue.value.filter((call) => call.status === 'pending').length + state.asked.value.filter(awaitsPerson).length
   }
 
   function appendText(pieces: Delta[]): void {

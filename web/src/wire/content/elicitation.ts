@@ -25,7 +25,31 @@ export interface PageItem extends Asked {
   opened: boolean
 }
 
-export type ElicitationItem = FormItem | PageItem
+/** A completion that a server wants of a model. */
+export interface SamplingItem extends Asked {
+  mode: 'sampling'
+  /** Whether it waits for the person, for the model, or for the person who reads the answer. */
+  stage: 'requested' | 'asking' | 'answered' | 'failed'
+  systemPrompt: string | null
+  messages: { role: 'user' | 'assistant'; text: string }[]
+  /** Tokens of the longest answer. */
+  maxTokens: number
+  temperature: number | null
+  stopSequences: string[]
+  model: { provider: string; model: string }
+  /** About how many tokens the model reads. */
+  inputTokens: number
+  /** What a yes is about; none while nothing waits for one. */
+  digest: string | null
+  answer?: { text: string; model: string; stopReason: string }
+}
+
+export type ElicitationItem = FormItem | PageItem | SamplingItem
+
+/** Whether it waits for the person, and not for a model. */
+export function awaitsPerson(asked: ElicitationItem): boolean {
+  return asked.mode !== 'sampling' || asked.stage !== 'asking'
+}
 
 /** News of a running call. */
 export interface CallProgress {

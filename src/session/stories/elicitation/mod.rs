@@ -1,5 +1,7 @@
 //! Stories of servers that ask the person while their calls run.
 
+mod sampling;
+
 use std::sync::Arc;
 
 use serde_json::json;
@@ -9,7 +11,7 @@ use crate::domain::{CallId, Code, ElicitationId, Timestamp};
 use crate::session::properties::world::{World, policy, rule, say};
 use crate::session::{
     Activity, Command, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd,
-    ElicitationReply, Event, PolicyEffect, Replay,
+    ElicitationReply, Event, PolicyEffect, Replay, SamplingReply,
 };
 
 fn id() -> ElicitationId {
@@ -28,6 +30,7 @@ fn asked(call: &CallId) -> Command {
         is_opened: false,
         asked_at: Timestamp::default(),
         answer: None,
+        sampling: None,
     }))
 }
 
@@ -38,6 +41,7 @@ fn reply(action: ElicitationAction, invalid: Option<&str>) -> Command {
         answer: ElicitationAnswer { action, content },
         by: World::person(),
         invalid: invalid.map(ToOwned::to_owned),
+        sampling: SamplingReply::default(),
     })
 }
 

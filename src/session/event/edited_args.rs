@@ -1,0 +1,16 @@
+//! Arguments that a person changed.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::Digest;
+
+/// Arguments that a person changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EditedArgs {
+    pub args: Value,
+    /// Hash of what would run now.
+    pub digest: Digest,
+    /// Hash of server, tool and new arguments.
+    pub equal: Digest,
+}
