@@ -52,7 +52,7 @@ impl Listening {
 /// How a stream ended.
 enum End {
     /// Other things are wanted: the stream that knows of them is open already.
-    Replaced(Subscription),
+    Replaced(Box<Subscription>),
     /// The server ended it, or it broke.
     Over,
     /// Nobody wants to know any more.
@@ -78,20 +78,8 @@ impl Listener {
                 continue;
             }
             let begun = Instant::now();
-            match self.open(filter).await {
-                Ok(stream) => {
-                    if may_have_missed {
-                        self.tell_all();
-                    }
-                    if !self.follow(stream).await {
-                        return;
-                    }
-                }
-                Err(error) if is_unknown(&error) => {
-                    tracing::debug!("The server does not say what changes");
-                    return;
-                }
-                Err(error) => tracing::debug!(%error, "The server does not listen now"),
+            if !self.listen(filter, may_have_missed).await {
+                return;
             }
             may_have_missed = true;
             if begun.elapsed() > LONGEST_PAUSE {
@@ -99,6 +87,22 @@ impl Listener {
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// One stream to its end; false when there is to be no other.
+    async fn listen(&mut self, filter: SubscriptionFilter, may_have_missed: bool) -> bool {
+        match self.open(filter).await {
+            Ok(stream) => {
+                if may_have_missed {
+                    self.tell_all();
+                }
+                self.follow(stream).await
+            }
+            Err(error) => {
+                tracing::debug!(%error, "The server does not say what changes");
+                !is_unknown(&error)
+            }
         }
     }
 
@@ -140,7 +144,7 @@ impl Listener {
                     while let Some(Ok(Some(news))) = stream.next().now_or_never() {
                         self.tell(&news);
                     }
-                    stream = next;
+                    stream = *next;
                 }
                 End::Over => return true,
                 End::Unwanted => return false,
@@ -161,7 +165,7 @@ impl Listener {
                     }
                     let filter = self.filter();
                     return match self.open(filter).await {
-                        Ok(next) => End::Replaced(next),
+                        Ok(next) => End::Replaced(Box::new(next)),
                         Err(_) => End::Over,
                     };
                 }

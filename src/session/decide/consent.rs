@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Draft;
-use crate::domain::{Actor, Code, Digest, GestureMeans, Role, UserId};
+use crate::domain::{Actor, Code, Digest, GestureMeans, Role, Timestamp, UserId};
 use crate::session::call::{Call, CallStatus, Consent, Decider, Wants};
 use crate::session::command::Refusal;
 use crate::session::event::{EditedArgs, Event};
@@ -63,18 +63,8 @@ pub(super) fn consent(
     if is_repeat && is_open(&call.consents) {
         return Ok(false);
     }
-    if dry_run.is_some() {
-        let mine = Consent {
-            by: by.clone(),
-            role,
-            at: draft.inputs.now,
-            gesture,
-        };
-        let others = call.consents.iter().filter(|it| it.by.id != by.id);
-        let all: Vec<Consent> = others.cloned().chain([mine]).collect();
-        if is_open(&all) {
-            return Err(only_the_last_takes_a_result());
-        }
+    if dry_run.is_some() && is_open(&with(call, (who, gesture), draft.inputs.now)) {
+        return Err(only_the_last_takes_a_result());
     }
     want(draft, call, &wants);
     if !is_repeat {
@@ -196,6 +186,22 @@ fn given_gesture(
     let edited = edited.map(|edited| &edited.args);
     let is_for_it = gesture.covers(&call.id, call.digest()?, edited);
     is_for_it.then_some(gesture.means)
+}
+
+/// All that was said to a call, with this yes.
+fn with(
+    call: &Call,
+    ((by, role), gesture): (Who<'_>, Option<GestureMeans>),
+    at: Timestamp,
+) -> Vec<Consent> {
+    let mine = Consent {
+        by: by.clone(),
+        role,
+        at,
+        gesture,
+    };
+    let others = call.consents.iter().filter(|it| it.by.id != by.id);
+    others.cloned().chain([mine]).collect()
 }
 
 /// Those who say yes after somebody who has seen one result could mean that the call runs.

@@ -47,7 +47,7 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
             // A person who took their yes back wants to look at it once more.
             PolicyEffect::Allow if call.awaits_person => {}
             PolicyEffect::Allow => {
-                draft.approve(&call.id, (None, None), (by_rule(&ruling), None), None)
+                draft.approve(&call.id, (None, None), (by_rule(&ruling), None), None);
             }
             PolicyEffect::Ask => {}
         }

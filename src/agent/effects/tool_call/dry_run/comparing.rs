@@ -70,8 +70,7 @@ impl Look {
 
     /// Names exactly this state: no file can be written without another one.
     pub(super) fn digest(&self) -> Digest {
-        let mut all = String::new();
-        for found in self.entries.values() {
+        let entries = self.entries.values().map(|found| {
             let Found {
                 path,
                 kind,
@@ -82,9 +81,10 @@ impl Look {
                 is_fresh: _,
             } = found;
             let entry = (path, kind, mode, bytes, version, target);
-            all.push_str(&format!("{entry:?}\n"));
-        }
-        Digest::of_bytes(all.as_bytes())
+            format!("{entry:?}")
+        });
+        let all: Vec<String> = entries.collect();
+        Digest::of_bytes(all.join("\n").as_bytes())
     }
 
     fn of(scan: Scan) -> Self {

@@ -84,8 +84,8 @@ pub(super) async fn keep(
 ) -> Result<Digest, NoResult> {
     let key = tools.assignment.key();
     let steps = steps_of(&whole.changes, &whole.after);
-    let whose = (key, whole.server.as_str());
-    let outcome = outcome::kept(whole.answer, whose, &tools.attachments).await;
+    let by = (key, whole.server.as_str());
+    let outcome = outcome::kept(whole.answer, by, &tools.attachments).await;
     let kept = KeptResult {
         base: whole.base,
         steps,
