@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 use super::Timestamp;
 
 /// The ports of a host that is named without one.
@@ -154,8 +156,28 @@ impl AllowedHost {
         self.port
     }
 
+    /// Whether everything that the other stands for is meant here too, and how: an exact name is covered
+    /// exactly by its own, and below by a `*.`.
+    fn covers(&self, other: &Self) -> Option<Listed> {
+        let is_port = match (self.port, other.port) {
+            (None, None) => true,
+            (None, Some(port)) => USUAL_PORTS.contains(&port),
+            (Some(own), port) => port == Some(own),
+        };
+        if !is_port {
+            return None;
+        }
+        let is_same = self.name == other.name && self.is_wildcard == other.is_wildcard;
+        if is_same && !self.is_wildcard {
+            return Some(Listed::Exactly);
+        }
+        let above = other.name.strip_suffix(&self.name);
+        let is_below = above.is_some_and(|above| above.ends_with('.') && above.len() > 1);
+        (is_same || (self.is_wildcard && is_below)).then_some(Listed::Below)
+    }
+
     /// Whether a host with that canonical name is meant, at that port.
-    fn finds(&self, name: &str, port: u16) -> Option<Listed> {
+    pub fn finds(&self, name: &str, port: u16) -> Option<Listed> {
         let is_port = match self.port {
             Some(own) => own == port,
             None => USUAL_PORTS.contains(&port),
@@ -209,6 +231,19 @@ impl AllowedHosts {
         self.0.is_empty()
     }
 
+    /// The entries, in the order in which they were written.
+    pub fn iter(&self) -> impl Iterator<Item = &AllowedHost> {
+        self.0.iter()
+    }
+
+    /// Whether one entry stands for all that this one does, and how; an exact one goes first.
+    pub fn cover(&self, host: &AllowedHost) -> Option<Listed> {
+        let found = |wanted| self.iter().any(|it| it.covers(host) == Some(wanted));
+        [Listed::Exactly, Listed::Below]
+            .into_iter()
+            .find(|it| found(*it))
+    }
+
     /// How a host with that canonical name is listed at that port; an exact entry goes first. `None` =
     /// it may not be reached.
     pub fn find(&self, name: &str, port: u16) -> Option<Listed> {
@@ -230,6 +265,21 @@ impl fmt::Display for AllowedHosts {
         }
         Ok(())
     }
+}
+
+/// A host that a command of a session wanted to reach and was refused, as the session keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRefusal {
+    pub host: String,
+    pub port: u16,
+    /// What a rule has to name for it to be reached; `None` where no rule would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// Whether the settings let people open it for their own sessions; else it takes an administrator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_request: bool,
+    /// Why, for people.
+    pub reason: String,
 }
 
 /// A host that a program wanted to reach and was refused.
@@ -293,6 +343,28 @@ mod tests {
         check("bücher.example", Err(HostProblem::Name));
         check("a b.com", Err(HostProblem::Name));
         check(&"a".repeat(300), Err(HostProblem::Name));
+    }
+
+    #[test]
+    fn an_entry_covers_what_it_stands_for_and_nothing_more() {
+        let check = |wide: &str, narrow: &str, expected| {
+            let (wide, narrow) = (wide.parse::<AllowedHost>(), narrow.parse::<AllowedHost>());
+            assert_eq!(wide.unwrap().covers(&narrow.unwrap()), expected);
+        };
+        let (exactly, below) = (Some(Listed::Exactly), Some(Listed::Below));
+        check("pypi.org", "pypi.org", exactly);
+        check("pypi.org", "PyPI.org:443", exactly);
+        check("pypi.org", "pypi.org:22", None);
+        check("pypi.org:443", "pypi.org", None);
+        check("pypi.org:8443", "pypi.org:8443", exactly);
+        check("pypi.org", "*.pypi.org", None);
+        check("pypi.org", "test.pypi.org", None);
+        check("*.pypi.org", "*.pypi.org", below);
+        check("*.pypi.org", "*.test.pypi.org", below);
+        check("*.pypi.org", "test.pypi.org:80", below);
+        check("*.pypi.org", "pypi.org", None);
+        check("*.pypi.org", "evilpypi.org", None);
+        check("*.pypi.org:8443", "test.pypi.org", None);
     }
 
     #[test]

@@ -83,6 +83,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::CompactionChosen { .. }
         | Event::RuleGiven { .. }
         | Event::RuleTakenBack { .. }
+        | Event::HostRefused(_)
         | Event::Forked { .. }
         | Event::WorkspaceCopied { .. }
         | Event::AttachmentPlaced { .. }

@@ -7,6 +7,7 @@
 
 mod dial;
 mod exchange;
+mod grants;
 mod intercept;
 mod journal;
 mod message;
@@ -14,6 +15,7 @@ mod refusals;
 mod secrets;
 mod traffic;
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +31,9 @@ use self::journal::Journal;
 use super::Guard;
 use crate::domain::AllowedHosts;
 
-pub use self::refusals::Refusals;
+pub use self::grants::{Grant, Grants};
+pub use self::journal::HostMask;
+pub use self::refusals::{Refusals, Witness};
 pub use self::secrets::{AUTHORITY_VARIABLE, AuthorityError, EdgeSecret, Secrets};
 
 /// The most that a request may say before its body.
@@ -62,6 +66,10 @@ pub struct Egress {
     pub refusals: Refusals,
     /// What goes in on the way; `None` = TLS of every host passes unopened.
     pub secrets: Option<Arc<Secrets>>,
+    /// Secrets that the program knows, which are kept out of what is told of its hosts.
+    pub mask: HostMask,
+    /// What a session was allowed for its own sandbox beside the hosts; `None` = this is no session's.
+    pub grants: Option<Grants>,
 }
 
 impl Egress {
@@ -73,6 +81,17 @@ impl Egress {
             guard,
             refusals: Refusals::default(),
             secrets: None,
+            mask: HostMask::default(),
+            grants: None,
+        }
+    }
+
+    /// Comes back when a host that is open may not be reached any more; never for one of the list.
+    async fn withdrawn(&self, target: &dial::Target) {
+        let is_listed = self.hosts.find(&target.host, target.port).is_some();
+        match self.grants.as_ref().filter(|_| !is_listed) {
+            Some(grants) => grants.withdrawn(target).await,
+            None => pending().await,
         }
     }
 }
@@ -90,7 +109,7 @@ impl Proxy {
     /// For the server of that name; `lines` gets what its log shows.
     pub fn new(egress: Egress, server: &str, lines: mpsc::Sender<String>) -> Self {
         Self {
-            journal: Journal::new(server, lines),
+            journal: Journal::new(server, lines, egress.mask.clone()),
             egress,
             tasks: TaskTracker::new(),
         }

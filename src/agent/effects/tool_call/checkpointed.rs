@@ -2,6 +2,7 @@
 //! undone.
 
 use super::SessionTools;
+use super::shown::hosts;
 use super::tasks::CallStop;
 use super::workspace::Workspace;
 use crate::agent::journal::fence::Fence;
@@ -9,6 +10,7 @@ use crate::domain::McpWorkspace;
 use crate::mcp::CallNews;
 use crate::servers::{BUNDLED, Held, ServerEntry, Source};
 use crate::session::{Call, Outcome};
+use crate::store::clock::now;
 
 /// The tools of the session's own sandbox that only read.
 const READING: [&str; 2] = ["read_file", "list_files"];
@@ -20,7 +22,9 @@ pub(in crate::agent::effects) async fn run(
     (fence, stop): (Option<&Fence>, &CallStop),
     on_news: impl FnMut(CallNews),
 ) -> Outcome {
-    let outcome = tools.run(call, fence, stop, on_news).await;
+    let begun = now();
+    let mut outcome = tools.run(call, fence, stop, on_news).await;
+    hosts::tell_refused(tools, call, begun, &mut outcome);
     // Nothing is started to look: what cannot be seen now is seen before the next call.
     let open = tools.link(BUNDLED).and_then(|link| link.held());
     let connection = open.as_ref().map(|held| &held.connection);
