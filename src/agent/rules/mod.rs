@@ -76,10 +76,16 @@ impl<'s> RuleAccess<'s> {
             let (server, tool) = (rule.server.as_exact()?, rule.tool.as_exact()?);
             offered.definition(server, tool)
         };
+        let on_request = servers.hosts_on_request();
         let mut views: Vec<RuleView> = listed
             .into_iter()
             .map(|listed| view(caller, listed, &uses, definition))
             .collect();
+        for view in &mut views {
+            if network::is_lapsed(&view.rule, on_request) {
+                view.state = RuleState::Expired;
+            }
+        }
         views.sort_by_key(|view| (std::cmp::Reverse(view.rule.effect), view.rule.scope));
         Ok(views)
     }

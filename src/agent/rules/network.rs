@@ -4,7 +4,7 @@ use sepal_policy as policy;
 use sepal_policy::{Conditions, Effect, Network, Rule, Scope};
 
 use super::is_admin;
-use super::new_rule::{NewRule, RuleWhose, new_id, wrong};
+use super::new_rule::{NewRule, RuleWhose, check, new_id, wrong};
 use crate::domain::{AllowedHost, AllowedHosts, Caller, Code, MAX_ALLOWED_HOSTS, Timestamp};
 use crate::session::Refusal;
 
@@ -36,7 +36,17 @@ pub(super) fn rule(
     });
     let subject = policy::subject(&rule);
     rule.name = Some(new.name.clone().unwrap_or(subject));
+    check(&rule)?;
     Ok(rule)
+}
+
+/// Whether it rests on hosts that the settings do not name any more.
+pub(super) fn is_lapsed(rule: &Rule, on_request: &AllowedHosts) -> bool {
+    let network = rule.network.as_ref().filter(|it| it.on_request);
+    network.is_some_and(|network| {
+        let mut hosts = network.hosts.iter().filter_map(|host| host.parse().ok());
+        hosts.any(|host| on_request.cover(&host).is_none())
+    })
 }
 
 /// It says nothing of calls, so that nobody takes it for narrower than it is.

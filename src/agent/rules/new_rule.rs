@@ -205,7 +205,7 @@ pub(super) fn new_id() -> String {
     format!("rul_{:032x}", rand::random::<u128>())
 }
 
-fn check(rule: &Rule) -> Result<(), Refusal> {
+pub(super) fn check(rule: &Rule) -> Result<(), Refusal> {
     Rules::compile(vec![rule.clone()]).map_err(|problems| not_usable(&problems))?;
     Ok(())
 }

@@ -19,7 +19,7 @@ const UNUSED_AFTER_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleState {
     Active,
-    /// Its time is over.
+    /// Its time is over, or the settings do not name its hosts any more.
     Expired,
     /// The tool's definition is another than the one that was said yes to.
     Drifted,

@@ -1,13 +1,13 @@
 //! The order of rules, conditions beside commands, and what is said about it, as tables.
 
+mod network;
 mod reviewed;
 mod stored;
 
 use serde_json::{Value, json};
 
 use crate::{
-    Approver, Approvers, Because, Call, CommandPrefix, Conditions, Effect, HostIs, PathBelow, Rule,
-    Rules, Scope, ShellTool,
+    Approver, Approvers, Because, Call, CommandPrefix, Conditions, Effect, HostIs, PathBelow, Rule, Rules, Scope, ShellTool,
 };
 use Effect::{Allow, Ask, Deny};
 use Scope::{Installation, Person, Session, Tenant};
