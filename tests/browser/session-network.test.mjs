@@ -49,7 +49,7 @@ story('a refused host is allowed for the session on its line, reached, and taken
   await page.setViewportSize(WIDE)
   await ran(session, 'It was refused')
   await page.getByText(`A command wanted to reach ${host} and was refused.`).waitFor()
-  const allow = page.getByRole('button', { name: `Allow ${host} for this session` })
+  const allow = page.getByRole('button', { name: `Allow for this session: ${host}` })
   await allow.waitFor()
   await allow.scrollIntoViewIfNeeded()
   await isAccessible(page, 'the line of a refused host')
@@ -64,6 +64,7 @@ story('a refused host is allowed for the session on its line, reached, and taken
   await allow.focus()
   await page.keyboard.press('Enter')
   await page.getByText('Allowed for this session.').waitFor()
+  assert.equal(await page.evaluate(() => document.activeElement !== document.body), true, 'the focus stays beside')
   const sentence = `let commands reach \`${host}\``
   await page.getByText(sentence).first().waitFor()
   assert.equal(visits, 0)

@@ -46,8 +46,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
             ..
         } => put(seq, 0, TextKind::Call, arguments_text(&edited.args)),
         Event::Ended { name, outcome, .. } => {
-            let text = format!("{name}: {}", outcome_text(outcome));
-            put(seq, 0, TextKind::Output, text)
+            put(seq, 0, TextKind::Output, ended_text(name, outcome))
         }
         Event::Withdrawn { message_seq, .. } => Some(TextChange::Remove { seq: *message_seq }),
         Event::Created { .. }
@@ -90,6 +89,11 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::ResultsShortened { .. } => None,
     };
     change.into_iter().collect()
+}
+
+/// What came of a call.
+fn ended_text(name: &str, outcome: &Outcome) -> String {
+    format!("{name}: {}", outcome_text(outcome))
 }
 
 /// What a model said, and the calls that it asked for.

@@ -25,10 +25,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
                 call, verdict, by, ..
             } => count_decision(replica, call, (*verdict, by), commit.at),
             Event::Started { .. } => instruments().call_became("started"),
-            Event::Ended { outcome, name, .. } => {
-                instruments().call_became(outcome.status());
-                log_call(replica, name, outcome);
-            }
+            Event::Ended { outcome, name, .. } => count_end(replica, name, outcome),
             Event::Thinking {
                 turn, iteration, ..
             } => log_request(replica, *turn, *iteration),
@@ -71,6 +68,11 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::Forked { .. } => {}
         }
     }
+}
+
+fn count_end(replica: &Replica, name: &str, outcome: &Outcome) {
+    instruments().call_became(outcome.status());
+    log_call(replica, name, outcome);
 }
 
 fn log_reset(replica: &Replica) {

@@ -116,7 +116,7 @@ fn find(target: &Target, egress: &Egress) -> Result<(Listed, Reach), Refused> {
         return Ok((listed, egress.reach));
     }
     let grants = egress.grants.as_ref();
-    match grants.map_or(Granted::No, |grants| grants.find(target)) {
+    match grants.map_or(Granted::No, |grants| grants.find(&target.host, target.port)) {
         Granted::Yes(listed, reach) => Ok((listed, reach)),
         Granted::Unshown => Err(Refused::Unshown),
         Granted::No => Err(Refused::Unlisted),

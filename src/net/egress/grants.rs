@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::Reach;
-use super::dial::Target;
-use super::journal::now;
+use super::{Reach, now};
 use crate::domain::{AllowedHost, Listed, Timestamp};
 
 /// One host that was given.
@@ -65,11 +63,12 @@ impl Grants {
             .collect()
     }
 
-    pub(super) fn find(&self, target: &Target) -> Granted {
+    /// What is given of a host by its canonical name.
+    pub(super) fn find(&self, host: &str, port: u16) -> Granted {
         let now = now();
         let mut found = Granted::No;
         for grant in self.grants().iter().filter(|grant| grant.is_now(now)) {
-            let Some(listed) = grant.host.finds(&target.host, target.port) else {
+            let Some(listed) = grant.host.finds(host, port) else {
                 continue;
             };
             let is_free = listed == Listed::Exactly && grant.reach == Reach::Private;
@@ -85,11 +84,11 @@ impl Grants {
     }
 
     /// Comes back when the host is not given any more: it was taken back, or its time is over.
-    pub(super) async fn withdrawn(&self, target: &Target) {
+    pub(super) async fn withdrawn(&self, host: &str, port: u16) {
         let mut changes = self.0.subscribe();
         loop {
             changes.mark_unchanged();
-            if !matches!(self.find(target), Granted::Yes(..)) {
+            if !matches!(self.find(host, port), Granted::Yes(..)) {
                 return;
             }
             tokio::select! {
@@ -128,8 +127,7 @@ mod tests {
     use super::{Grant, Granted, Grants};
     use crate::domain::{Listed, Timestamp};
     use crate::net::Reach;
-    use crate::net::egress::dial::Target;
-    use crate::net::egress::journal::now;
+    use crate::net::egress::now;
 
     fn grant(host: &str) -> Grant {
         Grant {
@@ -140,17 +138,10 @@ mod tests {
         }
     }
 
-    fn target(host: &str) -> Target {
-        Target {
-            host: host.to_owned(),
-            port: 443,
-        }
-    }
-
     #[test]
     fn only_what_is_given_now_and_was_shown_is_reached() {
         let grants = Grants::default();
-        let check = |host: &str, expected| assert_eq!(grants.find(&target(host)), expected);
+        let check = |host: &str, expected| assert_eq!(grants.find(host, 443), expected);
         check("a.example", Granted::No);
         let over = Grant {
             until: Some(Timestamp(1)),
@@ -187,11 +178,10 @@ mod tests {
             ..grant("soon.example")
         };
         grants.replace(vec![grant("a.example"), soon]);
-        let (first, second) = (target("a.example"), target("soon.example"));
         let deadline = Duration::from_secs(30);
-        let ending = grants.withdrawn(&second);
+        let ending = grants.withdrawn("soon.example", 443);
         tokio::time::timeout(deadline, ending).await.unwrap();
-        let watching = tokio::time::timeout(deadline, grants.withdrawn(&first));
+        let watching = tokio::time::timeout(deadline, grants.withdrawn("a.example", 443));
         let taking_back = async { grants.replace(vec![grant("b.example")]) };
         tokio::join!(watching, taking_back).0.unwrap();
     }

@@ -17,7 +17,7 @@ mod traffic;
 
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 use self::exchange::Exchange;
 use self::journal::Journal;
 use super::Guard;
-use crate::domain::AllowedHosts;
+use crate::domain::{AllowedHosts, Timestamp};
 
 pub use self::grants::{Grant, Grants};
 pub use self::journal::HostMask;
@@ -90,7 +90,7 @@ impl Egress {
     async fn withdrawn(&self, target: &dial::Target) {
         let is_listed = self.hosts.find(&target.host, target.port).is_some();
         match self.grants.as_ref().filter(|_| !is_listed) {
-            Some(grants) => grants.withdrawn(target).await,
+            Some(grants) => grants.withdrawn(&target.host, target.port).await,
             None => pending().await,
         }
     }
@@ -138,6 +138,12 @@ impl Proxy {
     pub fn refuse_crowd(&self) {
         self.journal.crowded();
     }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ms = since.map_or(0, |since| since.as_millis());
+    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -101,62 +101,13 @@ async fn a_host_is_opened_and_closed(app: TestApp, site: Site) {
     let host = format!("localhost:{}", site.port);
     let (ana, mut socket) = member(&app).await;
     let api = Api::new(&app, &ana);
-    let get = format!("touch /tmp/kept; get {host}/; get {host}/");
-    let card = asked(&app.model, &mut socket, &get).await;
-    let sealed = json!({ "kind": "sandbox", "hosts": [] });
-    assert_eq!(card["runsIn"], sealed);
-    let text = result(&mut socket, &card).await;
-    let words = format!("this session may not reach {host}. It may reach no host yet.");
-    assert_eq!(text.matches(&words).count(), 2, "{text}");
-    let told = format!("--- refused by the sandbox's proxy ---\n{host}: ");
-    assert!(text.contains(&told), "the model reads it: {text}");
-    let line = refused_host(&socket);
-    assert_eq!(
-        (&line["host"], &line["port"]),
-        (&json!("localhost"), &json!(site.port))
-    );
-    assert_eq!(
-        (&line["entry"], &line["onRequest"]),
-        (&json!(host), &json!(true))
-    );
-
+    is_refused_and_told(&app, &mut socket, site.port).await;
     let session = socket.session();
     let rule = given(&api, &opens(&session, &[&host])).await;
     let sentence = format!("For the rest of this session, let commands reach `{host}`.");
     assert_eq!(rule["rule"]["sentence"], sentence);
-    let listed = api.get(&format!("/api/rules?session={session}")).await;
-    let is_listed = |rules: &Value| {
-        let mut rules = rules["rules"].as_array().unwrap().iter();
-        rules.any(|it| it["network"] == json!([host]))
-    };
-    assert!(is_listed(&listed), "{listed}");
-    assert!(
-        !is_listed(&api.get("/api/rules").await),
-        "it is this session's alone"
-    );
-
-    // The same sandbox goes on, and a command that is asked for now was shown with the host.
-    let get = format!("ls /tmp/kept; get {host}/");
-    let card = asked(&app.model, &mut socket, &get).await;
-    assert_eq!(card["runsIn"]["hosts"], json!([host]));
-    let dry = json!({ "callId": card["callId"], "digest": card["digest"] });
-    let ack = socket.ask("tool:dry_run", &[dry]).await;
-    assert_eq!(
-        ack["ok"], false,
-        "what reaches the outside is not dry: {ack}"
-    );
-    let text = result(&mut socket, &card).await;
-    assert!(
-        text.contains("/tmp/kept") && text.contains("I am /"),
-        "{text}"
-    );
-    let told = format!("member allowed commands of this session to reach {host}");
-    let requests = app.model.requests();
-    let last = requests.last().unwrap().body.to_string();
-    assert!(
-        last.contains("allowed commands of this session to reach"),
-        "{told}: {last}"
-    );
+    is_listed_there_alone(&api, &session, &host).await;
+    is_reached(&app, &mut socket, &host).await;
     assert_eq!(site.visits(), 1);
 
     // Another session of the same person has nothing of it.
@@ -166,11 +117,57 @@ async fn a_host_is_opened_and_closed(app: TestApp, site: Site) {
 
     assert_eq!(takes_back(&api, &session, &rule).await, 204);
     let card = asked(&app.model, &mut socket, &format!("get {host}/")).await;
-    assert_eq!(card["runsIn"], sealed);
+    assert_eq!(card["runsIn"]["hosts"], json!([]));
     let text = result(&mut socket, &card).await;
     assert!(text.contains("this session may not reach"), "{text}");
     assert_eq!(site.visits(), 1);
     app.stop().await;
+}
+
+/// The program, the model and the person hear of it.
+async fn is_refused_and_told(app: &TestApp, socket: &mut TestSocket, port: u16) {
+    let host = format!("localhost:{port}");
+    let get = format!("touch /tmp/kept; get {host}/; get {host}/");
+    let card = asked(&app.model, socket, &get).await;
+    let sealed = json!({ "kind": "sandbox", "hosts": [] });
+    assert_eq!(card["runsIn"], sealed);
+    let text = result(socket, &card).await;
+    let words = format!("this session may not reach {host}. It may reach no host yet.");
+    assert_eq!(text.matches(&words).count(), 2, "{text}");
+    let told = format!("--- refused by the sandbox's proxy ---\n{host}: ");
+    assert!(text.contains(&told), "{text}");
+    let line = refused_host(socket);
+    let expected = json!({
+        "host": "localhost", "port": port, "entry": host, "onRequest": true, "reason": line["reason"],
+    });
+    assert_eq!(line, expected);
+}
+
+async fn is_listed_there_alone(api: &Api<'_>, session: &str, host: &str) {
+    let is_listed = |rules: &Value| {
+        let mut rules = rules["rules"].as_array().unwrap().iter();
+        rules.any(|it| it["network"] == json!([host]))
+    };
+    let listed = api.get(&format!("/api/rules?session={session}")).await;
+    assert!(is_listed(&listed), "{listed}");
+    assert!(!is_listed(&api.get("/api/rules").await));
+}
+
+/// The same sandbox goes on, and a command that is asked for now was shown with the host.
+async fn is_reached(app: &TestApp, socket: &mut TestSocket, host: &str) {
+    let get = format!("ls /tmp/kept; get {host}/");
+    let card = asked(&app.model, socket, &get).await;
+    assert_eq!(card["runsIn"]["hosts"], json!([host]));
+    let dry = json!({ "callId": card["callId"], "digest": card["digest"] });
+    let ack = socket.ask("tool:dry_run", &[dry]).await;
+    assert_eq!(ack["ok"], false, "it would reach the outside: {ack}");
+    let text = result(socket, &card).await;
+    let has_both = text.contains("/tmp/kept") && text.contains("I am /");
+    assert!(has_both, "{text}");
+    let requests = app.model.requests();
+    let last = requests.last().unwrap().body.to_string();
+    let told = "allowed commands of this session to reach";
+    assert!(last.contains(told), "the model hears of it: {last}");
 }
 
 #[tokio::test]

@@ -7,7 +7,8 @@ mod stored;
 use serde_json::{Value, json};
 
 use crate::{
-    Approver, Approvers, Because, Call, CommandPrefix, Conditions, Effect, HostIs, PathBelow, Rule, Rules, Scope, ShellTool,
+    Approver, Approvers, Because, Call, CommandPrefix, Conditions, Effect, HostIs, PathBelow, Rule,
+    Rules, Scope, ShellTool,
 };
 use Effect::{Allow, Ask, Deny};
 use Scope::{Installation, Person, Session, Tenant};

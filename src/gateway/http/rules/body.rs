@@ -267,11 +267,6 @@ impl NewRuleBody {
             Some(id) => Some((of_session()?, CallId::from_wire(id))),
             None => None,
         };
-        let hours = self.expires_in_hours;
-        if hours.is_some_and(|hours| !(1..=MAX_HOURS).contains(&hours)) {
-            let text = "`expiresInHours` is 1 to 87600";
-            return Err(wrong("expiresInHours", text));
-        }
         let name = self.name.filter(|name| !name.trim().is_empty());
         if name
             .as_ref()
@@ -301,12 +296,20 @@ impl NewRuleBody {
             },
             is_reviewed: self.reviewed.unwrap_or(false),
             network: network(self.network)?,
-            lasts_hours: hours,
+            lasts_hours: hours(self.expires_in_hours)?,
             name,
             examples,
             call,
         })
     }
+}
+
+fn hours(hours: Option<u32>) -> Result<Option<u32>, ApiError> {
+    if hours.is_some_and(|hours| !(1..=MAX_HOURS).contains(&hours)) {
+        let text = "`expiresInHours` is 1 to 87600";
+        return Err(wrong("expiresInHours", text));
+    }
+    Ok(hours)
 }
 
 /// Those that are named; a list of nothing is an oversight.

@@ -4,15 +4,14 @@ mod mask;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
 pub use self::mask::HostMask;
-use super::Refusals;
 use super::dial::{Refused, Target};
 use super::traffic::Traffic;
-use crate::domain::Timestamp;
+use super::{Refusals, now};
 use crate::telemetry::instruments;
 
 /// Tells of the connections of one program.
@@ -118,10 +117,4 @@ impl Drop for Record {
             self.address.ip()
         ));
     }
-}
-
-pub(super) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let ms = since.map_or(0, |since| since.as_millis());
-    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
 }

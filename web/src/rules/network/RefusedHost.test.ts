@@ -41,7 +41,7 @@ it('allows a host for the session where the settings let people', async () => {
   const shown = show('member')
   expect(shown.text()).toContain('A command wanted to reach pypi.org:443 and was refused.')
   const button = shown.get('button')
-  expect(button.attributes('aria-label')).toBe('Allow pypi.org for this session')
+  expect(button.attributes('aria-label')).toBe('Allow for this session: pypi.org')
   await button.trigger('click')
   await flushPromises()
   expect(give).toHaveBeenCalledWith({ effect: 'allow', scope: 'session', session: SESSION, network: ['pypi.org'] })
