@@ -207,8 +207,8 @@ impl Control {
         self.created_at = at;
         self.placed.clear();
         // They were given for the other session.
+        network::left_behind(self);
         self.rules = Arc::default();
-        self.refused_hosts.clear();
         self.reviewing = Reviewing::default();
         self.forked_from = Some(origin.clone());
     }

@@ -34,6 +34,16 @@ pub(super) fn taken_back(control: &mut Control, id: &str, by: &Actor) {
     }
 }
 
+/// A fork takes no rules along, and its model may have read of them.
+pub(super) fn left_behind(control: &mut Control) {
+    control.refused_hosts.clear();
+    let mut given = control.rules.given().iter();
+    if given.any(|given| given.rule.network.is_some()) {
+        let note = "what commands of the other session were allowed to reach is not allowed here.";
+        control.notes.push(note.to_owned());
+    }
+}
+
 fn hosts(rule: &Rule) -> Option<String> {
     let network = rule.network.as_ref()?;
     Some(network.hosts.join(", "))

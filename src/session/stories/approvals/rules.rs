@@ -249,5 +249,7 @@ fn hosts_of_a_session_let_no_call_run_and_no_fork_takes_them_along() {
     let seq = world.folded().control.seq;
     let fork = world.forked(seq).folded();
     assert!(fork.control.rules.is_empty());
+    let heard = fork.control.notes.join("\n");
+    assert!(heard.ends_with("is not allowed here."), "{heard}");
     world.check_folds();
 }
