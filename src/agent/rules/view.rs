@@ -94,7 +94,8 @@ pub(super) fn view(
         created_at,
         uses: uses.map_or(0, |uses| uses.count),
         last_used: uses.map(|uses| uses.last),
-        is_unused: is_old,
+        // A rule about hosts decides no call, however much it is used.
+        is_unused: is_old && rule.network.is_none(),
         may_remove: match listed.origin {
             RuleOrigin::Session | RuleOrigin::Person => caller.user.role.may_act(),
             RuleOrigin::Tenant => is_admin(caller),
