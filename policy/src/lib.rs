@@ -25,7 +25,7 @@ pub use conditions::{CommandPrefix, Conditions, HostIs, PathBelow};
 pub use examples::{NamedShell, derive_examples};
 pub use glob::Glob;
 pub use propose::{Proposal, Reach, propose};
-pub use rule::{Approver, Approvers, Effect, Example, Examples, Rule, Scope};
+pub use rule::{Approver, Approvers, Effect, Example, Examples, Network, Rule, Scope};
 pub use rules::{Problem, Rules};
 pub use sentence::{sentence, subject};
 pub use shell::Unread;

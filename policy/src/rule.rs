@@ -208,6 +208,22 @@ pub struct Rule {
     /// Only looked at for ask.
     #[serde(default)]
     pub approvers: Approvers,
+    /// What the commands of the session may reach. Such a rule is about connections: it decides no call.
+    /// Only for allow, of a session, and without anything that narrows calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+}
+
+/// Hosts that the sandbox of a session may reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// As lists of hosts name them: `pypi.org`, `db.example.com:5432`, `*.example.com`.
+    pub hosts: Vec<String>,
+    /// Whether the rule rests on the hosts that the settings let people open: it holds only while they
+    /// are named there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_request: bool,
 }
 
 impl Rule {
@@ -234,6 +250,7 @@ impl Rule {
             binding: false,
             reviewed: false,
             approvers: Approvers::default(),
+            network: None,
         }
     }
 }

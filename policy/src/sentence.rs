@@ -1,10 +1,14 @@
 //! Rules as sentences, for cards and lists.
 
 use crate::conditions::{CommandPrefix, Conditions};
-use crate::rule::{Approver, Effect, Rule, Scope};
+use crate::rule::{Approver, Effect, Network, Rule, Scope};
 
 /// The rule as an English sentence, or two.
 pub fn sentence(rule: &Rule) -> String {
+    if let Some(network) = &rule.network {
+        let hosts = hosts(network);
+        return format!("{}, let commands reach {hosts}.", duration(rule));
+    }
     let except: Vec<String> = rule.except.iter().map(of_conditions).collect();
     let except = if except.is_empty() {
         String::new()
@@ -71,6 +75,9 @@ fn action(rule: &Rule) -> String {
 
 /// What the rule is about, in a few words: how people recognise one that has no name.
 pub fn subject(rule: &Rule) -> String {
+    if let Some(network) = &rule.network {
+        return network.hosts.join(", ");
+    }
     if let Some(prefixes) = &rule.when.command {
         return of_prefixes(prefixes).replace('`', "");
     }
@@ -79,6 +86,11 @@ pub fn subject(rule: &Rule) -> String {
         None if rule.tool.is_any() && rule.server.is_any() => "any tool".to_owned(),
         None => format!("{} of {}", rule.tool.as_str(), rule.server.as_str()),
     }
+}
+
+fn hosts(network: &Network) -> String {
+    let hosts = network.hosts.iter().map(|host| format!("`{host}`"));
+    hosts.collect::<Vec<_>>().join(" and ")
 }
 
 fn of_prefixes(prefixes: &[CommandPrefix]) -> String {
@@ -201,7 +213,7 @@ mod tests {
     use serde_json::json;
 
     use super::{date, dollars, sentence, subject};
-    use crate::{Approver, CommandPrefix, Conditions, Effect, PathBelow, Rule, Scope};
+    use crate::{Approver, CommandPrefix, Conditions, Effect, Network, PathBelow, Rule, Scope};
 
     #[test]
     fn a_rule_reads_as_a_sentence() {
@@ -245,6 +257,25 @@ mod tests {
         assert_eq!(
             sentence(&rule),
             "Always, for everybody on this installation, run any tool with exactly `{\"a\":1}` without asking. This ends when the tool's definition changes."
+        );
+    }
+
+    #[test]
+    fn a_rule_about_hosts_says_where_commands_may_go() {
+        let mut rule = Rule::new("a", Effect::Allow, Scope::Session);
+        rule.network = Some(Network {
+            hosts: vec!["pypi.org".into(), "*.example.com:8443".into()],
+            on_request: true,
+        });
+        assert_eq!(
+            sentence(&rule),
+            "For the rest of this session, let commands reach `pypi.org` and `*.example.com:8443`."
+        );
+        assert_eq!(subject(&rule), "pypi.org, *.example.com:8443");
+        rule.until_ms = Some(0);
+        assert_eq!(
+            sentence(&rule),
+            "Until 1970-01-01 00:00 UTC, in this session, let commands reach `pypi.org` and `*.example.com:8443`."
         );
     }
 

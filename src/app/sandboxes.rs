@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{Sandbox, SandboxDriver};
-use crate::domain::{McpNetwork, NetworkWord};
+use crate::domain::{AllowedHosts, McpNetwork, NetworkWord};
 use crate::sandbox::host::{CheckpointLimits, PackageInstalling, SandboxHost};
 use crate::sandbox::{
     Bounds, Bubblewrap, Capacity, DeferredRuntime, DiskMonitor, Docker, DockerProblem,
@@ -207,6 +207,10 @@ impl FoundRuntime {
                 bytes: mebibytes(settings.checkpoints_mb),
             },
             network: settings.network.clone(),
+            // Each entry was checked when it was read.
+            network_on_request: Arc::new(
+                AllowedHosts::parse(settings.network_on_request.hosts()).unwrap_or_default(),
+            ),
             has_foreign_image: settings.image != OWN_IMAGE,
             packages: packages(settings, bounds),
         }

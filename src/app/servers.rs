@@ -35,7 +35,7 @@ pub(super) fn open(
     let parts = ServersParts {
         roles: settings.mcp_roles,
         settings: settings.mcp_servers.clone(),
-        bundled: bundled_tools_with(place.network.hosts())?.into(),
+        bundled: bundled_tools_with(place.network.hosts(), &place.network_on_request)?.into(),
         file: ConfigFile::open(store.dir().path()),
         records: store.records(),
         sealer: Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?,

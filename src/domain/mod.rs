@@ -47,7 +47,9 @@ pub use code::Code;
 pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
-pub use egress::{AllowedHost, AllowedHosts, HostProblem, MAX_ALLOWED_HOSTS, RefusedHost};
+pub use egress::{
+    AllowedHost, AllowedHosts, HostProblem, HostRefusal, Listed, MAX_ALLOWED_HOSTS, RefusedHost,
+};
 pub use encoding::{ByEncoding, Encoding, Weights};
 pub use entry::{Entry, ModelCall, Native, Stamp, Weighed};
 pub use fault::Fault;

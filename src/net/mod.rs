@@ -14,7 +14,8 @@ use reqwest::{Certificate, Client, ClientBuilder, NoProxy, redirect};
 use rustls::RootCertStore;
 
 pub use egress::{
-    AUTHORITY_VARIABLE, AuthorityError, EdgeSecret, Egress, Proxy, Reach, Refusals, Secrets,
+    AUTHORITY_VARIABLE, AuthorityError, EdgeSecret, Egress, Grant, Grants, HostMask, Proxy, Reach,
+    Refusals, Secrets, Witness,
 };
 pub use guard::{Blocked, Guard, blocked};
 pub use mail::{Mail, MailError, Mailer, is_mail_address};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Bounds, DiskMonitor, Runtime};
-use crate::domain::{McpNetwork, SandboxId, SandboxKind, SessionKey};
+use crate::domain::{AllowedHosts, McpNetwork, SandboxId, SandboxKind, SessionKey};
 use crate::store::{self, Records};
 
 /// Where sandboxed tools run, for all sessions.
@@ -25,6 +25,8 @@ pub struct SandboxHost {
     pub idle_limit: Duration,
     /// What the bundled server's commands may reach.
     pub network: McpNetwork,
+    /// What people may let the commands of their own sessions reach.
+    pub network_on_request: Arc<AllowedHosts>,
     /// How much of the history of a workspace is kept.
     pub checkpoints: CheckpointLimits,
     /// How packages of servers are installed.
@@ -84,13 +86,18 @@ impl SandboxHost {
         )
     }
 
-    /// What it binds for the session's own sandbox: with the hosts, where it may reach any.
-    pub(crate) fn bundled_image(&self) -> String {
+    /// What it binds for the session's own sandbox: with the hosts, where it may reach any, and those that
+    /// the session was allowed.
+    pub(crate) fn bundled_image(&self, of_session: &[String]) -> String {
         let hosts = self.network.hosts();
         let mut image = self.image();
         if !hosts.is_empty() {
             image.push('+');
             image.push_str(&hosts.join(","));
+        }
+        if !of_session.is_empty() {
+            image.push_str("+session:");
+            image.push_str(&of_session.join(","));
         }
         image
     }

@@ -38,6 +38,7 @@ pub use catalogue::view::View;
 pub(crate) use catalogue::view::{OwnTools, ToolOffer};
 pub use connections::logs::LogLine;
 pub use connections::opening::{Clients, Phase};
+pub use connections::session_reach::SessionReach;
 pub use error::Error;
 pub use health::health_history::HealthStep;
 pub use health::{Health, Status};

@@ -22,7 +22,7 @@ use super::health::probe_limits::ProbeLimits;
 use super::mcp_registry::McpRegistry;
 use super::news::{News, Teller};
 
-use crate::domain::{AddingRoles, McpServerConfig, Scope, TenantId, Tool, UserId};
+use crate::domain::{AddingRoles, AllowedHosts, McpServerConfig, Scope, TenantId, Tool, UserId};
 use crate::llm::RetryConfig;
 use crate::mcp::config::{ConfigFile, FileState, package_of};
 use crate::net::Guard;
@@ -282,6 +282,11 @@ impl Servers {
             rules: self.0.records.rules().list(tenant).await?,
             owners,
         })
+    }
+
+    /// What people may let the commands of their own sessions reach.
+    pub fn hosts_on_request(&self) -> &AllowedHosts {
+        &self.0.place.network_on_request
     }
 
     /// The server that runs in every sandbox, where there are sandboxes.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::catalogue::entry::ServerEntry;
 use super::connections::opening::{Failure, Opened};
+use super::connections::session_reach::SessionReach;
 use super::offers;
 use super::registry::Servers;
 use super::try_out::open_for;
@@ -63,11 +64,13 @@ impl SessionConnection {
         entry: &ServerEntry,
         servers: &Servers,
         (holder, sandbox): (&Holder, &SandboxId),
+        reach: Option<&Arc<SessionReach>>,
     ) -> Result<Held, Failure> {
         let tenant = &holder.tenant;
         let mut state = self.state.lock().await;
         if let Some((of, opened)) = &state.opened
             && of.connects_like(entry)
+            && !needs_anew(opened, reach)
             && !opened.connection.is_closed()
             && let Some(using) = opened.hold()
         {
@@ -87,7 +90,7 @@ impl SessionConnection {
                 servers.reconnecting(entry, tenant);
                 tokio::time::sleep_until(at + pause(&retry, failures)).await;
             }
-            let opened = open_for(servers, entry, (holder, sandbox)).await;
+            let opened = open_for(servers, entry, (holder, sandbox), reach).await;
             match opened {
                 Ok(opened) => {
                     let opened = Arc::new(opened);
@@ -161,6 +164,12 @@ impl SessionConnection {
             opened.kill().await;
         }
     }
+}
+
+/// Whether the session's own sandbox has to start once more, because it began before anything could be
+/// reached. It is left alone while a command runs in it; the next one finds a way out.
+fn needs_anew(opened: &Opened, reach: Option<&Arc<SessionReach>>) -> bool {
+    reach.is_some_and(|reach| reach.lacks_tunnel()) && opened.is_unused()
 }
 
 /// The pause before the next attempt, exponential and capped (S0.47).

@@ -1,9 +1,11 @@
 //! Opens servers and lists them: for a session, or in a place that is thrown away, to see what one offers.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::catalogue::entry::{ServerEntry, Source};
 use super::connections::opening::{Failure, Opened, Phase, ServerLocation};
+use super::connections::session_reach::SessionReach;
 use super::health::{Seen, Status};
 use super::offers;
 use super::registry::Servers;
@@ -24,6 +26,7 @@ pub(crate) async fn try_out(
         holder: None,
         sandbox: &sandbox,
         secrets: None,
+        reach: None,
     };
     let opened = open_and_list(servers, entry, place, phases).await;
     let result = match opened {
@@ -41,11 +44,13 @@ pub(crate) async fn try_out(
     result
 }
 
-/// Opens a server for a session, and compares what it offers with what is known of it.
+/// Opens a server for a session, and compares what it offers with what is known of it. With its `reach`
+/// the session's own sandbox reaches what the session was allowed.
 pub(crate) async fn open_for(
     servers: &Servers,
     entry: &ServerEntry,
     (holder, sandbox): (&Holder, &SandboxId),
+    reach: Option<&Arc<SessionReach>>,
 ) -> Result<Opened, Failure> {
     let place = ServerLocation {
         tenant: Some(&holder.tenant),
@@ -53,6 +58,7 @@ pub(crate) async fn open_for(
         person: Some(holder),
         sandbox,
         secrets: None,
+        reach,
     };
     let mut phases = Vec::new();
     let opened = open_and_list(servers, entry, place, &mut phases).await;

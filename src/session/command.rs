@@ -16,8 +16,8 @@ use super::reasoning::Reasoning;
 use super::review::Review;
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, ElicitationId,
-    GatewayId, Gesture, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, TokenUsage,
-    TurnId, WorkspaceCopy,
+    GatewayId, Gesture, HostRefusal, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId,
+    TokenUsage, TurnId, WorkspaceCopy,
 };
 
 /// What a session is created with, at its first command.
@@ -233,6 +233,8 @@ pub enum Command {
     },
     /// Hold a rule of this session no more.
     TakeRuleBack { id: String, by: Actor },
+    /// A command of the session was refused a host.
+    HostRefused(Box<HostRefusal>),
     /// The rules may be others than when calls were asked for or approved: what is refused by now does
     /// not wait and does not start.
     ReviewCalls,

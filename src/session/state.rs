@@ -265,6 +265,9 @@ pub struct Control {
     /// Rules that were given for this session alone.
     #[serde(default, skip_serializing_if = "is_without_rules")]
     pub rules: Arc<SessionRules>,
+    /// Hosts and ports that commands were refused and nobody has answered, so that each is told once.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub refused_hosts: BTreeSet<(String, u16)>,
     /// How the session stands with the model that reviews calls.
     #[serde(default, skip_serializing_if = "Reviewing::is_unused")]
     pub reviewing: Reviewing,

@@ -58,6 +58,7 @@ mod sandboxes;
 mod search;
 mod servers;
 mod session_marks;
+mod session_network;
 mod shared_engine;
 mod shares;
 mod sharing;

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::compiled::{Compiled, Test};
 use super::decide::decide;
 use crate::conditions::{Conditions, is_folder, is_host_pattern};
-use crate::rule::{Approvers, Effect, Example, Rule, Scope};
+use crate::rule::{Approvers, Effect, Example, Network, Rule, Scope};
 
 /// What is wrong with a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -87,6 +87,27 @@ fn wrong_field(rule: &Rule) -> Option<&'static str> {
         Some("no model can review what somebody else, two people or a fresh gesture must approve")
     } else if rule.except.iter().any(Conditions::is_empty) {
         Some("an exception without conditions leaves nothing of the rule")
+    } else {
+        let network = rule.network.as_ref();
+        network.and_then(|network| wrong_network(rule, network))
+    }
+}
+
+/// A rule about connections says nothing of calls, so that nobody takes it for a narrower one.
+fn wrong_network(rule: &Rule, network: &Network) -> Option<&'static str> {
+    if network.hosts.is_empty() {
+        Some("the list of hosts is empty")
+    } else if rule.effect != Effect::Allow {
+        Some("hosts can only be allowed: what no rule allows is refused")
+    } else if rule.scope != Scope::Session {
+        Some("hosts are allowed for one session")
+    } else if !rule.server.is_any()
+        || !rule.tool.is_any()
+        || !rule.when.is_empty()
+        || rule.definition.is_some()
+        || rule.examples.is_some()
+    {
+        Some("a rule about hosts is about every command of the session, not about single calls")
     } else {
         None
     }

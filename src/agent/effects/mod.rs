@@ -88,6 +88,14 @@ impl Outcomes {
             let _ = sender.send(Message::Outcome { command, epoch }).await;
         }
     }
+
+    /// The same for what can be told again later: nobody waits, and a mailbox that is full takes nothing.
+    fn try_tell(&self, command: Command) -> bool {
+        let session = self.session.as_ref();
+        let sender = session.and_then(mpsc::WeakSender::upgrade);
+        let (command, epoch) = (Box::new(command), self.epoch);
+        sender.is_some_and(|sender| sender.try_send(Message::Outcome { command, epoch }).is_ok())
+    }
 }
 
 /// What has to run, and what it is made of.

@@ -55,6 +55,7 @@ pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option
     let (elicitations, created) = (running.asked.clone(), running.created.clone());
     let tracker = running.tracker.clone();
     let asker = elicitations::Asker::new(&call, wanted, (&outcomes, &tracker));
+    tool_call::shown::hosts::report(&tools, &outcomes);
     running.tracker.spawn(async move {
         let started = tokio::time::Instant::now();
         let news = |news| match news {

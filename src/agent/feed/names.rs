@@ -70,6 +70,7 @@ fn of_event(event: &Event) -> Option<&'static str> {
         | Event::CompactionChosen { .. }
         | Event::RuleGiven { .. }
         | Event::RuleTakenBack { .. }
+        | Event::HostRefused(_)
         | Event::AttachmentPlaced { .. }
         | Event::ResultsShortened { .. }
         | Event::WorkspaceCopied { .. }

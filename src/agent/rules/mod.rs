@@ -1,5 +1,6 @@
 //! Rules about calls: who sees them, who gives them and takes them back, and what they would have changed.
 
+mod network;
 mod new_rule;
 mod simulation;
 mod view;
@@ -75,10 +76,16 @@ impl<'s> RuleAccess<'s> {
             let (server, tool) = (rule.server.as_exact()?, rule.tool.as_exact()?);
             offered.definition(server, tool)
         };
+        let on_request = servers.hosts_on_request();
         let mut views: Vec<RuleView> = listed
             .into_iter()
             .map(|listed| view(caller, listed, &uses, definition))
             .collect();
+        for view in &mut views {
+            if network::is_lapsed(&view.rule, on_request) {
+                view.state = RuleState::Expired;
+            }
+        }
         views.sort_by_key(|view| (std::cmp::Reverse(view.rule.effect), view.rule.scope));
         Ok(views)
     }
@@ -105,7 +112,7 @@ impl<'s> RuleAccess<'s> {
     ) -> Result<Given, RuleError> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, &new).await?;
-        let rule = new.rule(call.as_deref(), now())?;
+        let rule = self.rule(caller, &new, call.as_deref())?;
         if let (Some(call), Some(shown)) = (&call, &shown)
             && call.digest() != Some(shown)
         {
@@ -258,7 +265,16 @@ impl<'s> RuleAccess<'s> {
     pub async fn preview(&self, caller: &Caller, new: &NewRule) -> Result<Rule, RuleError> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, new).await?;
-        Ok(new.rule(call.as_deref(), now())?)
+        Ok(self.rule(caller, new, call.as_deref())?)
+    }
+
+    /// The rule that it becomes, if the caller may give it.
+    fn rule(&self, caller: &Caller, new: &NewRule, call: Option<&Call>) -> Result<Rule, Refusal> {
+        if new.network.is_empty() {
+            return new.rule(call, now());
+        }
+        let on_request = self.sessions.servers().hosts_on_request();
+        network::rule(new, (caller, on_request), now())
     }
 
     async fn call_of(

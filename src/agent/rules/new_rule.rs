@@ -50,6 +50,8 @@ pub struct NewRule {
     pub approvers: Approvers,
     /// Whether a model may say yes to what it asks; for ask, and for the whole tenant.
     pub is_reviewed: bool,
+    /// Hosts that the commands of the session may reach; with them the rule is about no calls.
+    pub network: Vec<String>,
     /// After so many hours it ends; none = never.
     pub lasts_hours: Option<u32>,
     pub name: Option<String>,
@@ -124,18 +126,14 @@ impl NewRule {
     /// The rule that it becomes, with an id of its own.
     pub(super) fn rule(&self, call: Option<&Call>, now: Timestamp) -> Result<Rule, Refusal> {
         check_may_open(self)?;
-        let id = format!("rul_{:032x}", rand::random::<u128>());
-        let mut rule = Rule::new(id, self.effect, self.whose.scope());
+        let mut rule = Rule::new(new_id(), self.effect, self.whose.scope());
         rule.name.clone_from(&self.name);
         rule.when = self.when.clone();
         rule.except.clone_from(&self.except);
         rule.binding = self.is_binding;
         rule.approvers = self.approvers.clone();
         rule.reviewed = self.is_reviewed;
-        let now_ms = u64::try_from(now.0).unwrap_or(0);
-        rule.until_ms = self
-            .lasts_hours
-            .map(|hours| now_ms.saturating_add(u64::from(hours).saturating_mul(HOUR_MS)));
+        rule.until_ms = self.until_ms(now);
         if let Some(server) = &self.server {
             rule.server = server.clone();
         }
@@ -159,6 +157,13 @@ impl NewRule {
         }
         check(&rule)?;
         Ok(rule)
+    }
+
+    /// When it ends by itself.
+    pub(super) fn until_ms(&self, now: Timestamp) -> Option<u64> {
+        let now_ms = u64::try_from(now.0).unwrap_or(0);
+        self.lasts_hours
+            .map(|hours| now_ms.saturating_add(u64::from(hours).saturating_mul(HOUR_MS)))
     }
 
     /// Examples that people typed are of a session that has cost what the rule is about.
@@ -196,7 +201,11 @@ fn of_call(rule: &mut Rule, call: &Call, now: Timestamp) -> Result<(), Refusal> 
     Ok(())
 }
 
-fn check(rule: &Rule) -> Result<(), Refusal> {
+pub(super) fn new_id() -> String {
+    format!("rul_{:032x}", rand::random::<u128>())
+}
+
+pub(super) fn check(rule: &Rule) -> Result<(), Refusal> {
     Rules::compile(vec![rule.clone()]).map_err(|problems| not_usable(&problems))?;
     Ok(())
 }
@@ -221,6 +230,6 @@ fn no_examples() -> Refusal {
     wrong("examples", text)
 }
 
-fn wrong(field: &'static str, text: impl Into<String>) -> Refusal {
+pub(super) fn wrong(field: &'static str, text: impl Into<String>) -> Refusal {
     Refusal::of_field(Code::InvalidArguments, field, text)
 }

@@ -69,7 +69,7 @@ impl RuleAccess<'_> {
     ) -> Result<Simulation, RuleError> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, new).await?;
-        let rule = new.rule(call.as_deref(), now())?;
+        let rule = self.rule(caller, new, call.as_deref())?;
         let view = self.sessions.servers().view(caller.whose()).await?;
         let rows = self.rows(caller, &new.whose).await?;
         let past = self.past_calls(&rows).await;

@@ -19,7 +19,7 @@ const UNUSED_AFTER_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleState {
     Active,
-    /// Its time is over.
+    /// Its time is over, or the settings do not name its hosts any more.
     Expired,
     /// The tool's definition is another than the one that was said yes to.
     Drifted,
@@ -94,7 +94,8 @@ pub(super) fn view(
         created_at,
         uses: uses.map_or(0, |uses| uses.count),
         last_used: uses.map(|uses| uses.last),
-        is_unused: is_old,
+        // A rule about hosts decides no call, however much it is used.
+        is_unused: is_old && rule.network.is_none(),
         may_remove: match listed.origin {
             RuleOrigin::Session | RuleOrigin::Person => caller.user.role.may_act(),
             RuleOrigin::Tenant => is_admin(caller),

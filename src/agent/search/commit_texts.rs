@@ -28,7 +28,7 @@ fn called_text(call: &Call) -> String {
 }
 
 /// What a call gave.
-fn output_text(name: &str, outcome: &Outcome) -> String {
+fn gave(name: &str, outcome: &Outcome) -> String {
     format!("{name}: {}", outcome_text(outcome))
 }
 
@@ -50,9 +50,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
             edited: Some(edited),
             ..
         } => put(seq, 0, TextKind::Call, arguments_text(&edited.args)),
-        Event::Ended { name, outcome, .. } => {
-            put(seq, 0, TextKind::Output, output_text(name, outcome))
-        }
+        Event::Ended { name, outcome, .. } => put(seq, 0, TextKind::Output, gave(name, outcome)),
         Event::Withdrawn { message_seq, .. } => Some(TextChange::Remove { seq: *message_seq }),
         Event::Created { .. }
         | Event::OwnerChanged { .. }
@@ -88,6 +86,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         | Event::CompactionChosen { .. }
         | Event::RuleGiven { .. }
         | Event::RuleTakenBack { .. }
+        | Event::HostRefused(_)
         | Event::Forked { .. }
         | Event::WorkspaceCopied { .. }
         | Event::AttachmentPlaced { .. }

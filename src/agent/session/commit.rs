@@ -229,6 +229,7 @@ impl Replica {
         if let Some(sandbox) = self.state.control.sandbox.as_ref().filter(|_| from == 0) {
             let owner = &self.owner().id;
             self.agent = self.factory.create_agent(&self.key, owner, sandbox);
+            self.follow_hosts();
             self.agent.tools.refresh().await;
         }
     }
@@ -258,6 +259,7 @@ impl Replica {
 
     /// Shows what a commit changed, in the order in which it happened.
     fn show(&mut self, commit: &Commit) {
+        self.follow_hosts();
         for (seq, event) in commit.shown() {
             if matches!(
                 event,

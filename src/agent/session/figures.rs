@@ -62,6 +62,7 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
             | Event::CompactionChosen { .. }
             | Event::RuleGiven { .. }
             | Event::RuleTakenBack { .. }
+            | Event::HostRefused(_)
             | Event::AttachmentPlaced { .. }
             | Event::ResultsShortened { .. }
             | Event::WorkspaceCopied { .. }

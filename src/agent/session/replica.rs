@@ -93,12 +93,18 @@ impl Replica {
     /// Brings watchers that were here before this task up to date, and the session list, which may lag
     /// behind a gateway that ended between a commit and its row.
     pub(super) fn show_all(&self) {
+        self.follow_hosts();
         self.projection.tell(&self.key, &self.state.control);
         if self.feed.is_watched() && self.state.control.version > 0 {
             self.feed.show(What::Moved(self.state.control.seq));
             self.feed.show(What::Queue(self.queue()));
             self.feed.show(What::Usage(self.usage()));
         }
+    }
+
+    /// What the session's sandbox may reach follows the journal, whoever wrote it.
+    pub(super) fn follow_hosts(&self) {
+        self.agent.tools.reach.follow(&self.state.control);
     }
 
     /// Keeps of the context what the model may still be shown, in memory and in the snapshot: the

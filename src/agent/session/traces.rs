@@ -59,6 +59,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             | Event::CompactionChosen { .. }
             | Event::RuleGiven { .. }
             | Event::RuleTakenBack { .. }
+            | Event::HostRefused(_)
             | Event::AttachmentPlaced { .. }
             | Event::ResultsShortened { .. }
             | Event::WorkspaceCopied { .. }

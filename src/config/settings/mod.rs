@@ -202,6 +202,8 @@ pub struct Sandbox {
     pub runtime: Option<String>,
     /// What commands in a session's sandbox may reach.
     pub network: McpNetwork,
+    /// What people may let commands in the sandboxes of their own sessions reach, by a rule.
+    pub network_on_request: McpNetwork,
     /// Where the engine is; `None` = its own socket (Docker).
     pub docker_host: Option<String>,
     /// Sandboxes that wait started for a session (Docker).

@@ -286,6 +286,8 @@ settings! { since "0.1":
         "The engine's runtime for sandboxes, for example `runsc` (`docker`).";
     "sandbox.network" ["SPL_SANDBOX_NETWORK"] Hosts, Is("none"),
         "The hosts that commands in a session's sandbox may reach, such as `pypi.org`, `*.example.com` or `db.example.com:5432`; without a port, 443 and 80.";
+    "sandbox.network_on_request" ["SPL_SANDBOX_NETWORK_ON_REQUEST"] Hosts, Is("none"),
+        "The hosts that people may let the commands of a session of theirs reach, by a rule for that session; everything else takes an administrator of the tenant.";
     "sandbox.docker_host" ["SPL_SANDBOX_DOCKER_HOST" "DOCKER_HOST"] Text, Words("the engine's own socket"),
         "Where the engine is, for example `unix:///run/docker.sock` (`docker`).";
     "sandbox.pool_size" ["SPL_SANDBOX_POOL_SIZE"] Whole(0, 1000), Is("2"),

@@ -45,7 +45,9 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
             changed(shown, json!({ "placed": placed }))
         }
         Event::WindowChosen { whole } => changed(shown, json!({ "wholeWindow": whole })),
-        Event::RuleGiven { .. } | Event::RuleTakenBack { .. } => rule_frames(shown),
+        Event::RuleGiven { .. } | Event::RuleTakenBack { .. } | Event::HostRefused(_) => {
+            rule_frames(shown)
+        }
         Event::ContextReset
         | Event::ContextCut { .. }
         | Event::ContextCompacted(_)
@@ -92,15 +94,24 @@ fn model_frames(shown: &ShownEvent, model: &ModelChoice) -> Frames {
     changed(shown, what)
 }
 
-/// Rules that were given for the session, or taken back.
+/// Rules that were given for the session, or taken back, and hosts that were refused for want of one.
 fn rule_frames(shown: &ShownEvent) -> Frames {
     if let Event::RuleGiven { rule, by } = &shown.event {
         let sentence = sepal_policy::sentence(rule);
-        let given = json!({ "id": rule.id, "sentence": sentence, "by": by });
+        let mut given = json!({ "id": rule.id, "sentence": sentence, "by": by });
+        if let (Some(network), Some(given)) = (&rule.network, given.as_object_mut()) {
+            given.insert("network".to_owned(), json!(network.hosts));
+        }
         changed(shown, json!({ "ruleGiven": given }))
     } else if let Event::RuleTakenBack { id, by } = &shown.event {
         let taken_back = json!({ "id": id, "by": by });
         changed(shown, json!({ "ruleTakenBack": taken_back }))
+    } else if let Event::HostRefused(refusal) = &shown.event {
+        let told = json!({
+            "host": refusal.host, "port": refusal.port, "entry": refusal.entry,
+            "onRequest": refusal.on_request, "reason": refusal.reason,
+        });
+        changed(shown, json!({ "hostRefused": told }))
     } else {
         Frames::new()
     }

@@ -6,11 +6,9 @@ use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::grants::Granted;
 use super::{CONNECT_LIMIT, Egress, Reach};
 use crate::domain::egress::{HostProblem, Listed, canonical_name};
-
-/// Characters that are told of what is no host name.
-const MAX_SHOWN: usize = 100;
 
 /// Where a program wants to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +22,11 @@ pub(super) struct Target {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     /// An entry of the list would help.
-    #[error("it is not among the hosts that this server may reach")]
+    #[error("it is not among the hosts that may be reached")]
     Unlisted,
+    /// It was allowed meanwhile.
+    #[error("it was allowed after the running command was shown")]
+    Unshown,
     #[error("it is an address, and hosts are reached by their names")]
     Address,
     #[error("it is no host name")]
@@ -49,11 +50,15 @@ impl Target {
         match canonical_name(host) {
             Ok(host) => Ok(Self { host, port }),
             Err(problem) => {
-                // Whatever it is, it is shown to people.
-                let host = host.chars().take(MAX_SHOWN).collect();
+                let host = host.to_owned();
                 Err((Self { host, port }, Refused::from(problem)))
             }
         }
+    }
+
+    /// Whether it is a name, which is told whole.
+    pub(super) fn is_name(&self) -> bool {
+        canonical_name(&self.host).is_ok()
     }
 
     /// The entry that would allow it.
@@ -87,16 +92,14 @@ pub(super) async fn dial(
     target: &Target,
     egress: &Egress,
 ) -> Result<(TcpStream, SocketAddr), Refused> {
-    let Some(listed) = egress.hosts.find(&target.host, target.port) else {
-        return Err(Refused::Unlisted);
-    };
+    let (listed, reach) = find(target, egress)?;
     let dialling = async {
         let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
         let found: Vec<_> = found
             .map_err(|error| Refused::Unknown(Some(error)))?
             .collect();
         // A name below a wildcard is chosen by whoever owns the domain, and may lead anywhere.
-        let is_free = egress.reach == Reach::Private && listed == Listed::Exactly;
+        let is_free = reach == Reach::Private && listed == Listed::Exactly;
         if !is_free && egress.guard.judge_all(&target.host, &found).is_err() {
             return Err(Refused::Private);
         }
@@ -105,6 +108,19 @@ pub(super) async fn dial(
     timeout(CONNECT_LIMIT, dialling)
         .await
         .unwrap_or(Err(Refused::TooSlow))
+}
+
+/// How the host is allowed, and whether it may be at a private address.
+fn find(target: &Target, egress: &Egress) -> Result<(Listed, Reach), Refused> {
+    if let Some(listed) = egress.hosts.find(&target.host, target.port) {
+        return Ok((listed, egress.reach));
+    }
+    let grants = egress.grants.as_ref();
+    match grants.map_or(Granted::No, |grants| grants.find(&target.host, target.port)) {
+        Granted::Yes(listed, reach) => Ok((listed, reach)),
+        Granted::Unshown => Err(Refused::Unshown),
+        Granted::No => Err(Refused::Unlisted),
+    }
 }
 
 /// The first of those addresses that answers.

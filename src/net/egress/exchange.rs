@@ -88,6 +88,7 @@ impl<'a> Exchange<'a> {
         tokio::select! {
             () = passing => {}
             () = traffic.until_idle(IDLE_LIMIT) => {}
+            () = self.egress.withdrawn(&opened.record.target) => {}
         }
     }
 
@@ -114,11 +115,13 @@ impl<'a> Exchange<'a> {
         let traffic = host.traffic.clone();
         let shaken = http1::handshake(TokioIo::new(host)).await;
         let (mut sender, connection) = shaken.map_err(|error| broken(&target, &error))?;
+        let egress = self.egress.clone();
         self.tasks.spawn(async move {
             tokio::select! {
                 // Whoever waits for the answer sees what goes wrong.
                 _ = connection => {}
                 () = traffic.until_idle(IDLE_LIMIT) => {}
+                () = egress.withdrawn(&record.target) => {}
             }
             drop(record);
         });
@@ -158,20 +161,20 @@ impl<'a> Exchange<'a> {
     /// In words for whoever reads it, a person or a model.
     fn refusal(&self, target: &Target, why: &Refused) -> Refusal {
         let Target { host, port } = target;
-        let hosts = &self.egress.hosts;
-        let may = format!("It may reach: {hosts}.");
+        let may = self.what_may_be_reached();
+        let (whose, remedy) = self.who_can_allow(target);
         let (status, said) = match why {
             Refused::Unlisted => (
                 StatusCode::FORBIDDEN,
-                format!(
-                    "this server may not reach {host}:{port}. {may} Who looks after servers can allow \
-                     it: add `{}` to the server's `network`.",
-                    target.entry()
-                ),
+                format!("{whose} may not reach {host}:{port}. {may} {remedy}"),
+            ),
+            Refused::Unshown => (
+                StatusCode::FORBIDDEN,
+                format!("{whose} may not reach {host}:{port} yet: {why}. Run the command again."),
             ),
             Refused::Address | Refused::Name | Refused::Private => (
                 StatusCode::FORBIDDEN,
-                format!("this server may not reach {host}:{port}: {why}. {may}"),
+                format!("{whose} may not reach {host}:{port}: {why}. {may}"),
             ),
             Refused::Unknown(_) | Refused::Unreachable(_) => (
                 StatusCode::BAD_GATEWAY,
@@ -183,6 +186,32 @@ impl<'a> Exchange<'a> {
             ),
         };
         Refusal { status, said }
+    }
+
+    fn what_may_be_reached(&self) -> String {
+        let mut all: Vec<String> = self.egress.hosts.iter().map(ToString::to_string).collect();
+        if let Some(grants) = &self.egress.grants {
+            all.extend(grants.hosts());
+        }
+        if all.is_empty() {
+            "It may reach no host yet.".to_owned()
+        } else {
+            format!("It may reach: {}.", all.join(", "))
+        }
+    }
+
+    /// Whose program this is, and what helps.
+    fn who_can_allow(&self, target: &Target) -> (&'static str, String) {
+        if self.egress.grants.is_some() {
+            let remedy = "The session's page shows this line and who can allow the host for the session; \
+                          once that has happened, run the command again.";
+            return ("this session", remedy.to_owned());
+        }
+        let remedy = format!(
+            "Who looks after servers can allow it: add `{}` to the server's `network`.",
+            target.entry()
+        );
+        ("this server", remedy)
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod dial;
 mod exchange;
+mod grants;
 mod intercept;
 mod journal;
 mod message;
@@ -14,8 +15,9 @@ mod refusals;
 mod secrets;
 mod traffic;
 
+use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -27,9 +29,11 @@ use tokio_util::task::TaskTracker;
 use self::exchange::Exchange;
 use self::journal::Journal;
 use super::Guard;
-use crate::domain::AllowedHosts;
+use crate::domain::{AllowedHosts, Timestamp};
 
-pub use self::refusals::Refusals;
+pub use self::grants::{Grant, Grants};
+pub use self::journal::HostMask;
+pub use self::refusals::{Refusals, Witness};
 pub use self::secrets::{AUTHORITY_VARIABLE, AuthorityError, EdgeSecret, Secrets};
 
 /// The most that a request may say before its body.
@@ -62,6 +66,10 @@ pub struct Egress {
     pub refusals: Refusals,
     /// What goes in on the way; `None` = TLS of every host passes unopened.
     pub secrets: Option<Arc<Secrets>>,
+    /// Secrets that the program knows, which are kept out of what is told of its hosts.
+    pub mask: HostMask,
+    /// What a session was allowed for its own sandbox beside the hosts; `None` = this is no session's.
+    pub grants: Option<Grants>,
 }
 
 impl Egress {
@@ -73,6 +81,17 @@ impl Egress {
             guard,
             refusals: Refusals::default(),
             secrets: None,
+            mask: HostMask::default(),
+            grants: None,
+        }
+    }
+
+    /// Comes back when a host that is open may not be reached any more; never for one of the list.
+    async fn withdrawn(&self, target: &dial::Target) {
+        let is_listed = self.hosts.find(&target.host, target.port).is_some();
+        match self.grants.as_ref().filter(|_| !is_listed) {
+            Some(grants) => grants.withdrawn(&target.host, target.port).await,
+            None => pending().await,
         }
     }
 }
@@ -90,7 +109,7 @@ impl Proxy {
     /// For the server of that name; `lines` gets what its log shows.
     pub fn new(egress: Egress, server: &str, lines: mpsc::Sender<String>) -> Self {
         Self {
-            journal: Journal::new(server, lines),
+            journal: Journal::new(server, lines, egress.mask.clone()),
             egress,
             tasks: TaskTracker::new(),
         }
@@ -119,6 +138,12 @@ impl Proxy {
     pub fn refuse_crowd(&self) {
         self.journal.crowded();
     }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ms = since.map_or(0, |since| since.as_millis());
+    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -68,6 +68,12 @@ impl Life {
         self.kill.clone().unwrap_or_else(|| Arc::new(|| {}))
     }
 
+    /// Whether nobody uses it now.
+    pub fn is_unused(&self) -> bool {
+        let is_idle = |usage: &Arc<Usage>| usage.idle_since().is_some();
+        self.first.is_none() && self.usage.as_ref().is_none_or(is_idle)
+    }
+
     /// Uses it: as long as the answer is held, it is not ended for lying idle. `None` if that has
     /// happened.
     pub fn using(&mut self) -> Option<Using> {

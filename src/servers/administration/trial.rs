@@ -76,6 +76,7 @@ impl Trials<'_> {
             person: None,
             sandbox: &sandbox,
             secrets: Some(&secrets),
+            reach: None,
         };
         let _turn = self
             .servers

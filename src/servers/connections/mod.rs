@@ -4,3 +4,4 @@ pub(super) mod logs;
 pub(super) mod opening;
 pub(super) mod refused_hosts;
 pub(super) mod running;
+pub(super) mod session_reach;

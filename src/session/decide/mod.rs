@@ -147,7 +147,9 @@ impl<'a> Draft<'a> {
             Command::ChooseModel { .. }
             | Command::ChooseWindow { .. }
             | Command::ChooseCompaction { .. } => self.choose(command)?,
-            Command::GiveRule { .. } | Command::TakeRuleBack { .. } => rules::keep(self, command)?,
+            Command::GiveRule { .. } | Command::TakeRuleBack { .. } | Command::HostRefused(_) => {
+                rules::keep(self, command)?;
+            }
             Command::Answered { .. }
             | Command::ModelFailed { .. }
             | Command::Overflowed { .. }

@@ -23,8 +23,8 @@ use super::review::Review;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, ElicitationId,
-    EngineId, ForkOrigin, GatewayId, GestureMeans, Iteration, JournalId, MicroUsd, Native, Role,
-    SandboxId, TokenUsage, TurnId, WorkspaceCopy,
+    EngineId, ForkOrigin, GatewayId, GestureMeans, HostRefusal, Iteration, JournalId, MicroUsd,
+    Native, Role, SandboxId, TokenUsage, TurnId, WorkspaceCopy,
 };
 
 /// The `finish` of an answer that might not have its calls run (S3.29).
@@ -336,6 +336,8 @@ pub enum Event {
     RuleGiven { rule: Box<Rule>, by: Actor },
     /// It holds no more.
     RuleTakenBack { id: String, by: Actor },
+    /// A command of the session was refused a host, which people may allow by a rule.
+    HostRefused(Box<HostRefusal>),
     /// A server asks the person something while a call of it runs.
     ElicitationAsked(Arc<Elicitation>),
     /// The person went to the page that a server wanted opened; it goes on until all is done there.

@@ -2,6 +2,7 @@
 
 mod context;
 mod elicitation;
+mod network;
 mod queue;
 mod turn;
 mod view;
@@ -67,6 +68,7 @@ impl Control {
             }
             Event::AttachmentPlaced { id, path, .. } => self.keep_place(id, path),
             Event::RuleGiven { .. } | Event::RuleTakenBack { .. } => self.evolve_rules(event, at),
+            Event::HostRefused(refusal) => network::refused(self, refusal),
             Event::Settled { .. } => self.settle(event),
             Event::Thinking { .. }
             | Event::Said { .. }
@@ -135,9 +137,11 @@ impl Control {
 
     fn evolve_rules(&mut self, event: &Event, at: Timestamp) {
         if let Event::RuleGiven { rule, by } = event {
+            network::given(self, rule, by);
             let (rule, by) = ((**rule).clone(), by.clone());
             self.rules = Arc::new(self.rules.with(GivenRule { rule, by, at }));
-        } else if let Event::RuleTakenBack { id, .. } = event {
+        } else if let Event::RuleTakenBack { id, by } = event {
+            network::taken_back(self, id, by);
             self.rules = Arc::new(self.rules.without(id));
         }
     }
@@ -204,6 +208,7 @@ impl Control {
         self.created_at = at;
         self.placed.clear();
         // They were given for the other session.
+        network::left_behind(self);
         self.rules = Arc::default();
         self.reviewing = Reviewing::default();
         self.forked_from = Some(origin.clone());
@@ -241,6 +246,7 @@ impl Control {
         client_message_id: Option<&str>,
         effort: Option<Effort>,
     ) {
+        self.refused_hosts.clear();
         self.waiting.push(WaitingMessage {
             seq: self.seq,
             text: text.to_owned(),

@@ -144,6 +144,7 @@ fn said(event: &Event) -> Option<Command> {
             id: id.clone(),
             by: by.clone(),
         },
+        Event::HostRefused(refusal) => Command::HostRefused(refusal.clone()),
         Event::ContextReset => Command::ResetContext,
         Event::WorkspaceCopied { outcome } => Command::WorkspaceCopied { outcome: *outcome },
         Event::Withdrawn {

@@ -65,7 +65,7 @@ async fn a_yes_takes_the_result(app: TestApp) {
     assert_eq!(socket.wait_for_answer().await, "Done");
     drop(socket);
     let after = ana.tree(&app).await;
-    assert_eq!(after.lines().collect::<Vec<_>>(), entries(&output.text()));
+    assert_eq!(after.lines().collect::<Vec<_>>(), entries(output.text()));
 
     let history = ana.history().await;
     let new = &history[..history.len() - steps];

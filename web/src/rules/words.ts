@@ -25,7 +25,7 @@ export function factsOf(rule: RuleItem): string {
     t(`rules.origin.${origin}`),
     until ? t('rules.until', { when: dateTime(until) }) : '',
     createdAt ? t('rules.given', { when: date(createdAt) }) : '',
-    t('rules.uses', { n: uses, count: count(uses) }),
+    rule.network ? '' : t('rules.uses', { n: uses, count: count(uses) }),
     lastUsedAt ? t('rules.lastUsed', { when: dateTime(lastUsedAt) }) : '',
     isUnused ? t('rules.unused') : '',
   ]

@@ -3567,6 +3567,11 @@ export interface components {
             /** @description What people call it, 200 bytes at most. */
             name?: string | null;
             examples?: components["schemas"]["ExamplesBody"] | null;
+            /**
+             * @description Hosts that the commands of the session may reach, as `sandbox.network` names them; for `allow` and
+             *     `session`, and with nothing that is about calls.
+             */
+            network?: string[] | null;
         };
         /** @description A newer version beside the one that is used. */
         Newer: components["schemas"]["Installed"] & {
@@ -4154,6 +4159,8 @@ export interface components {
             /** @description Whether a model may say yes, in the place of the person, to what it asks. */
             reviewed: boolean;
             examples?: components["schemas"]["ExamplesBody"] | null;
+            /** @description Hosts that the commands of the session may reach; such a rule is about no calls. */
+            network?: string[] | null;
             /** @description Who gave it. */
             createdBy?: string | null;
             createdAt?: string | null;

@@ -1,5 +1,6 @@
 //! The order of rules, conditions beside commands, and what is said about it, as tables.
 
+mod network;
 mod reviewed;
 mod stored;
 

@@ -18,7 +18,7 @@ use self::results::Results;
 use super::Outcomes;
 use super::session_agent::{Reads, RequestBase, SessionAgent};
 use super::tool_call::proposal::propose;
-use super::tool_call::written_files;
+use super::tool_call::written_files::{self, Files};
 use super::trace::{RequestSpan, TurnTrace};
 use super::watch::Thinking;
 use crate::agent::attachments::Placed;
@@ -382,7 +382,7 @@ impl ModelRequest {
                 }
             });
         }
-        written_files::look(&mut calls, || tools.files(self.is_unused)).await;
+        written_files::look(&mut calls, || Files::of(tools, self.is_unused)).await;
         calls
     }
 }

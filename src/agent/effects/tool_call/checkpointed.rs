@@ -3,6 +3,7 @@
 
 use super::SessionTools;
 use super::dry_run::taking;
+use super::shown::hosts;
 use super::tasks::CallStop;
 use super::workspace::Workspace;
 use crate::agent::journal::fence::Fence;
@@ -10,6 +11,7 @@ use crate::domain::McpWorkspace;
 use crate::mcp::CallNews;
 use crate::servers::{BUNDLED, Held, ServerEntry, Source};
 use crate::session::{Call, Outcome};
+use crate::store::clock::now;
 
 /// The tools of the session's own sandbox that only read.
 const READING: [&str; 2] = ["read_file", "list_files"];
@@ -24,7 +26,9 @@ pub(in crate::agent::effects) async fn run(
     if let Some(result) = &call.taken_result {
         return taking::take(tools, (call, result), (fence, stop)).await;
     }
-    let outcome = tools.run(call, fence, stop, on_news).await;
+    let begun = now();
+    let mut outcome = tools.run(call, fence, stop, on_news).await;
+    hosts::tell_refused(tools, call, begun, &mut outcome);
     // Nothing is started to look: what cannot be seen now is seen before the next call.
     let open = tools.link(BUNDLED).and_then(|link| link.held());
     let connection = open.as_ref().map(|held| &held.connection);

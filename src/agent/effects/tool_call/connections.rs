@@ -12,7 +12,7 @@ use super::outcome::failed;
 use crate::agent::cluster::presence::HasSite;
 use crate::agent::mailbox::{ServerDoor, ServerQuestion};
 use crate::domain::{Code, ToolRef};
-use crate::servers::{BUNDLED, Held, Opened, ServerEntry};
+use crate::servers::{BUNDLED, Held, Opened, ServerEntry, Source};
 use crate::session::{Outcome, Refusal};
 use crate::store::clock::now;
 use crate::store::live::cluster_bus::Site;
@@ -101,7 +101,8 @@ impl SessionTools {
             })?
         };
         let holder = self.assignment.holder();
-        let opened = link.connect(server, &self.servers, (&holder, &sandbox));
+        let reach = (server.source == Source::Bundled).then_some(&self.reach);
+        let opened = link.connect(server, &self.servers, (&holder, &sandbox), reach);
         let opened = opened.await;
         opened.map_err(|failure| {
             tracing::warn!(mcp.server = %server.name, error = failure.text, "A server does not start");

@@ -22,9 +22,8 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::outcome::{failed, fenced, gone_tool, kept};
-use self::shown::Shown;
+use self::shown::{Shown, hosts};
 use self::tasks::CallStop;
-use self::written_files::Files;
 use crate::agent::attachments::Attachments;
 use crate::agent::checkpoints::Checkpoints;
 use crate::agent::journal::fence::Fence;
@@ -34,7 +33,7 @@ use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
 use crate::servers::{
-    BUNDLED, Held, OwnTools, ServerEntry, Servers, SessionConnection, Source, ToolOffer, View,
+    Held, OwnTools, ServerEntry, Servers, SessionConnection, SessionReach, ToolOffer, View,
 };
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 
@@ -47,6 +46,8 @@ pub struct SessionTools {
     pub(in crate::agent) place: Arc<SandboxHost>,
     pub(in crate::agent) assignment: SandboxAssignment,
     attachments: Attachments,
+    /// What its own sandbox may reach beside the settings.
+    pub(in crate::agent) reach: Arc<SessionReach>,
     /// The history of the workspace.
     pub(in crate::agent) checkpoints: Checkpoints,
     /// Never held across an await.
@@ -69,6 +70,10 @@ impl SessionTools {
         Self {
             view: Mutex::new(servers.bare_view()),
             checkpoints: Checkpoints::new(&place, assignment.key()),
+            reach: Arc::new(SessionReach::new(
+                &place.network,
+                Arc::clone(&place.network_on_request),
+            )),
             servers,
             engine: OnceLock::new(),
             place,
@@ -145,14 +150,7 @@ impl SessionTools {
     fn resolve(&self, name: &str, args: &Value) -> Resolution {
         let view = self.view();
         let Some(entry) = view.toolbox.find(name) else {
-            let names = view.definitions.iter().map(|tool| tool.name.as_str());
-            let known: Vec<&str> = names.collect();
-            let known = if known.is_empty() {
-                "none".to_owned()
-            } else {
-                known.join(", ")
-            };
-            return Resolution::Invalid(format!("there is no tool `{name}`; there are: {known}"));
+            return Resolution::Invalid(proposal::no_tool(&view, name));
         };
         self.resolve_found(&view, entry, args)
     }
@@ -166,19 +164,6 @@ impl SessionTools {
                 Resolution::Ready(Arc::new(self.facts(view, (entry, server.as_ref()), args)))
             }
             None => Resolution::Invalid(format!("the server of `{}` is gone", entry.tool.name)),
-        }
-    }
-
-    /// Where the files of the session can be looked at now, without a start, by our own server alone.
-    pub(in crate::agent) fn files(&self, is_unused: bool) -> Files<'_> {
-        let view = self.view();
-        let entry = view.entry(BUNDLED);
-        let is_ours = entry.is_some_and(|entry| entry.source == Source::Bundled);
-        let open = self.link(BUNDLED).and_then(|link| link.held());
-        match open {
-            Some(server) if is_ours => Files::Open(server),
-            None if is_ours && is_unused => Files::Unused(&self.assignment),
-            Some(_) | None => Files::Unknown,
         }
     }
 
@@ -196,19 +181,25 @@ impl SessionTools {
                 invalid: None,
             };
         };
+        let hosts = hosts::shown(self, call.facts.as_deref());
         Edit {
             invalid: entry.problem_with(&args),
-            unedited: Some(self.digest_now(&view, entry, &call.args)),
-            digest: self.digest_now(&view, entry, &args),
+            unedited: Some(self.digest_now(&view, (entry, &hosts), &call.args)),
+            digest: self.digest_now(&view, (entry, &hosts), &args),
             equal: Digest::of_equal_calls(&entry.at, &args),
             args,
         }
     }
 
-    fn digest_now(&self, view: &View, entry: &ToolboxTool, args: &Value) -> Digest {
+    fn digest_now(
+        &self,
+        view: &View,
+        (entry, hosts): (&ToolboxTool, &[String]),
+        args: &Value,
+    ) -> Digest {
         let shown = self.shown(view);
         let image = shown.image(&entry.at.server, self.link(&entry.at.server).as_deref());
-        shown.digest(entry, args, image.as_ref())
+        shown.digest(entry, args, (image.as_ref(), hosts))
     }
 
     fn shown<'a>(&'a self, view: &'a View) -> Shown<'a> {
@@ -228,6 +219,9 @@ impl SessionTools {
         (entry, server): (&ToolboxTool, &ServerEntry),
         args: &Value,
     ) -> ToolFacts {
+        let hosts = hosts::now(self, server);
+        let mut runs_in = server.runs_in();
+        runs_in.hosts.extend(hosts.iter().cloned());
         ToolFacts {
             tool: entry.at.clone(),
             title: entry.tool.title.clone(),
@@ -235,13 +229,13 @@ impl SessionTools {
             schema: Arc::clone(&entry.schema),
             annotations: entry.tool.annotations.clone(),
             is_trusted: entry.is_trusted,
-            runs_in: server.runs_in(),
+            runs_in,
             is_without_workspace: server.is_without_workspace(),
             definition: Some(entry.definition.clone()),
             drift: view.drift(&entry.at),
             file: None,
             view: entry.tool.view.as_ref().and_then(|view| view.uri.clone()),
-            digest: self.digest_now(view, entry, args),
+            digest: self.digest_now(view, (entry, &hosts), args),
             equal: Digest::of_equal_calls(&entry.at, args),
             card: Memo::default(),
         }
@@ -371,7 +365,8 @@ impl SessionTools {
         let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
             return Err(Box::new(gone_tool(self.place.runtime.lack(), call)));
         };
-        if self.shown(view).digest(entry, &call.args, image) == facts.digest {
+        let hosts = hosts::shown(self, Some(facts));
+        if self.shown(view).digest(entry, &call.args, (image, &hosts)) == facts.digest {
             return Ok((entry.at.clone(), Arc::clone(server)));
         }
         tracing::warn!(call.id = %call.id, "What would run is not what was approved");

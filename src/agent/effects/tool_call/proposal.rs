@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::SessionTools;
 use crate::domain::{FIND_TOOLS, ToolRef, USE_TOOL};
-use crate::servers::asked_for;
+use crate::servers::{View, asked_for};
 use crate::session::{Proposal, Resolution};
 
 /// Looks a call up and validates it, before anybody is asked. One that the model makes through
@@ -34,6 +34,18 @@ pub(in crate::agent::effects) fn propose(
         },
         _ => proposal(name, args, false, tools.resolve(name, args)),
     }
+}
+
+/// Why a name is none of a tool.
+pub(super) fn no_tool(view: &View, name: &str) -> String {
+    let names = view.definitions.iter().map(|tool| tool.name.as_str());
+    let known: Vec<&str> = names.collect();
+    let known = if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    };
+    format!("there is no tool `{name}`; there are: {known}")
 }
 
 /// Looks a call up that a view of the tool's server asks for, by the server's own name.

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
+use super::SessionTools;
 use crate::domain::{FileFacts, written_path};
 use crate::sandbox::assignment::SandboxAssignment;
-use crate::servers::{BUNDLED, Held};
+use crate::servers::{BUNDLED, Held, Source};
 use crate::session::{Proposal, Resolution, ToolFacts};
 
 /// How long the looks of one answer may take in all.
@@ -30,6 +31,21 @@ pub(in crate::agent) enum Files<'a> {
     Unused(&'a SandboxAssignment),
     /// Nobody can say: its server has ended, or was never started by this gateway.
     Unknown,
+}
+
+impl<'a> Files<'a> {
+    /// Where the files of the session can be looked at now, without a start, by our own server alone.
+    pub(in crate::agent) fn of(tools: &'a SessionTools, is_unused: bool) -> Self {
+        let view = tools.view();
+        let entry = view.entry(BUNDLED);
+        let is_ours = entry.is_some_and(|entry| entry.source == Source::Bundled);
+        let open = tools.link(BUNDLED).and_then(|link| link.held());
+        match open {
+            Some(server) if is_ours => Self::Open(server),
+            None if is_ours && is_unused => Self::Unused(&tools.assignment),
+            Some(_) | None => Self::Unknown,
+        }
+    }
 }
 
 /// Looks at the files that the calls of an answer would write, and keeps what is known with them.

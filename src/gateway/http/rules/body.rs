@@ -119,6 +119,9 @@ pub(super) struct RuleItem {
     reviewed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     examples: Option<ExamplesBody>,
+    /// Hosts that the commands of the session may reach; such a rule is about no calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<Vec<String>>,
     /// Who gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_by: Option<String>,
@@ -159,6 +162,7 @@ impl RuleItem {
             fresh_gesture: rule.approvers.fresh_gesture,
             reviewed: rule.reviewed,
             examples: rule.examples.as_ref().map(ExamplesBody::of),
+            network: rule.network.as_ref().map(|network| network.hosts.clone()),
             created_by: view.created_by.map(|id| id.to_string()),
             created_at: view.created_at.map(Timestamp::to_rfc3339),
             until: rule.until_ms.map(to_rfc3339),
@@ -227,6 +231,10 @@ pub(super) struct NewRuleBody {
     name: Option<String>,
     /// Calls that show what it is about and what not; none = they are found for it.
     examples: Option<ExamplesBody>,
+    /// Hosts that the commands of the session may reach, as `sandbox.network` names them; for `allow` and
+    /// `session`, and with nothing that is about calls.
+    #[schema(min_items = 1, max_items = 64)]
+    network: Option<Vec<String>>,
 }
 
 impl NewRuleBody {
@@ -259,11 +267,6 @@ impl NewRuleBody {
             Some(id) => Some((of_session()?, CallId::from_wire(id))),
             None => None,
         };
-        let hours = self.expires_in_hours;
-        if hours.is_some_and(|hours| !(1..=MAX_HOURS).contains(&hours)) {
-            let text = "`expiresInHours` is 1 to 87600";
-            return Err(wrong("expiresInHours", text));
-        }
         let name = self.name.filter(|name| !name.trim().is_empty());
         if name
             .as_ref()
@@ -292,11 +295,31 @@ impl NewRuleBody {
                 fresh_gesture: self.fresh_gesture.unwrap_or(false),
             },
             is_reviewed: self.reviewed.unwrap_or(false),
-            lasts_hours: hours,
+            network: network(self.network)?,
+            lasts_hours: hours(self.expires_in_hours)?,
             name,
             examples,
             call,
         })
+    }
+}
+
+fn hours(hours: Option<u32>) -> Result<Option<u32>, ApiError> {
+    if hours.is_some_and(|hours| !(1..=MAX_HOURS).contains(&hours)) {
+        let text = "`expiresInHours` is 1 to 87600";
+        return Err(wrong("expiresInHours", text));
+    }
+    Ok(hours)
+}
+
+/// Those that are named; a list of nothing is an oversight.
+fn network(hosts: Option<Vec<String>>) -> Result<Vec<String>, ApiError> {
+    match hosts {
+        Some(hosts) if hosts.is_empty() => {
+            let text = "`network` names at least one host, such as `pypi.org`";
+            Err(wrong("network", text))
+        }
+        hosts => Ok(hosts.unwrap_or_default()),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::sandbox::{Access, Bounds, Launch, Packages, Program};
 use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::catalogue::installations::Available;
 use crate::servers::connections::refused_hosts::RefusedHosts;
+use crate::servers::connections::session_reach::SessionReach;
 
 /// The session's own sandbox.
 pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
@@ -68,7 +69,22 @@ impl Outside {
         Some(egress)
     }
 
-    /// The same with secrets that go in on the way, and what the program has to believe for that.
+    /// What the sandbox of a session may reach: the hosts of the settings, and what the session was allowed
+    /// at the moment of each connection.
+    pub(super) fn session_egress(
+        &self,
+        (entry, tenant): (&ServerEntry, Option<&TenantId>),
+        reach: &Arc<SessionReach>,
+    ) -> Option<Egress> {
+        let grants = reach.begin()?;
+        let mut egress = Egress::new(entry.allowed_hosts(), Reach::Private, self.guard.clone());
+        let refusals = self.refused_hosts.of_server(tenant, &entry.name);
+        egress.refusals = refusals.witnessed(Arc::<SessionReach>::clone(reach));
+        egress.grants = Some(grants);
+        Some(egress)
+    }
+
+    /// Secrets that go in on the way, and what the program has to believe for that.
     pub(super) fn with_secrets(
         launch: &mut Launch,
         secrets: Vec<EdgeSecret>,

@@ -26,9 +26,11 @@ use self::failure::{Cause, failure};
 use self::started::{Started, Streams};
 use self::stderr::Said;
 use super::logs::Logs;
+use super::session_reach::SessionReach;
 use crate::domain::{Holder, McpTransport, SandboxId, SandboxKind, TenantId, Tool};
 use crate::mcp::config::{Expanded, as_image, package_of};
 use crate::mcp::{self, Cleaner, Connection, Remote};
+use crate::net::HostMask;
 use crate::sandbox::host::SandboxHost;
 use crate::sandbox::{self, Ended, Launch, Life, Packages, Running};
 use crate::servers::authorization::{ClientGrants, Grants};
@@ -92,6 +94,8 @@ pub(crate) struct ServerLocation<'a> {
     pub(crate) sandbox: &'a SandboxId,
     /// Secrets of a trial: the only ones that it reads.
     pub(crate) secrets: Option<&'a BTreeMap<String, String>>,
+    /// What its session was allowed to reach; none for what is no session's own sandbox.
+    pub(crate) reach: Option<&'a Arc<SessionReach>>,
 }
 
 impl Opener {
@@ -228,6 +232,9 @@ impl Opener {
                     egress: self.outside.egress(entry, place.tenant),
                     ..launch::own((entry, &config), environment, most, place.sandbox)
                 };
+                if let Some(egress) = &mut launch.egress {
+                    egress.mask = HostMask::new(&secrets);
+                }
                 launch::Outside::with_secrets(&mut launch, edge)?;
                 if let Some(command) = package_of(&config).map_err(Cause::Entry)? {
                     let spec = &command.spec;
@@ -249,7 +256,13 @@ impl Opener {
     ) -> Result<Started, Cause> {
         let launch = Launch {
             holder: place.holder.cloned(),
-            egress: self.outside.egress(entry, place.tenant),
+            egress: match place.reach {
+                Some(reach) => {
+                    let whose = (entry, place.tenant);
+                    self.outside.session_egress(whose, reach)
+                }
+                None => self.outside.egress(entry, place.tenant),
+            },
             ..launch::bundled(&self.place, place.sandbox)
         };
         let running = self.place.runtime.start(launch).await?;

@@ -38,6 +38,12 @@ impl Opened {
         }
     }
 
+    /// Whether nobody uses what it runs in now.
+    pub(crate) fn is_unused(&self) -> bool {
+        let life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        life.as_ref().is_none_or(Life::is_unused)
+    }
+
     /// Why it ended, if it has; `None` for a remote server.
     pub(crate) async fn ended(&self) -> Option<Ended> {
         let ended = match &*self.life.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -1,5 +1,6 @@
 //! What rules and the clock decide of calls, and rules that are given in the session.
 
+mod network;
 mod review;
 
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use self::network::host_refused;
 pub(super) use self::review::{ask_for_review, reviewed};
 use super::Draft;
 use super::consent::{is_still_approved, renew_wants, ruling};
@@ -155,12 +157,14 @@ pub(super) fn check_not_denied(
     }
 }
 
-/// Rules of this session that are given and taken back.
+/// Rules of this session that are given and taken back, and what was refused for want of one.
 pub(super) fn keep(draft: &mut Draft<'_>, command: &Command) -> Result<(), Refusal> {
     if let Command::GiveRule { rule, by } = command {
         give_rule(draft, rule, by)?;
     } else if let Command::TakeRuleBack { id, by } = command {
         take_rule_back(draft, id, by)?;
+    } else if let Command::HostRefused(refusal) = command {
+        host_refused(draft, refusal);
     }
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! Stories of rules that are given in a session.
 
-use sepal_policy::{Rule, Scope};
+use sepal_policy::{Network, Rule, Scope};
 use serde_json::json;
 
-use crate::domain::{CallId, Code};
+use crate::domain::{CallId, Code, HostRefusal};
 use crate::session::call::{CallStatus, Decider};
 use crate::session::properties::world::{World, approve, policy, rule, say};
 use crate::session::stories::answer_calls;
 use crate::session::stories::approvals::approve_edited;
-use crate::session::{Command, Decision, PolicyEffect};
+use crate::session::{Command, Decision, Event, PolicyEffect};
 
 fn given(name: &str, tool: &str, effect: PolicyEffect) -> Command {
     let mut rule: Rule = rule(name, tool, effect);
@@ -174,4 +174,83 @@ fn a_rule_whose_time_is_over_asks_again() {
     let call = turn.call(&calls[0]).unwrap();
     assert!(call.is_pending());
     assert!(call.why.contains("has ended"), "{}", call.why);
+}
+
+fn host_refused(host: &str) -> Command {
+    Command::HostRefused(Box::new(HostRefusal {
+        host: host.to_owned(),
+        port: 443,
+        entry: Some(host.to_owned()),
+        on_request: true,
+        reason: "it is not listed".to_owned(),
+    }))
+}
+
+fn opens(host: &str) -> Command {
+    let mut rule = Rule::new(host, PolicyEffect::Allow, Scope::Session);
+    rule.network = Some(Network {
+        hosts: vec![host.to_owned()],
+        on_request: true,
+    });
+    Command::GiveRule {
+        rule: Box::new(rule),
+        by: World::person(),
+    }
+}
+
+#[test]
+fn a_refused_host_is_told_once_until_people_act() {
+    let mut world = World::new();
+    let told = |world: &World| {
+        let told = world.events();
+        told.filter(|event| matches!(event, Event::HostRefused(_)))
+            .count()
+    };
+    world.tell(&host_refused("early.example")).unwrap();
+    assert_eq!(told(&world), 0, "nothing is stored of a session yet");
+    world.tell(&say("go")).unwrap();
+    for host in ["a.example", "b.example", "a.example"] {
+        world.tell(&host_refused(host)).unwrap();
+    }
+    assert_eq!(told(&world), 2);
+    // A program can make up any number of them.
+    for number in 0..100 {
+        let host = format!("{number}.example");
+        world.tell(&host_refused(&host)).unwrap();
+    }
+    assert_eq!(told(&world), 16);
+    world.tell(&opens("a.example")).unwrap();
+    world.tell(&host_refused("b.example")).unwrap();
+    assert_eq!(told(&world), 17);
+    world.tell(&say("again")).unwrap();
+    world.tell(&host_refused("b.example")).unwrap();
+    assert_eq!(told(&world), 18);
+    world.check_folds();
+}
+
+#[test]
+fn hosts_of_a_session_let_no_call_run_and_no_fork_takes_them_along() {
+    let (mut world, calls) = asked(&["a"]);
+    world.tell(&opens("a.example")).unwrap();
+    assert!(matches!(
+        status(&world, &calls[0]),
+        CallStatus::Pending { .. }
+    ));
+    let state = world.folded();
+    assert_eq!(state.control.rules.given().len(), 1);
+    let heard = state.control.notes.join("\n");
+    assert!(heard.contains("to reach a.example"), "{heard}");
+    world.tell(&taken_back("a.example")).unwrap();
+    let heard = world.folded().control.notes.join("\n");
+    assert!(heard.contains("no longer allows"), "{heard}");
+    world.tell(&opens("a.example")).unwrap();
+    world.tell(&approve(&calls[0])).unwrap();
+    world.finish(&calls[0]);
+    world.answer("done", vec![]);
+    let seq = world.folded().control.seq;
+    let fork = world.forked(seq).folded();
+    assert!(fork.control.rules.is_empty());
+    let heard = fork.control.notes.join("\n");
+    assert!(heard.ends_with("is not allowed here."), "{heard}");
+    world.check_folds();
 }

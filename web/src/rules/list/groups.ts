@@ -2,7 +2,8 @@
 import type { RuleEffect, RuleItem } from '@/rules/types'
 
 export interface RuleGroup {
-  effect: RuleEffect
+  /** What its rules do with calls; those about hosts are about none. */
+  effect: RuleEffect | 'network'
   rules: RuleItem[]
 }
 
@@ -11,7 +12,9 @@ const EFFECTS = ['deny', 'ask', 'allow'] as const
 
 /** Without groups that have no rule; within each the order of the server, which is that in which they count. */
 export function groupsOf(rules: readonly RuleItem[]): RuleGroup[] {
-  const groups = EFFECTS.map((effect) => ({ effect, rules: rules.filter((rule) => rule.effect === effect) }))
+  const ofCalls = rules.filter((rule) => rule.network === undefined)
+  const groups: RuleGroup[] = EFFECTS.map((effect) => ({ effect, rules: ofCalls.filter((rule) => rule.effect === effect) }))
+  groups.push({ effect: 'network', rules: rules.filter((rule) => rule.network !== undefined) })
   return groups.filter((group) => group.rules.length > 0)
 }
 

@@ -104,8 +104,10 @@ export type Note =
   | { what: 'forked'; sessionId: string; fromSeq: Seq; workspace: ForkedWorkspace }
   | { what: 'placed'; name: string; path: string }
   /** For this session, by somebody. */
-  | { what: 'ruleGiven'; id: string; sentence: string; by: string }
+  | { what: 'ruleGiven'; id: string; sentence: string; by: string; network?: string[] }
   | { what: 'ruleTakenBack'; id: string; by: string }
+  /** By the sandbox's proxy; `entry` is what a rule would name, if one would help. */
+  | { what: 'hostRefused'; host: string; port: number; entry: string | null; onRequest: boolean; reason: string }
 
 export interface NoteEntry extends Placed {
   kind: 'note'
@@ -162,5 +164,5 @@ export const EMPTY: Conversation = { seq: 0, entries: [], running: null, waiting
 
 /** A note about what holds from the next request on, or of a message; it belongs to no answer. */
 export function isSetting(note: Note): boolean {
-  return ['model', 'window', 'placed', 'ruleGiven', 'ruleTakenBack'].includes(note.what)
+  return ['model', 'window', 'placed', 'ruleGiven', 'ruleTakenBack', 'hostRefused'].includes(note.what)
 }

@@ -1,7 +1,7 @@
 /** What events say of the session itself: its title, its model, and how much of the past the model reads. */
 import { isObject, numberOf, stringOf } from '@/wire/json'
 import type { JsonObject } from '@/wire/types'
-import type { Left } from './conversation'
+import type { Left, Note } from './conversation'
 import type { Draft, Told } from './draft'
 import { settled } from './foldCalls'
 
@@ -15,8 +15,9 @@ export function changed(draft: Draft, { place, data }: Told): void {
   }
   if (typeof data.wholeWindow === 'boolean') draft.note(place, { what: 'window', whole: data.wholeWindow })
   if (isObject(data.placed)) draft.note(place, { what: 'placed', name: stringOf(data.placed.name) ?? '', path: stringOf(data.placed.path) ?? '' })
-  if (isObject(data.ruleGiven)) draft.note(place, { what: 'ruleGiven', sentence: stringOf(data.ruleGiven.sentence) ?? '', ...ruleOf(data.ruleGiven) })
+  if (isObject(data.ruleGiven)) draft.note(place, { what: 'ruleGiven', sentence: stringOf(data.ruleGiven.sentence) ?? '', ...ruleOf(data.ruleGiven), ...networkOf(data.ruleGiven) })
   if (isObject(data.ruleTakenBack)) draft.note(place, { what: 'ruleTakenBack', ...ruleOf(data.ruleTakenBack) })
+  if (isObject(data.hostRefused)) draft.note(place, refusalOf(data.hostRefused))
   if (Array.isArray(data.compaction)) {
     draft.state.compaction = data.compaction.filter((strategy) => typeof strategy === 'string')
     draft.note(place, { what: 'compaction', strategies: draft.state.compaction })
@@ -51,6 +52,14 @@ export function workspaceCopied(draft: Draft, { place, data }: Told): void {
 
 function ruleOf({ id, by }: JsonObject): { id: string; by: string } {
   return { id: stringOf(id) ?? '', by: isObject(by) ? (stringOf(by.name) ?? '') : '' }
+}
+
+function networkOf({ network }: JsonObject): { network?: string[] } {
+  return Array.isArray(network) ? { network: network.filter((host) => typeof host === 'string') } : {}
+}
+
+function refusalOf({ host, port, entry, onRequest, reason }: JsonObject): Note {
+  return { what: 'hostRefused', host: stringOf(host) ?? '', port: numberOf(port), entry: stringOf(entry) ?? null, onRequest: onRequest === true, reason: stringOf(reason) ?? '' }
 }
 
 function leftOf(value: unknown): Left | null {

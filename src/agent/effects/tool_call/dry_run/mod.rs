@@ -226,7 +226,7 @@ async fn open<'a>(
     let looker = view.entry(BUNDLED);
     let looker = looker.filter(|entry| entry.source == Source::Bundled);
     if let Some(looker) = looker {
-        match open_for(&tools.servers, looker, place).await {
+        match open_for(&tools.servers, looker, place, None).await {
             Ok(opened) => drop(apart.own.set(opened)),
             Err(failure) if is_bundled => return Err(refused(failure.text)),
             Err(failure) => {
@@ -237,7 +237,7 @@ async fn open<'a>(
     let opened = if is_bundled {
         apart.own.get()
     } else {
-        let opened = open_for(&tools.servers, &server, place).await;
+        let opened = open_for(&tools.servers, &server, place, None).await;
         let opened = opened.map_err(|failure| refused(failure.told()))?;
         Some(apart.server.get_or_init(|| opened))
     };

@@ -1,6 +1,8 @@
 //! What a person is shown of a call is what runs: the digest of it, with the content of the image
 //! that it would run in.
 
+pub(in crate::agent) mod hosts;
+
 use std::time::Duration;
 
 use serde_json::Value;
@@ -21,14 +23,15 @@ pub(in crate::agent) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// The digest of a call that runs in that content.
+    /// The digest of a call that runs in that content. The session's own sandbox reaches those hosts beside
+    /// the ones of the settings.
     pub(in crate::agent) fn digest(
         &self,
         entry: &ToolboxTool,
         args: &Value,
-        image: Option<&ImageId>,
+        (image, hosts): (Option<&ImageId>, &[String]),
     ) -> Digest {
-        let mut place = self.place.bundled_image();
+        let mut place = self.place.bundled_image(hosts);
         if entry.at.server != BUNDLED {
             place = self.place.image();
             // What runs for another server is decided by its entry too.

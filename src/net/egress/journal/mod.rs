@@ -1,15 +1,17 @@
 //! What is told of each connection: the gateway's log, the log of the server, and the figures.
 
+mod mask;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use super::Refusals;
+pub use self::mask::HostMask;
 use super::dial::{Refused, Target};
 use super::traffic::Traffic;
-use crate::domain::Timestamp;
+use super::{Refusals, now};
 use crate::telemetry::instruments;
 
 /// Tells of the connections of one program.
@@ -17,6 +19,8 @@ use crate::telemetry::instruments;
 pub(super) struct Journal {
     server: Arc<str>,
     lines: mpsc::Sender<String>,
+    /// Keeps secrets of the program out of all that is told.
+    mask: HostMask,
 }
 
 /// A connection that stands; what passed is told when it is dropped.
@@ -30,10 +34,11 @@ pub(super) struct Record {
 }
 
 impl Journal {
-    pub(super) fn new(server: &str, lines: mpsc::Sender<String>) -> Self {
+    pub(super) fn new(server: &str, lines: mpsc::Sender<String>, mask: HostMask) -> Self {
         Self {
             server: server.into(),
             lines,
+            mask,
         }
     }
 
@@ -51,14 +56,23 @@ impl Journal {
     /// There is none. A program can try any number of times, so only the first of each host goes to the
     /// gateway's log; all are counted.
     pub(super) fn refused(&self, target: &Target, why: &Refused, refusals: &Refusals) {
-        let Target { host, port } = target;
+        let (target, is_masked) = self.mask.shown(target);
+        let Target { host, port } = &target;
         let is_rule = match why {
-            Refused::Unlisted | Refused::Address | Refused::Name | Refused::Private => true,
+            Refused::Unlisted
+            | Refused::Unshown
+            | Refused::Address
+            | Refused::Name
+            | Refused::Private => true,
             Refused::Unknown(_) | Refused::Unreachable(_) | Refused::TooSlow => false,
         };
         let outcome = if is_rule { "refused" } else { "failed" };
         instruments().egress_ended(outcome, (0, 0));
-        let is_first = is_rule && refusals.note(target, why, now());
+        // A name with a secret in it is nothing to allow, and what was allowed is nothing to tell people.
+        let entry = matches!(why, Refused::Unlisted) && !is_masked;
+        let entry = entry.then(|| target.entry());
+        let is_news = is_rule && !matches!(why, Refused::Unshown);
+        let is_first = is_news && refusals.note((&target, entry), why, now());
         if is_first {
             tracing::info!(
                 mcp.server = %self.server, egress.host = %host, egress.port = port,
@@ -87,7 +101,8 @@ impl Journal {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let Target { host, port } = &self.target;
+        let (target, _) = self.journal.mask.shown(&self.target);
+        let Target { host, port } = &target;
         let (sent, received) = self.traffic.bytes();
         let duration = self.since.elapsed().as_millis();
         instruments().egress_ended("reached", (sent, received));
@@ -102,10 +117,4 @@ impl Drop for Record {
             self.address.ip()
         ));
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let ms = since.map_or(0, |since| since.as_millis());
-    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
 }

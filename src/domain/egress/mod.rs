@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::{Deserialize, Serialize};
+
 use super::Timestamp;
 
 /// The ports of a host that is named without one.
@@ -154,8 +156,28 @@ impl AllowedHost {
         self.port
     }
 
+    /// Whether everything that the other stands for is meant here too, and how: an exact name is covered
+    /// exactly by its own, and below by a `*.`.
+    fn covers(&self, other: &Self) -> Option<Listed> {
+        let is_port = match (self.port, other.port) {
+            (None, None) => true,
+            (None, Some(port)) => USUAL_PORTS.contains(&port),
+            (Some(own), port) => port == Some(own),
+        };
+        if !is_port {
+            return None;
+        }
+        let is_same = self.name == other.name && self.is_wildcard == other.is_wildcard;
+        if is_same && !self.is_wildcard {
+            return Some(Listed::Exactly);
+        }
+        let above = other.name.strip_suffix(&self.name);
+        let is_below = above.is_some_and(|above| above.ends_with('.') && above.len() > 1);
+        (is_same || (self.is_wildcard && is_below)).then_some(Listed::Below)
+    }
+
     /// Whether a host with that canonical name is meant, at that port.
-    fn finds(&self, name: &str, port: u16) -> Option<Listed> {
+    pub fn finds(&self, name: &str, port: u16) -> Option<Listed> {
         let is_port = match self.port {
             Some(own) => own == port,
             None => USUAL_PORTS.contains(&port),
@@ -209,6 +231,19 @@ impl AllowedHosts {
         self.0.is_empty()
     }
 
+    /// The entries, in the order in which they were written.
+    pub fn iter(&self) -> impl Iterator<Item = &AllowedHost> {
+        self.0.iter()
+    }
+
+    /// Whether one entry stands for all that this one does, and how; an exact one goes first.
+    pub fn cover(&self, host: &AllowedHost) -> Option<Listed> {
+        let found = |wanted| self.iter().any(|it| it.covers(host) == Some(wanted));
+        [Listed::Exactly, Listed::Below]
+            .into_iter()
+            .find(|it| found(*it))
+    }
+
     /// How a host with that canonical name is listed at that port; an exact entry goes first. `None` =
     /// it may not be reached.
     pub fn find(&self, name: &str, port: u16) -> Option<Listed> {
@@ -232,6 +267,21 @@ impl fmt::Display for AllowedHosts {
     }
 }
 
+/// A host that a command of a session wanted to reach and was refused, as the session keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRefusal {
+    pub host: String,
+    pub port: u16,
+    /// What a rule has to name for it to be reached; `None` where no rule would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// Whether the settings let people open it for their own sessions; else it takes an administrator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_request: bool,
+    /// Why, for people.
+    pub reason: String,
+}
+
 /// A host that a program wanted to reach and was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedHost {
@@ -249,98 +299,4 @@ pub struct RefusedHost {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn entries_are_read_or_refused_with_the_reason() {
-        let check = |text: &str, expected: Result<&str, HostProblem>| {
-            let read = text.parse::<AllowedHost>().map(|host| host.to_string());
-            assert_eq!(read, expected.map(str::to_owned), "{text}");
-        };
-        check("api.github.com", Ok("api.github.com"));
-        check("API.GitHub.com.", Ok("api.github.com"));
-        check("api.github.com:8443", Ok("api.github.com:8443"));
-        check("*.example.com:8443", Ok("*.example.com:8443"));
-        check("localhost:3000", Ok("localhost:3000"));
-        check("xn--bcher-kva.example", Ok("xn--bcher-kva.example"));
-        check("", Err(HostProblem::Empty));
-        check(".", Err(HostProblem::Empty));
-        check("https://api.github.com", Err(HostProblem::Scheme));
-        check("api.github.com/repos", Err(HostProblem::Path));
-        check("me@api.github.com", Err(HostProblem::UserName));
-        check("internet", Err(HostProblem::Bare));
-        check("intranet:443", Ok("intranet:443"));
-        check("*", Err(HostProblem::TooWide));
-        check("*.com", Err(HostProblem::TooWide));
-        check("*:443", Err(HostProblem::TooWide));
-        check("a.*.com", Err(HostProblem::Wildcard));
-        check("*api.example.com", Err(HostProblem::Wildcard));
-        check("10.0.0.1", Err(HostProblem::Address));
-        check("127.1", Err(HostProblem::Address));
-        check("0x7f.0x1", Err(HostProblem::Address));
-        check("2130706433", Err(HostProblem::Address));
-        check("[::1]:80", Err(HostProblem::Address));
-        check("fe80::1", Err(HostProblem::Address));
-        check("api.github.com:0", Err(HostProblem::Port));
-        check("api.github.com:", Err(HostProblem::Port));
-        check("api.github.com:+1", Err(HostProblem::Port));
-        check("api.github.com:65536", Err(HostProblem::Port));
-        check("api..com", Err(HostProblem::Name));
-        check("-a.com", Err(HostProblem::Name));
-        check("bücher.example", Err(HostProblem::Name));
-        check("a b.com", Err(HostProblem::Name));
-        check(&"a".repeat(300), Err(HostProblem::Name));
-    }
-
-    #[test]
-    fn a_host_is_found_by_name_and_port() {
-        let list = ["api.github.com", "db.example.com:5432", "*.example.org"];
-        let list = AllowedHosts::parse(list).unwrap();
-        let check = |host: &str, port, expected| {
-            let found = canonical_name(host)
-                .ok()
-                .and_then(|it| list.find(&it, port));
-            assert_eq!(found, expected, "{host}:{port}");
-        };
-        check("api.github.com", 443, Some(Listed::Exactly));
-        check("Api.GitHub.Com.", 80, Some(Listed::Exactly));
-        check("api.github.com", 22, None);
-        check("evil-api.github.com", 443, None);
-        check("api.github.com.evil.example", 443, None);
-        check("db.example.com", 5432, Some(Listed::Exactly));
-        check("db.example.com", 443, None);
-        check("a.example.org", 443, Some(Listed::Below));
-        check("a.b.example.org", 80, Some(Listed::Below));
-        check("example.org", 443, None);
-        check("badexample.org", 443, None);
-        check("127.0.0.1", 443, None);
-    }
-
-    proptest! {
-        /// Whatever a program says, an entry finds its own host and nothing that only looks like it.
-        #[test]
-        fn an_entry_finds_itself_only(text in ".{0,40}", name in "[a-z0-9.-]{1,20}", port in 1_u16..) {
-            if let Ok(host) = text.parse::<AllowedHost>() {
-                prop_assert_eq!(host.to_string().parse::<AllowedHost>(), Ok(host));
-            }
-            let Ok(canonical) = canonical_name(&name) else { return Ok(()) };
-            let again = canonical_name(&canonical);
-            prop_assert_eq!(again.as_ref(), Ok(&canonical));
-            let list = AllowedHosts::parse([format!("{canonical}:{port}")]).unwrap();
-            prop_assert_eq!(list.find(&canonical, port), Some(Listed::Exactly));
-            prop_assert_eq!(list.find(&format!("a.{canonical}"), port), None);
-            prop_assert_eq!(list.find(&format!("{canonical}.a"), port), None);
-            prop_assert_eq!(list.find(&canonical, port.wrapping_add(1)), None);
-        }
-    }
-
-    #[test]
-    fn an_empty_list_finds_nothing_and_doubles_are_kept_once() {
-        assert_eq!(AllowedHosts::default().find("a.example", 443), None);
-        let list = AllowedHosts::parse(["a.example", "A.example.", "b.example"]).unwrap();
-        assert_eq!(list.to_string(), "a.example, b.example");
-    }
-}
+mod tests;

@@ -1,0 +1,199 @@
+//! What one session's own sandbox may reach beside the settings: by rules of the session, for commands
+//! that were shown with them.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::domain::{
+    AllowedHost, AllowedHosts, HostRefusal, Listed, McpNetwork, RefusedHost, Timestamp,
+};
+use crate::net::{Grant, Grants, Reach, Witness};
+use crate::servers::catalogue::entry::BUNDLED;
+use crate::session::Control;
+use crate::store::clock::now;
+
+/// Hosts that a session is told of until people act; a program can make up any number of them.
+const MAX_TOLD: usize = 32;
+/// Refusals that are remembered for the results of calls.
+const MAX_RECENT: usize = 32;
+
+/// Where the session hears of a refused host; whether it could be told.
+type Report = Box<dyn Fn(HostRefusal) -> bool + Send + Sync>;
+
+/// The reach of one session's sandbox on this gateway.
+pub struct SessionReach {
+    /// Whether the settings name hosts for every session.
+    has_hosts: bool,
+    /// What people may allow for their own sessions.
+    on_request: Arc<AllowedHosts>,
+    /// What connections are judged by.
+    grants: Grants,
+    /// Whether the sandbox that was started last has a way out.
+    has_tunnel: AtomicBool,
+    /// Never held across an await.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    grants: Vec<Grant>,
+    /// What the session was told of and has not answered.
+    told: BTreeSet<(String, u16)>,
+    recent: VecDeque<RefusedHost>,
+    report: Option<Report>,
+}
+
+impl fmt::Debug for SessionReach {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("SessionReach");
+        shown.field("grants", &self.grants).finish_non_exhaustive()
+    }
+}
+
+impl SessionReach {
+    /// A session that was allowed nothing, where the settings name those hosts for all sessions.
+    pub(crate) fn new(network: &McpNetwork, on_request: Arc<AllowedHosts>) -> Self {
+        Self {
+            has_hosts: !network.hosts().is_empty(),
+            on_request,
+            grants: Grants::default(),
+            has_tunnel: AtomicBool::new(false),
+            state: Mutex::default(),
+        }
+    }
+
+    /// What the session was allowed, as its journal says it now. It counts for a command that runs if the
+    /// command was shown with it: what was shown is what runs.
+    pub(crate) fn follow(&self, control: &Control) {
+        let running = control.calls().filter(|call| call.is_executing());
+        let facts = running.filter_map(|call| call.facts.as_ref());
+        let own = facts.filter(|facts| facts.tool.server == BUNDLED);
+        let shown: BTreeSet<&str> = own
+            .flat_map(|facts| &facts.runs_in.hosts)
+            .map(String::as_str)
+            .collect();
+        let mut grants = Vec::new();
+        for given in control.rules.given() {
+            let Some(network) = &given.rule.network else {
+                continue;
+            };
+            let until = given.rule.until_ms;
+            let until = until.map(|until| Timestamp(i64::try_from(until).unwrap_or(i64::MAX)));
+            for host in &network.hosts {
+                // It was checked when it was given.
+                let Ok(host) = host.parse::<AllowedHost>() else {
+                    continue;
+                };
+                let cover = self.on_request.cover(&host);
+                if network.on_request && cover.is_none() {
+                    continue;
+                }
+                grants.push(Grant {
+                    // The operator's own entries may be at private addresses, as those of `sandbox.network`.
+                    reach: match cover {
+                        Some(Listed::Exactly) => Reach::Private,
+                        Some(Listed::Below) | None => Reach::Public,
+                    },
+                    until,
+                    is_shown: shown.contains(host.to_string().as_str()),
+                    host,
+                });
+            }
+        }
+        let mut state = self.state();
+        let refused = &control.refused_hosts;
+        state.told.retain(|told| refused.contains(told));
+        state.grants.clone_from(&grants);
+        drop(state);
+        self.grants.replace(grants);
+    }
+
+    /// The hosts that a command is shown with that is asked for now.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        let (now, mut hosts) = (now(), Vec::new());
+        for grant in &self.state().grants {
+            let host = grant.host.to_string();
+            if grant.until.is_none_or(|until| now < until) && !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        hosts
+    }
+
+    /// Whether a sandbox that starts now needs a way out: something can be reached, or can be asked for.
+    pub(crate) fn needs_tunnel(&self) -> bool {
+        self.has_hosts || !self.on_request.is_empty() || !self.hosts().is_empty()
+    }
+
+    /// Whether the sandbox that runs was started before anything could be reached.
+    pub(crate) fn lacks_tunnel(&self) -> bool {
+        !self.has_tunnel.load(Ordering::Relaxed) && self.needs_tunnel()
+    }
+
+    /// What a sandbox that starts now is judged by, if it has a way out.
+    pub(super) fn begin(&self) -> Option<Grants> {
+        let needs = self.needs_tunnel();
+        self.has_tunnel.store(needs, Ordering::Relaxed);
+        needs.then(|| self.grants.clone())
+    }
+
+    /// Who tells the session of refused hosts from now on.
+    pub(crate) fn report_to(&self, report: impl Fn(HostRefusal) -> bool + Send + Sync + 'static) {
+        self.state().report = Some(Box::new(report));
+    }
+
+    /// What was refused since then, for the model that reads the result of a command.
+    pub(crate) fn refused_since(&self, since: Timestamp) -> Vec<RefusedHost> {
+        let state = self.state();
+        let recent = state.recent.iter().filter(|it| it.at >= since);
+        recent.cloned().collect()
+    }
+
+    /// The refusal with the entry of a rule that would help, and who may give it.
+    fn refusal(&self, refused: &RefusedHost) -> HostRefusal {
+        let port = refused.port;
+        let exactly = format!("{}:{port}", refused.host);
+        let can_be_asked = |entry: &String| {
+            let entry = entry.parse::<AllowedHost>();
+            entry.is_ok_and(|entry| self.on_request.cover(&entry).is_some())
+        };
+        let entries = refused.entry.iter().cloned();
+        let entries = entries.flat_map(|entry| [entry, exactly.clone()]);
+        let asked = entries.into_iter().find(can_be_asked);
+        HostRefusal {
+            host: refused.host.clone(),
+            port,
+            on_request: asked.is_some(),
+            entry: asked.or_else(|| refused.entry.clone()),
+            reason: refused.reason.clone(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Witness for SessionReach {
+    fn refused(&self, refused: &RefusedHost) {
+        let key = (refused.host.clone(), refused.port);
+        let mut state = self.state();
+        state
+            .recent
+            .retain(|it| (&it.host, it.port) != (&key.0, key.1));
+        if state.recent.len() >= MAX_RECENT {
+            state.recent.pop_front();
+        }
+        state.recent.push_back(refused.clone());
+        if state.told.len() >= MAX_TOLD || state.told.contains(&key) {
+            return;
+        }
+        let report = state.report.as_ref();
+        // A session that is busy hears of it when it is refused again.
+        if report.is_some_and(|report| report(self.refusal(refused))) {
+            state.told.insert(key);
+        }
+    }
+}
