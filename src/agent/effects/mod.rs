@@ -35,12 +35,11 @@ use self::model_request::compacting::ByVendor;
 use self::model_request::meter::Meter;
 use self::running_call::Stopper;
 use self::session_agent::SessionAgent;
-use self::workspace::WorkspaceCopying;
 use super::feed::Feed;
 use super::journal::Journal;
 use super::mailbox::Message;
 use crate::context::Arranged;
-use crate::domain::{CallId, Iteration, ModelRequestId, SessionKey, TurnId, Weighed};
+use crate::domain::{CallId, Iteration, ModelRequestId, TurnId, Weighed};
 use crate::history::Limits;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
 
@@ -252,7 +251,7 @@ impl Running {
         if !effects.contains(&Effect::CopyWorkspace) {
             self.workspace = None;
         } else if self.workspace.is_none() {
-            self.workspace = self.copy_workspace(wanted);
+            self.workspace = workspace::copy(self, wanted);
         }
         dry_runs::reconcile(self, wanted, &effects);
         aside::sampling::reconcile(self, wanted, &effects);
@@ -377,23 +376,6 @@ impl Running {
             outcomes.tell(said).await;
         });
         (id, Beside(asking.abort_handle()))
-    }
-
-    fn copy_workspace(&self, wanted: &Wanted<'_>) -> Option<Beside> {
-        let origin = wanted.control.forked_from.as_ref()?;
-        let copying = WorkspaceCopying {
-            tools: Arc::clone(&wanted.agent.tools),
-            source: SessionKey {
-                tenant: wanted.agent.tenant.clone(),
-                session: origin.session.clone(),
-            },
-            feed: Arc::clone(wanted.feed),
-        };
-        let outcomes = self.outcomes();
-        let running = self.tracker.spawn(async move {
-            outcomes.tell(copying.run().await).await;
-        });
-        Some(Beside(running.abort_handle()))
     }
 }
 
