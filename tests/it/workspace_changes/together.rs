@@ -1,9 +1,12 @@
 //! Calls that run side by side, and people who change files meanwhile: nobody guesses whose change it was.
 
-use serde_json::json;
+use sepal::domain::Role;
+use serde_json::{Value, json};
 
 use super::Ana;
+use crate::dry_runs::{asked, socket_of};
 use crate::model_stub::Reply;
+use crate::servers::{Api, shell, wait_for_health};
 use crate::support::{TestApp, TestSocket};
 
 #[tokio::test]
@@ -80,4 +83,31 @@ async fn calls_that_only_read_are_no_steps() {
     assert_eq!(socket.wait_for_answer().await, "Written");
     let history = ana.history().await;
     assert_eq!(history[0]["calls"], json!([card["callId"]]));
+}
+
+/// What a server of one's own changes is in the history like what commands change.
+#[tokio::test]
+async fn what_another_server_changes_is_told_and_undone() {
+    let app = TestApp::with_sandbox().await;
+    let ana = Ana::open(&app, "acme").await;
+    ana.put("a", "x\n").await.ok(201);
+    let before = ana.tree(&app).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let mut config = shell("echo written >/workspace/by-it; rm -f /workspace/a; say written");
+    config["workspace"] = json!("rw");
+    Api::new(&app, &owner).add("aux", config).await;
+    let mut socket = socket_of(&app, &ana).await;
+    wait_for_health(&mut socket, "aux", "healthy").await;
+    let card = asked(&app, &mut socket, ("echo", json!({}))).await;
+    socket.approve(&card).await;
+    assert_eq!(socket.wait_for("tool:output").await.text(), "written");
+    assert_eq!(socket.wait_for_answer().await, "Done");
+    drop(socket);
+
+    let history = ana.history().await;
+    let its = |step: &&Value| step["calls"] == json!([card["callId"]]);
+    let step = history.iter().find(its).unwrap();
+    assert_eq!(ana.changed(&step["number"]).await, ["-a", "+by-it"]);
+    ana.undoes(&step["number"]).await;
+    assert_eq!(ana.tree(&app).await, before);
 }

@@ -96,6 +96,36 @@ fn everything() -> Server<'static> {
     }
 }
 
+fn filesystem() -> Server<'static> {
+    Server {
+        line: "npx -y @modelcontextprotocol/server-filesystem /workspace",
+        before: None,
+        more: json!({"workspace": "rw"}),
+        call: ("list_allowed_directories", json!({}), "/workspace"),
+    }
+}
+
+fn memory() -> Server<'static> {
+    Server {
+        line: "npx -y @modelcontextprotocol/server-memory",
+        before: None,
+        more: json!({"env": {"MEMORY_FILE_PATH": "/tmp/memory.json"}}),
+        call: ("read_graph", json!({}), "entities"),
+    }
+}
+
+fn sequential_thinking() -> Server<'static> {
+    let thought = json!({
+        "thought": "one", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1,
+    });
+    Server {
+        line: "npx -y @modelcontextprotocol/server-sequential-thinking",
+        before: None,
+        more: json!({}),
+        call: ("sequentialthinking", thought, "thoughtNumber"),
+    }
+}
+
 fn time() -> Server<'static> {
     Server {
         line: "uvx mcp-server-time",
@@ -106,6 +136,35 @@ fn time() -> Server<'static> {
             json!({"timezone": "Europe/Berlin"}),
             "Europe/Berlin",
         ),
+    }
+}
+
+fn git() -> Server<'static> {
+    Server {
+        line: "uvx mcp-server-git",
+        // As little as a repository is: not every image of a sandbox has git.
+        before: Some("mkdir -p x/.git/objects x/.git/refs; echo ref: refs/heads/main >x/.git/HEAD"),
+        more: json!({"workspace": "rw"}),
+        call: ("git_status", json!({"repo_path": "/workspace/x"}), "commit"),
+    }
+}
+
+fn fetch() -> Server<'static> {
+    let page = json!({"url": "https://pypi.org/pypi/mcp-server-fetch/json", "raw": true});
+    Server {
+        line: "uvx mcp-server-fetch --ignore-robots-txt",
+        before: None,
+        more: json!({"network": ["pypi.org"]}),
+        call: ("fetch", page, "mcp-server-fetch"),
+    }
+}
+
+fn sqlite() -> Server<'static> {
+    Server {
+        line: "uvx --with mcp<2 mcp-server-sqlite --db-path /tmp/x.db",
+        before: None,
+        more: json!({}),
+        call: ("read_query", json!({"query": "SELECT 40 + 2 AS n"}), "42"),
     }
 }
 
@@ -122,38 +181,71 @@ async fn everything_of_npm_is_installed_in_docker() {
 
 #[tokio::test]
 async fn filesystem_of_npm_reads_the_workspace() {
-    let server = Server {
-        line: "npx -y @modelcontextprotocol/server-filesystem /workspace",
-        before: None,
-        more: json!({"workspace": "rw"}),
-        call: ("list_allowed_directories", json!({}), "/workspace"),
-    };
-    use_it(&TestApp::with_sandbox().await, server).await;
+    use_it(&TestApp::with_sandbox().await, filesystem()).await;
+}
+
+#[tokio::test]
+async fn filesystem_of_npm_reads_the_workspace_in_docker() {
+    use_it(&with_docker(&[]).await, filesystem()).await;
 }
 
 #[tokio::test]
 async fn memory_of_npm_remembers() {
-    let server = Server {
-        line: "npx -y @modelcontextprotocol/server-memory",
-        before: None,
-        more: json!({"env": {"MEMORY_FILE_PATH": "/tmp/memory.json"}}),
-        call: ("read_graph", json!({}), "entities"),
-    };
-    use_it(&TestApp::with_sandbox().await, server).await;
+    use_it(&TestApp::with_sandbox().await, memory()).await;
+}
+
+#[tokio::test]
+async fn memory_of_npm_remembers_in_docker() {
+    use_it(&with_docker(&[]).await, memory()).await;
 }
 
 #[tokio::test]
 async fn sequential_thinking_of_npm_thinks() {
-    let thought = json!({
-        "thought": "one", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1,
-    });
-    let server = Server {
-        line: "npx -y @modelcontextprotocol/server-sequential-thinking",
-        before: None,
-        more: json!({}),
-        call: ("sequentialthinking", thought, "thoughtNumber"),
-    };
-    use_it(&TestApp::with_sandbox().await, server).await;
+    use_it(&TestApp::with_sandbox().await, sequential_thinking()).await;
+}
+
+#[tokio::test]
+async fn sequential_thinking_of_npm_thinks_in_docker() {
+    use_it(&with_docker(&[]).await, sequential_thinking()).await;
+}
+
+/// Asserts S2.57.
+#[tokio::test]
+async fn time_of_python_tells_the_time() {
+    use_it(&TestApp::with_sandbox().await, time()).await;
+}
+
+#[tokio::test]
+async fn time_of_python_tells_the_time_in_docker() {
+    use_it(&with_docker(&[]).await, time()).await;
+}
+
+#[tokio::test]
+async fn git_of_python_opens_a_repository() {
+    use_it(&TestApp::with_sandbox().await, git()).await;
+}
+
+#[tokio::test]
+async fn git_of_python_opens_a_repository_in_docker() {
+    use_it(&with_docker(&[]).await, git()).await;
+}
+
+/// By TLS, through the tunnel, with the authorities of the machine. A container has those of its image,
+/// which a network that opens TLS does not pass, so this is not asserted there.
+#[tokio::test]
+async fn fetch_of_python_reads_a_page_of_a_host_that_it_may_reach() {
+    use_it(&TestApp::with_sandbox().await, fetch()).await;
+}
+
+/// It is not looked after any more, and does not know the second version of the SDK that it asks for.
+#[tokio::test]
+async fn sqlite_of_python_reads_a_database() {
+    use_it(&TestApp::with_sandbox().await, sqlite()).await;
+}
+
+#[tokio::test]
+async fn sqlite_of_python_reads_a_database_in_docker() {
+    use_it(&with_docker(&[]).await, sqlite()).await;
 }
 
 /// Asserts S0.52: it offers the tool to clients alone that have a model.
@@ -187,53 +279,6 @@ async fn everything_of_npm_has_a_model_asked() {
     assert!(output.text().contains("It is 4."), "{output:?}");
     assert!(output.text().contains("endTurn"), "{output:?}");
     assert_eq!(socket.wait_for_answer().await, "Done");
-}
-
-/// Asserts S2.57.
-#[tokio::test]
-async fn time_of_python_tells_the_time() {
-    use_it(&TestApp::with_sandbox().await, time()).await;
-}
-
-#[tokio::test]
-async fn time_of_python_is_installed_in_docker() {
-    use_it(&with_docker(&[]).await, time()).await;
-}
-
-#[tokio::test]
-async fn git_of_python_opens_a_repository() {
-    let server = Server {
-        line: "uvx mcp-server-git",
-        before: Some("git init -q /workspace/x"),
-        more: json!({"workspace": "rw"}),
-        call: ("git_status", json!({"repo_path": "/workspace/x"}), "commit"),
-    };
-    use_it(&TestApp::with_sandbox().await, server).await;
-}
-
-/// By TLS, through the tunnel, with the authorities of the machine.
-#[tokio::test]
-async fn fetch_of_python_reads_a_page_of_a_host_that_it_may_reach() {
-    let page = json!({"url": "https://pypi.org/pypi/mcp-server-fetch/json", "raw": true});
-    let server = Server {
-        line: "uvx mcp-server-fetch --ignore-robots-txt",
-        before: None,
-        more: json!({"network": ["pypi.org"]}),
-        call: ("fetch", page, "mcp-server-fetch"),
-    };
-    use_it(&TestApp::with_sandbox().await, server).await;
-}
-
-/// It is not looked after any more, and does not know the second version of the SDK that it asks for.
-#[tokio::test]
-async fn sqlite_of_python_reads_a_database() {
-    let server = Server {
-        line: "uvx --with mcp<2 mcp-server-sqlite --db-path /tmp/x.db",
-        before: None,
-        more: json!({}),
-        call: ("read_query", json!({"query": "SELECT 40 + 2 AS n"}), "42"),
-    };
-    use_it(&TestApp::with_sandbox().await, server).await;
 }
 
 async fn run(folder: &Path, line: &str) {
