@@ -23,6 +23,9 @@ pub enum Error {
         /// What it did instead.
         reason: String,
     },
+    /// It says that it knows no handshake: what it speaks came later.
+    #[error("the MCP server `{server}` knows no handshake (`initialize`)")]
+    NoHandshake { server: String },
     /// It cannot be reached: nothing that was sent to it ran.
     #[error("the MCP server `{server}` cannot be reached: {reason}")]
     Unreachable { server: String, reason: String },
@@ -130,7 +133,8 @@ impl Error {
                     address.message = cleaner.clean(&address.message);
                 }
             }
-            Self::Gone { .. }
+            Self::NoHandshake { .. }
+            | Self::Gone { .. }
             | Self::TooLarge { .. }
             | Self::Timeout { .. }
             | Self::Task(TaskEnd::Forgotten)
@@ -144,6 +148,7 @@ impl Error {
         match self {
             Self::Unreachable { .. } => Fault::Transient,
             Self::Handshake { .. }
+            | Self::NoHandshake { .. }
             | Self::NotTaken { .. }
             | Self::NoAnswer { .. }
             | Self::TooLarge { .. }

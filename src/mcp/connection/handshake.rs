@@ -30,6 +30,18 @@ impl Connection {
         Self::shake_hands(server, Lines::new(output, input), offer).await
     }
 
+    /// Begins on a stream without a handshake, as revisions from 2026-07-28 on do: for servers that
+    /// answered the handshake with [`Error::NoHandshake`].
+    pub async fn open_discovered(
+        server: &str,
+        output: impl AsyncRead + Send + Unpin + 'static,
+        input: impl AsyncWrite + Send + Unpin + 'static,
+        offer: ClientOffer,
+    ) -> Result<Self, Error> {
+        let lines = Lines::new(output, input);
+        Self::serve(server, lines, (offer, discovering())).await
+    }
+
     /// Begins over streamable HTTP, as the server says that it wants to be spoken to. Which hosts may be
     /// reached is decided by the client.
     pub async fn open_http(
@@ -40,9 +52,7 @@ impl Connection {
     ) -> Result<Self, Error> {
         let lifecycle = match remote::lifecycle(server, &client, remote).await? {
             Lifecycle::Initialize => ClientLifecycleMode::Initialize,
-            Lifecycle::Discover => ClientLifecycleMode::Discover {
-                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            },
+            Lifecycle::Discover => discovering(),
         };
         let transport = remote::transport(server, client, remote)?;
         Self::serve(server, transport, (offer, lifecycle)).await
@@ -97,6 +107,12 @@ impl Connection {
             log: Mutex::new(Some(log)),
             cleaner: Cleaner::default(),
         })
+    }
+}
+
+fn discovering() -> ClientLifecycleMode {
+    ClientLifecycleMode::Discover {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
     }
 }
 

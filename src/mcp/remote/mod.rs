@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::ErrorCode;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
@@ -110,12 +111,32 @@ fn headers(server: &str, remote: &Remote) -> Result<HashMap<HeaderName, HeaderVa
 /// Why a handshake did not come about. Whoever cannot be reached may be tried again. Addresses are
 /// not told: a query may hold a key.
 pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Error {
+    if is_unknown(error) {
+        let server = server.to_owned();
+        return Error::NoHandshake { server };
+    }
     match http_error(error) {
         None => Error::Handshake {
             server: server.to_owned(),
             reason: error.to_string(),
         },
         Some(error) => not_opened(server, error),
+    }
+}
+
+/// Whether the server says that it does not know how the connection was begun.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other error is one of a server that knows it, whatever rmcp adds"
+)]
+fn is_unknown(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::JsonRpcError(said) => [
+            ErrorCode::METHOD_NOT_FOUND,
+            ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
+        ]
+        .contains(&said.code),
+        _ => false,
     }
 }
 

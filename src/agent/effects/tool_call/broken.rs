@@ -72,9 +72,9 @@ impl SessionTools {
                 Code::ToolFailed,
                 format!("not run: {error}, and the person has not been there"),
             ),
-            mcp::Error::Refused(_) | mcp::Error::Handshake { .. } => {
-                failed(Code::ToolFailed, error.to_string())
-            }
+            mcp::Error::Refused(_)
+            | mcp::Error::Handshake { .. }
+            | mcp::Error::NoHandshake { .. } => failed(Code::ToolFailed, error.to_string()),
         }
     }
 

@@ -117,7 +117,8 @@ impl Opener {
         };
         let image = started.image();
         let begun = Instant::now();
-        let (life, shaken) = self.shake_hands(entry, started, &cleaner).await;
+        let hears = (&mut cleaner, &said);
+        let (life, shaken) = self.begin((entry, place), started, hears).await;
         let mut shaken = noted(phases, "handshake", begun, &cleaner, shaken);
         if shaken.is_err()
             && let Some(life) = &life
@@ -307,11 +308,30 @@ impl Opener {
         }
     }
 
+    /// Begins as the server speaks: one that knows no handshake is started once more.
+    async fn begin(
+        &self,
+        (entry, place): (&ServerEntry, ServerLocation<'_>),
+        started: Started,
+        (cleaner, said): (&mut Cleaner, &Said),
+    ) -> (Option<Life>, Result<Connection, Cause>) {
+        match self.shake_hands(entry, started, (cleaner, true)).await {
+            (Some(life), Err(Cause::Server(mcp::Error::NoHandshake { .. }))) => {
+                life.kill().await;
+                match self.start(entry, place, (cleaner, said)).await {
+                    Ok(again) => self.shake_hands(entry, again, (cleaner, false)).await,
+                    Err(cause) => (None, Err(cause)),
+                }
+            }
+            begun => begun,
+        }
+    }
+
     async fn shake_hands(
         &self,
         entry: &ServerEntry,
         started: Started,
-        cleaner: &Cleaner,
+        (cleaner, has_handshake): (&Cleaner, bool),
     ) -> (Option<Life>, Result<Connection, Cause>) {
         let offer = launch::offer(entry);
         let (life, opened) = match started {
@@ -321,7 +341,11 @@ impl Opener {
                 image: _,
                 life,
             }) => {
-                let opened = Connection::open(&entry.name, stdout, stdin, offer).await;
+                let opened = if has_handshake {
+                    Connection::open(&entry.name, stdout, stdin, offer).await
+                } else {
+                    Connection::open_discovered(&entry.name, stdout, stdin, offer).await
+                };
                 (Some(life), opened)
             }
             Started::Remote(remote) => {

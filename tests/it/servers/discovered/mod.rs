@@ -13,6 +13,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use sepal::domain::Role;
 use serde_json::{Map, json};
 
 use super::remote::Stand;
@@ -126,4 +127,40 @@ async fn a_server_that_knows_both_is_spoken_to_with_the_handshake() {
     assert_eq!(borrow(&server).await, "Lent in the old way");
     assert!(server.handshakes.load(Ordering::Relaxed) > 0);
     assert_eq!(server.noted.load(Ordering::Relaxed), 0);
+}
+
+/// Lines of shell that speak 2026-07-28 alone on standard input and output.
+const LATER: &str = r#"
+said() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+answer() { said "\"result\":{\"resultType\":\"complete\",$1}"; }
+while IFS= read -r line; do
+  id=${line#*\"id\":}; id=${id%%[,\}]*}
+  case "$line" in
+    *'"method":"initialize"'*) said '"error":{"code":CODE,"message":"no such method"}' ;;
+    *'"method":"server/discover"'*) answer '"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"' ;;
+    *'"method":"tools/list"'*) answer '"tools":[{"name":"late","description":"Comes late","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"private"' ;;
+    *'"method":"tools/call"'*) answer '"content":[{"type":"text","text":"at last"}]' ;;
+  esac
+done
+"#;
+
+/// Asserts S1.9.
+#[tokio::test]
+async fn a_program_that_knows_no_handshake_is_started_again_and_discovered() {
+    for code in ["-32601", "-32022"] {
+        let app = TestApp::with_sandbox().await;
+        let owner = app.person_with("acme", Role::Owner).await;
+        let mut socket = TestSocket::open(app.address, &owner, None).await;
+        let script = LATER.replace("CODE", code);
+        let config = json!({ "command": "/bin/sh", "args": ["-c", script] });
+        Api::new(&app, &owner).add("later", config).await;
+        wait_for_health(&mut socket, "later", "healthy").await;
+        app.model.will_call("late", json!({})).then_say("Done");
+        socket.say("go").await;
+        let card = socket.wait_for_approval().await;
+        socket.approve(&card).await;
+        assert_eq!(socket.wait_for("tool:output").await.text(), "at last");
+        assert_eq!(socket.wait_for_answer().await, "Done");
+        app.stop().await;
+    }
 }

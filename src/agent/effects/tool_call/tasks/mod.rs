@@ -80,6 +80,7 @@ async fn outlived(
 ) -> Followed {
     let error = match error {
         error @ (Error::Handshake { .. }
+        | Error::NoHandshake { .. }
         | Error::Unreachable { .. }
         | Error::Unauthorized { .. }
         | Error::NotTaken { .. }
