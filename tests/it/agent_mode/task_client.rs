@@ -28,12 +28,14 @@ impl Client {
         self
     }
 
-    /// The whole JSON-RPC answer.
+    /// The whole JSON-RPC answer. News of what goes on may stand before it in its stream, and behind it.
     pub(super) async fn ask(&self, method: &str, with: (&str, Value)) -> Value {
         let text = self.send(method, with).await;
-        let mut data = text.lines().filter_map(|line| line.strip_prefix("data:"));
-        let last = data.rfind(|data| !data.trim().is_empty());
-        serde_json::from_str(last.unwrap_or(&text)).unwrap_or_else(|_| panic!("{method}: {text}"))
+        let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+        let all = data.chain([text.as_str()]);
+        let mut read = all.filter_map(|data| serde_json::from_str::<Value>(data).ok());
+        let answer = read.find(|said| said.get("method").is_none());
+        answer.unwrap_or_else(|| panic!("{method}: {text}"))
     }
 
     /// Whatever comes back.
