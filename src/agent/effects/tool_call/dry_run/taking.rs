@@ -99,10 +99,9 @@ async fn ready(
     let kept = kept.and_then(|content| serde_json::from_slice(&content).ok());
     let kept =
         kept.ok_or_else(|| Box::new(not_run("the result of the dry run is not kept any more")))?;
-    let gone = || "the sandbox that looks at files is switched off".to_owned();
     let opened = match Workspace::of(tools) {
         Some(workspace) => workspace.open().await,
-        None => Err(gone()),
+        None => Err("the sandbox that looks at files is switched off".to_owned()),
     };
     let opened = opened
         .map_err(|text| Box::new(failed(Code::SandboxUnavailable, format!("not run: {text}"))))?;
@@ -122,8 +121,8 @@ async fn change(
 
 fn not_run(why: &str) -> Outcome {
     let text = format!(
-        "not run: {why}, so that the call could have another result now. Nothing was changed; ask for the \
-         call again, and a person decides about it as things are"
+        "not run: {why}. Nothing was changed; ask for the call again, and a person decides about it as \
+         things are now"
     );
     failed(Code::ChangedSinceShown, text)
 }
