@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::TREE;
 use crate::dry_runs::{asked, socket_of, tried};
 use crate::model_stub::ModelStub;
-use crate::servers::Api;
+use crate::servers::{Api, shell, wait_for_health};
 use crate::support::{DEADLINE, Server, TestApp, TestSocket, person};
 use crate::workspace_files::Ana;
 
@@ -153,6 +153,42 @@ async fn what_cannot_be_kept_is_not_offered() {
     assert_eq!(socket.wait_for_answer().await, "Done");
     drop(socket);
     app.stop().await;
+}
+
+/// A server of one's own that was started in the session since would know nothing of the result.
+#[tokio::test]
+async fn a_server_that_runs_by_now_keeps_its_result_from_being_taken() {
+    let call = r#"say hello ;;
+    *'"method":"resources/read"'*) answer '{"contents":[{"uri":"a:b","text":"read"}]}'"#;
+    let app = TestApp::with_sandbox().await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let mut config = shell(call);
+    config["workspace"] = json!("rw");
+    Api::new(&app, &owner).add("aux", config).await;
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    wait_for_health(&mut socket, "aux", "healthy").await;
+    let card = asked(&app, &mut socket, ("echo", json!({}))).await;
+    let session = socket.session();
+    drop(socket);
+
+    // Nothing runs in the session now, and the call waits still.
+    let app = app.restart().await;
+    let mut socket = TestSocket::open(app.address, &owner, Some(&session)).await;
+    socket.wait_for_approval().await;
+    let report = tried(&mut socket, &card).await;
+    assert_eq!(report["unseen"], json!([]), "{report}");
+    assert_eq!(report["noResult"], Value::Null, "{report}");
+    let which = json!({ "server": "aux", "uri": "a:b" });
+    let path = format!("/api/sessions/{session}/resources/read");
+    let api = Api::new(&app, &owner);
+    let (status, read) = api.ask(Method::POST, &path, &which).await;
+    assert_eq!(status, 200, "{read}");
+    takes(&mut socket, &card, &report["result"]).await;
+    let output = socket.wait_for("tool:output").await;
+    assert_eq!(output.rest()["status"], "failed", "{:?}", output.rest());
+    let text = output.text();
+    assert!(text.contains("runs in this session by now"), "{text}");
+    assert_eq!(socket.wait_for_answer().await, "Done");
 }
 
 #[tokio::test]

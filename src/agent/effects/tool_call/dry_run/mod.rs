@@ -131,8 +131,7 @@ async fn try_out(
         Some(connection) => Look::at(connection).await,
         None => None,
     };
-    let is_live = tools.link(&server.name).is_some_and(|link| link.is_live());
-    if server.source != Source::Bundled && is_live {
+    if knows_apart(tools, &server) {
         unseen.push(Unseen::LiveProcess);
     }
     let prepared_ms = elapsed(begun);
@@ -176,6 +175,13 @@ async fn try_out(
     let whole = Whole::of((answer, server.name.clone()), seen, live.as_ref(), &unseen);
     report.unseen = unseen;
     (report, Some(whole))
+}
+
+/// Whether a process of the server runs in the session: it may remember what another one does not know, and
+/// the other way round. The bundled server remembers nothing.
+fn knows_apart(tools: &SessionTools, server: &ServerEntry) -> bool {
+    let link = tools.link(&server.name);
+    server.source != Source::Bundled && link.is_some_and(|link| link.is_live())
 }
 
 /// What changed in the copy, and what the files have then; none where it cannot be seen.

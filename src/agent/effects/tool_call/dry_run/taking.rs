@@ -6,6 +6,7 @@ use super::super::tasks::CallStop;
 use super::super::workspace::Workspace;
 use super::comparing::{ANSWER_LIMIT, Look};
 use super::kept::KeptResult;
+use super::knows_apart;
 use crate::agent::checkpoints::Restoring;
 use crate::agent::journal::fence::{Fence, Fenced};
 use crate::domain::{Code, Digest};
@@ -88,7 +89,12 @@ async fn ready(
 ) -> Result<(KeptResult, Held), Box<Outcome>> {
     let view = tools.refresh().await;
     let image = tools.look_up_image(&view, call).await;
-    tools.check(&view, call, image.as_ref())?;
+    let (_, server) = tools.check(&view, call, image.as_ref())?;
+    if knows_apart(tools, &server) {
+        return Err(Box::new(not_run(
+            "its server runs in this session by now, and would know nothing of the result",
+        )));
+    }
     let rows = tools.place.records.dry_run_results();
     let kept = rows.get(tools.assignment.key(), (&call.id, result)).await;
     let kept = kept.map_err(|error| {
