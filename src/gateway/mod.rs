@@ -23,7 +23,6 @@ use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::Method;
-use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
 use tokio_util::task::TaskTracker;
@@ -110,14 +109,9 @@ impl DoorLimits {
 
 /// The routes of REST and page. The socket's layer goes around it, and [`guard()`] around both.
 pub fn router(state: GatewayState) -> axum::Router {
-    let (routes, description) = openapi::routes();
-    let description: Arc<str> = description.to_json().unwrap_or_default().into();
-    let describe = move || {
-        let text = axum::body::Bytes::copy_from_slice(description.as_bytes());
-        std::future::ready(([(CONTENT_TYPE, "application/json")], text))
-    };
-    routes
-        .route("/api/openapi.json", get(describe))
+    http::routes()
+        .into_routes()
+        .route("/api/openapi.json", get(openapi::read_description))
         .route("/shared/{word}", get(http::show_shared))
         .method_not_allowed_fallback(wrong_method)
         .fallback(spa::fallback)

@@ -8,13 +8,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::domain::{CallId, Caller, Code, Digest, GestureCall, SessionId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
+use crate::gateway::openapi::{ApiRouter, routes};
 use crate::tenancy::{GESTURE_LIFE_MS, MOST_CALLS, Proof};
 
 /// A call that the gesture approves, as it was shown.
@@ -94,8 +93,8 @@ struct MadeGesture {
 }
 
 /// The routes of this noun.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(challenge_gesture))
         .routes(routes!(make_gesture))
 }

@@ -32,14 +32,11 @@ pub use system::{
     SystemInfo,
 };
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use super::openapi::{ApiRouter, routes};
 
-use super::GatewayState;
-
-/// All routes, with their description.
-pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::with_openapi(description)
+/// All routes.
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(auth::read_me))
         .routes(routes!(auth::set_up))
         .routes(routes!(auth::open_link))
@@ -78,8 +75,8 @@ pub(super) fn routes(description: utoipa::openapi::OpenApi) -> OpenApiRouter<Gat
 }
 
 /// What probes and scrapers ask.
-fn operation() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+fn operation() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(health::read_health))
         .routes(routes!(health::read_readiness))
         .routes(routes!(metrics::read_metrics))

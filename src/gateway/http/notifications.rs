@@ -7,14 +7,13 @@ use axum::http::StatusCode;
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::agent::{MailSetting, NewWebhook};
 use crate::domain::{Caller, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
+use crate::gateway::openapi::{ApiRouter, routes};
 use crate::store::records::WebhookRow;
 
 /// A webhook of my tenant.
@@ -136,8 +135,8 @@ impl From<MailSetting> for MailChoice {
 }
 
 /// The routes of this noun.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(list_webhooks, add_webhook))
         .routes(routes!(delete_webhook))
         .routes(routes!(test_webhook))

@@ -7,14 +7,13 @@ use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::domain::Timestamp;
 use crate::gateway::GatewayState;
 use crate::gateway::auth::Entered;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, required};
+use crate::gateway::openapi::{ApiRouter, routes};
 use crate::store::records::PasskeyRow;
 use crate::tenancy::RelyingParty;
 
@@ -100,8 +99,8 @@ impl PasskeyItem {
 }
 
 /// The routes of this noun.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(list_passkeys, add_passkey))
         .routes(routes!(challenge_passkey))
         .routes(routes!(rename_passkey, delete_passkey))

@@ -1,6 +1,11 @@
 //! The description of the REST door, made from the handlers (`/api/openapi.json`).
 
-use axum::Router;
+mod router;
+
+use std::sync::OnceLock;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
 use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
@@ -8,7 +13,9 @@ use utoipa::openapi::{
 };
 use utoipa::{Modify, OpenApi};
 
-use super::{GatewayState, http};
+use super::http;
+
+pub(super) use self::router::{ApiRouter, Describe, routes};
 
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";
@@ -123,9 +130,9 @@ const REFUSALS: [(&str, &str); 14] = [
     ("405", "There is no such method at this address."),
 ];
 
-/// Routes and their description.
-pub(super) fn routes() -> (Router<GatewayState>, utoipa::openapi::OpenApi) {
-    let (routes, mut description) = http::routes(Description::openapi()).split_for_parts();
+/// The description of all routes of REST.
+fn description() -> utoipa::openapi::OpenApi {
+    let mut description = http::routes().describe(Description::openapi());
     description.servers = Some(vec![ServerBuilder::new().url("/").build()]);
     // What the router needs to see of the rest of an address is none of its description's business.
     let paths = std::mem::take(&mut description.paths.paths).into_iter();
@@ -147,7 +154,7 @@ pub(super) fn routes() -> (Router<GatewayState>, utoipa::openapi::OpenApi) {
         }
     }
     description.components = Some(components);
-    (routes, description)
+    description
 }
 
 /// Adds what holds for every route and the macros cannot know: who has to sign in, the refusals of
@@ -242,10 +249,16 @@ fn name_problem(response: &mut Response) {
     }
 }
 
+/// What `GET /api/openapi.json` answers: made when it is first asked for, and kept.
+pub(super) async fn read_description() -> impl IntoResponse {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    let text = TEXT.get_or_init(|| description().to_json().unwrap_or_default());
+    ([(CONTENT_TYPE, JSON)], text.as_str())
+}
+
 /// `docs/openapi.json`.
 pub fn openapi_json() -> String {
-    let (_, description) = routes();
-    let mut text = description.to_pretty_json().unwrap_or_default();
+    let mut text = description().to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }

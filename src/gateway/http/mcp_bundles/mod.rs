@@ -9,8 +9,6 @@ use axum::Json;
 use axum::extract::{Path, Request, State};
 use futures::StreamExt as _;
 use tokio::sync::Semaphore;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use self::body::{Bundle, BundleEntryRequest, BundleReplaceRequest};
 use super::mcp_registry::FilledEntryResponse;
@@ -18,6 +16,7 @@ use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
+use crate::gateway::openapi::{ApiRouter, routes};
 use crate::servers::Bundles;
 
 /// Files that are held in memory at once, over all tenants.
@@ -26,8 +25,8 @@ static UPLOADS: Semaphore = Semaphore::const_new(4);
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The routes of bundles.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(upload_mcp_bundle))
         .routes(routes!(read_mcp_bundle))
         .routes(routes!(fill_mcp_bundle_entry))

@@ -5,8 +5,6 @@ mod body;
 
 use axum::Json;
 use axum::extract::State;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 pub(super) use self::body::FilledEntryResponse;
 use self::body::{FillRequest, PublishedServers, RegistryQuery};
@@ -14,14 +12,15 @@ use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
+use crate::gateway::openapi::{ApiRouter, routes};
 use crate::servers::{MOST_LISTED, RegistrySearch};
 
 /// Servers of an answer unless somebody says otherwise.
 const LISTED: usize = 20;
 
 /// The routes of the registry of published servers.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(search_mcp_registry))
         .routes(routes!(fill_mcp_registry_entry))
 }

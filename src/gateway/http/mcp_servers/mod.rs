@@ -14,18 +14,16 @@ mod tools;
 mod trial;
 
 use axum::http::StatusCode;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::domain::Code;
-use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
+use crate::gateway::openapi::{ApiRouter, routes};
 use crate::mcp::config::FileError;
 use crate::servers;
 
 /// The routes of the registry.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(registry::list_mcp_servers))
         .routes(routes!(registry::add_mcp_server))
         .routes(routes!(health::read_mcp_health))
@@ -48,8 +46,8 @@ pub(super) fn routes() -> OpenApiRouter<GatewayState> {
 }
 
 /// How people connect to servers that want to know who asks.
-fn connection_routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+fn connection_routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(connections::list_mcp_connections))
         .routes(routes!(
             connections::return_from_authorization,
@@ -64,8 +62,8 @@ fn connection_routes() -> OpenApiRouter<GatewayState> {
 }
 
 /// How packages of servers are installed.
-fn installation_routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+fn installation_routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(installation::preview_mcp_package))
         .routes(routes!(
             installation::read_mcp_installation,

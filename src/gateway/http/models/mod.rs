@@ -14,8 +14,6 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use self::describe::AvailableModel;
 use self::list::Asked;
@@ -24,11 +22,12 @@ use crate::domain::{Caller, Code, Role};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Query;
+use crate::gateway::openapi::{ApiRouter, routes};
 use crate::gateway::word_list;
 
 /// The routes below `/api/models`.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(list_models))
         .routes(routes!(
             default::read_model_default,

@@ -9,8 +9,6 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use self::body::{NewRuleBody, RuleItem, RuleOfferItem, RulePreview, session_key};
 use crate::agent::{Change, RuleAccess, SimulatedCall};
@@ -18,11 +16,12 @@ use crate::domain::{CallId, Caller, SessionKey, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
+use crate::gateway::openapi::{ApiRouter, routes};
 use crate::gateway::word_list;
 
 /// The routes of rules.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(list_rules, create_rule))
         .routes(routes!(delete_rule))
         .routes(routes!(preview_rule))

@@ -15,17 +15,15 @@ mod one;
 mod search;
 mod shares;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
 use crate::domain::{Caller, Code, SessionId, SessionKey, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
+use crate::gateway::openapi::{ApiRouter, routes};
 use crate::gateway::wire::SessionItem;
 
 /// The routes of sessions.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(list::list_sessions, list::create_session))
         .routes(routes!(
             one::read_session,

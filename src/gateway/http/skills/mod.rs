@@ -14,8 +14,6 @@ use axum::response::{IntoResponse as _, Response};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use self::body::{SkillCheck, SkillDetails, SkillItem, SkillSwitchBody, SkillsPage, WrittenSkill};
 use self::upload::refused;
@@ -23,14 +21,15 @@ use crate::domain::{Caller, Code, SkillId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
+use crate::gateway::openapi::{ApiRouter, routes};
 use crate::skills::SkillScope;
 
 /// Nothing in it may run or load, whatever a browser takes it for.
 const POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
 
 /// The routes of skills.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(list_skills, create_skill))
         .routes(routes!(check_skill))
         .routes(routes!(

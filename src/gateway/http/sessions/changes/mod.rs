@@ -8,18 +8,16 @@ mod undo;
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::domain::{Code, SessionId};
-use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
+use crate::gateway::openapi::{ApiRouter, routes};
 
 /// Paths that one answer names.
 const MOST_FILES: usize = 1000;
 
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(steps::list_changes))
         .routes(routes!(steps::read_change))
         .routes(routes!(file::read_changed_file))

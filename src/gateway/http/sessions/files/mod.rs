@@ -9,13 +9,10 @@ mod shown_name;
 mod tape;
 mod upload;
 
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use crate::gateway::openapi::{ApiRouter, routes};
 
-use crate::gateway::GatewayState;
-
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(listing::list_files))
         .routes(routes!(
             content::read_file,

@@ -6,8 +6,6 @@ mod views;
 
 use axum::Json;
 use axum::extract::State;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 pub(super) use self::body::ReadResourceRequest;
 
@@ -21,10 +19,11 @@ use crate::domain::{Caller, ResourceRef};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath};
+use crate::gateway::openapi::{ApiRouter, routes};
 
 /// The routes of what servers offer beside tools.
-pub(super) fn routes() -> OpenApiRouter<GatewayState> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
         .routes(routes!(list_resources))
         .routes(routes!(read_resource))
         .routes(routes!(list_prompts))
