@@ -18,6 +18,7 @@ use tokio::sync::Mutex;
 
 use self::pruning::prune;
 use self::tracked::Tracked;
+use self::undo::UndosSeen;
 use self::window::Window;
 use crate::domain::{CallId, ChangeCause, SessionKey, UserId};
 use crate::mcp::{Connection, FileAccess, FileError};
@@ -39,6 +40,7 @@ pub(in crate::agent) struct Checkpoints {
     limits: CheckpointLimits,
     /// Held while the workspace is looked at: what is found then belongs to one cause.
     state: Mutex<State>,
+    undos: UndosSeen,
 }
 
 #[derive(Default)]
@@ -68,6 +70,7 @@ impl Checkpoints {
             key: key.clone(),
             limits: place.checkpoints,
             state: Mutex::default(),
+            undos: UndosSeen::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Brings the workspace back as it was before a step, and keeps that as a step too.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::plan::{PlannedChange, UndoPlan, plan};
 use super::restoring::restore;
@@ -67,7 +68,9 @@ impl Checkpoints {
             ..ChangeCause::default()
         };
         // Also where it broke off: what it changed so far is a step that can be undone.
-        self.look_again(&mut state, access, &cause).await?;
+        let looked = self.look_again(&mut state, access, &cause).await;
+        self.undos.add();
+        looked?;
         let failed = failed?;
         let Some(tracked) = &state.tracked else {
             return Err(CheckpointError::Overtaken.into());
@@ -77,6 +80,10 @@ impl Checkpoints {
 
     /// The paths that people brought back since a call was the last to change files, sorted.
     pub(in crate::agent) async fn undone_since_calls(&self) -> Result<Vec<String>, Error> {
+        if self.undos.are_known_as_none() {
+            return Ok(Vec::new());
+        }
+        let undos = self.undos.count();
         let rows = self.records.checkpoints();
         let history = rows.history(&self.key).await?;
         let newest = history
@@ -87,6 +94,9 @@ impl Checkpoints {
             let change = rows.change(&self.key, step.number).await?;
             let changes = change.map(|(_, changes)| changes).unwrap_or_default();
             paths.extend(changes.into_iter().map(|change| change.path));
+        }
+        if paths.is_empty() {
+            self.undos.none_until(undos);
         }
         Ok(paths.into_iter().collect())
     }
@@ -114,6 +124,43 @@ impl Checkpoints {
             return Err(UndoError::Gone);
         }
         Ok(plan(number, tracked, &steps))
+    }
+}
+
+/// Whether the history has to be read to know that nothing was undone: only who has the session undoes, so
+/// none that was read stays none until one is made here.
+#[derive(Debug)]
+pub(super) struct UndosSeen {
+    /// How many were made here.
+    made: AtomicU64,
+    /// How many had been made when the history had none since the last call.
+    none_at: AtomicU64,
+}
+
+impl Default for UndosSeen {
+    fn default() -> Self {
+        Self {
+            made: AtomicU64::new(0),
+            none_at: AtomicU64::new(u64::MAX),
+        }
+    }
+}
+
+impl UndosSeen {
+    fn count(&self) -> u64 {
+        self.made.load(Ordering::Acquire)
+    }
+
+    fn add(&self) {
+        self.made.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn none_until(&self, count: u64) {
+        self.none_at.store(count, Ordering::Release);
+    }
+
+    fn are_known_as_none(&self) -> bool {
+        self.none_at.load(Ordering::Acquire) == self.count()
     }
 }
 

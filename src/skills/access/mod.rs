@@ -1,10 +1,12 @@
 //! Who sees skills, puts them there, and switches them.
 
+mod offered;
 mod view;
 
 use std::fmt;
 use std::sync::Arc;
 
+use self::offered::KeptOffers;
 use self::view::{Facts, may_write};
 pub use self::view::{SkillScope, SkillSwitch, SkillView};
 use crate::domain::{Caller, Code, SkillId, TenantId, UserId};
@@ -54,6 +56,7 @@ pub struct Skills(Arc<Shared>);
 struct Shared {
     records: Records,
     settings: SkillSettings,
+    offered: KeptOffers,
 }
 
 impl fmt::Debug for Skills {
@@ -65,7 +68,11 @@ impl fmt::Debug for Skills {
 impl Skills {
     /// Kept in the records.
     pub fn new(records: Records, settings: SkillSettings) -> Self {
-        Self(Arc::new(Shared { records, settings }))
+        Self(Arc::new(Shared {
+            records,
+            settings,
+            offered: KeptOffers::default(),
+        }))
     }
 
     /// What the settings say.
@@ -154,6 +161,7 @@ impl Skills {
         let most = self.0.settings.most_kept;
         let records = self.0.records.skills();
         let kept = records.add(&caller.tenant.id, &row, (content, most)).await;
+        self.0.offered.stale();
         if !kept.map_err(|error| named(error, &row.name))? {
             let text = format!(
                 "there are {most} skills already; remove one, or have the operator raise \
@@ -183,7 +191,9 @@ impl Skills {
         let (mut row, content) = filled(row, &bundle, document)?;
         let records = self.0.records.skills();
         let replaced = records.replace(&caller.tenant.id, &row, (content, &old));
-        if !replaced.await.map_err(|error| named(error, &row.name))? {
+        let replaced = replaced.await;
+        self.0.offered.stale();
+        if !replaced.map_err(|error| named(error, &row.name))? {
             let text = "somebody else changed the skill meanwhile; look at it and try again";
             return Err(Refusal::new(Code::ChangedSinceShown, text).into());
         }
@@ -196,7 +206,9 @@ impl Skills {
     pub async fn remove(&self, caller: &Caller, id: &SkillId) -> Result<(), Error> {
         let view = self.writable(caller, id).await?;
         let records = self.0.records.skills();
-        if !records.remove(&caller.tenant.id, &view.row).await? {
+        let removed = records.remove(&caller.tenant.id, &view.row).await;
+        self.0.offered.stale();
+        if !removed? {
             return Err(missing().into());
         }
         tracing::info!(tenant.id = %caller.tenant.id, user.id = %caller.user.id, skill.id = %id, skill.name = view.row.name, "A skill was removed");
@@ -225,22 +237,28 @@ impl Skills {
         };
         if let Some(is_on) = of_all {
             check_writer(caller, view.scope)?;
-            records.set_enabled(tenant, (id, is_on)).await?;
+            let switched = records.set_enabled(tenant, (id, is_on)).await;
+            self.0.offered.stale();
+            switched?;
             tracing::info!(tenant.id = %tenant, user.id = %caller.user.id, skill.id = %id, is_on, "A skill was switched");
         }
         if let Some(is_on) = switch.mine.filter(|_| view.scope == SkillScope::Tenant) {
-            records.switch(tenant, (&caller.user.id, id), is_on).await?;
+            let switched = records.switch(tenant, (&caller.user.id, id), is_on).await;
+            self.0.offered.stale();
+            switched?;
         }
         self.find(caller, id).await
     }
 
-    /// What sessions of that person are offered of what is kept.
+    /// What sessions of that person are offered of what is kept. What was changed at another gateway may
+    /// show five seconds later.
     pub async fn offered(
         &self,
         tenant: &TenantId,
         owner: &UserId,
     ) -> Result<Vec<OfferedSkill>, store::Error> {
-        self.0.records.skills().offered(tenant, owner).await
+        let whose = (tenant, owner);
+        self.0.offered.of(&self.0.records, whose).await
     }
 
     /// The files of that hash; none = no skill of the tenant has them any more.
