@@ -31,6 +31,8 @@ pub enum SessionRequest {
         attached: Vec<BlobId>,
         /// Resources of servers that are read and attached.
         resources: Vec<ResourceRef>,
+        /// What views let the model know with it.
+        views: Vec<ViewContext>,
     },
     /// Let another model answer; which one serves the wish is looked up here.
     Choose(Wanted),
@@ -53,6 +55,15 @@ pub enum SessionRequest {
         decision: Box<SessionRequest>,
         gesture: Gesture,
     },
+}
+
+/// What the view of a call lets the model know with the next message of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewContext {
+    /// The call whose view it is.
+    pub call: CallId,
+    /// As the person was shown it.
+    pub text: String,
 }
 
 /// What a view asks for.

@@ -34,7 +34,7 @@ pub use feed::{
     Feed, GoingOn, Joined, LeftOut, Notice, OthersSession, QueueState, SessionView, ShownEvent,
     Signal, TurnView, UsageState, What,
 };
-pub use mailbox::{Accepted, SessionRequest, ViewRequest, damaged, limit_reached};
+pub use mailbox::{Accepted, SessionRequest, ViewContext, ViewRequest, damaged, limit_reached};
 pub use notifications::{
     BatchNotice, MailSetting, MailText, NewWebhook, NotificationError, NotificationForms,
     NotificationParts, NotificationSettings, Notifications, Trial, WebhookAccess,

@@ -58,7 +58,7 @@ const tries = {
   peer: () => new RTCPeerConnection(),
 }
 async function begin() {
-  const { result } = await ask('ui/initialize', { appInfo: { name: 'chart', version: '1' }, appCapabilities: {}, protocolVersion: '2026-01-26' })
+  const { result } = await ask('ui/initialize', { appInfo: { name: 'chart', version: '1' }, appCapabilities: { availableDisplayModes: ['inline', 'fullscreen'] }, protocolVersion: '2026-01-26' })
   got.push({ greeted: result })
   notify('ui/notifications/initialized')
   notify('ui/notifications/size-changed', { height: 420 })
@@ -68,7 +68,8 @@ async function begin() {
     try { tried[name] = String(await run()) } catch (error) { tried[name] = 'refused: ' + error.name }
   }
   tried.silent = (await ask('ui/message', { role: 'user', content: [{ type: 'text', text: 'uninvited' }] })).error?.code
-  tried.context = (await ask('ui/update-model-context', { content: [] })).error?.code
+  tried.context = (await ask('ui/update-model-context', { content: [{ type: 'text', text: 'x'.repeat(16385) }] })).error?.code
+  tried.fill = (await ask('ui/request-display-mode', { mode: 'fullscreen' })).result?.mode
   tried.read = (await ask('resources/read', { uri: 'data://points' })).result?.contents?.[0]?.text
   tried.list = (await ask('resources/list', {})).error?.code
   document.getElementById('tried').textContent = JSON.stringify(tried)
@@ -80,9 +81,11 @@ begin()
 
 /** The same with the official library, as authors of views write it. */
 const official = () => `<!doctype html><html><head><meta charset="utf-8"></head><body><h1 id="title">Official</h1><p id="got"></p><button id="refresh">Refresh</button><p id="fresh"></p>
+<button id="choose">Choose</button><button id="fill">Fill</button><p id="mode"></p><p id="born"></p>
 <script type="module">
 ${APP.replace(/<\/script/g, '<\\/script').replace(/export\s*\{([^}]*)\}\s*;?\s*$/, (_, names) => `const library = {${names.replace(/([\w$]+) as ([\w$]+)/g, '$2: $1')}};`)}
-const app = new library.App({ name: 'official', version: '1' })
+const app = new library.App({ name: 'official', version: '1' }, { availableDisplayModes: ['inline', 'fullscreen'] })
+document.getElementById('born').textContent = String(Math.random())
 const got = document.getElementById('got')
 app.ontoolinput = ({ arguments: given }) => (got.textContent += 'input ' + JSON.stringify(given) + ' ')
 app.ontoolresult = (result) => (got.textContent += 'result ' + JSON.stringify(result.structuredContent) + ' ')
@@ -93,6 +96,18 @@ document.getElementById('refresh').onclick = async () => {
   const told = await app.callServerTool({ name: 'refresh', arguments: { times: (times += 1) } }).catch((error) => ({ isError: true, content: [{ text: error.message }] }))
   document.getElementById('fresh').textContent = JSON.stringify(told.isError ? ['no', told.content[0].text] : ['yes', told.structuredContent])
 }
+let bars = 0
+document.getElementById('choose').onclick = async () => {
+  bars += 1
+  await app.updateModelContext({ content: [{ type: 'text', text: 'Chosen bars: ' + bars }], structuredContent: { bars } }).catch((error) => (document.getElementById('fresh').textContent = error.message))
+}
+document.getElementById('fill').onclick = () => app.requestDisplayMode({ mode: 'fullscreen' })
+const shown = () => {
+  const { displayMode, containerDimensions, availableDisplayModes } = app.getHostContext()
+  document.getElementById('mode').textContent = JSON.stringify([displayMode, containerDimensions, availableDisplayModes])
+}
+app.onhostcontextchanged = shown
+shown()
 </script></body></html>`
 
 /** A view that wants to be typed into, whatever somebody does elsewhere. */
@@ -219,10 +234,10 @@ story('a view gets its call, reaches nothing, and asks before it opens a page', 
     assert.match(tried[name], /^refused/, `${name}: ${tried[name]}`)
   }
   assert.equal(tried.popup, 'null')
-  assert.deepEqual([tried.silent, tried.context, tried.read, tried.list], [-32000, -32601, '3, 5', -32601])
+  assert.deepEqual([tried.silent, tried.context, tried.fill, tried.read, tried.list], [-32000, -32602, 'inline', '3, 5', -32601])
   const got = await json('#got')
   const [{ greeted }] = got.filter((message) => message.greeted)
-  assert.deepEqual(greeted.hostCapabilities, { openLinks: {}, logging: {}, message: { text: {} }, serverTools: {}, serverResources: {} })
+  assert.deepEqual(greeted.hostCapabilities, { openLinks: {}, logging: {}, message: { text: {} }, updateModelContext: { text: {}, structuredContent: {} }, serverTools: {}, serverResources: {} })
   const around = greeted.hostContext
   const theme = await page.evaluate(() => (document.documentElement.classList.contains('dark') ? 'dark' : 'light'))
   assert.deepEqual([around.theme, around.displayMode, around.containerDimensions.maxHeight, typeof around.timeZone, typeof around.locale], [theme, 'inline', 640, 'string', 'string'])
@@ -334,6 +349,92 @@ story('a view of the official library calls a tool, and the person sees whose vi
   await view.getByRole('button', { name: 'Close the view' }).click()
   await waits.waitFor({ state: 'detached' })
   assert.equal(charts.calls.length, before + 1)
+  problems.errors.length = 0
+})
+
+// Asserts S0.52.
+story('what a view adds is read before it goes, goes with the message, and stays to be read', { env }, async ({ page, session, problems }) => {
+  await draw(session, 'official')
+  const { view, frame, show } = parts(page)
+  await show.click()
+  await frame.getByText(/theme (dark|light)/).waitFor()
+  const asked = model.requests.length
+  await frame.locator('#choose').click()
+  await frame.locator('#choose').click()
+  const added = page.getByRole('list', { name: 'What views add to your message' })
+  const line = added.getByText('View of official (charts) adds: Chosen bars: 2')
+  await line.waitFor()
+  assert.equal(await added.getByRole('listitem').count(), 1, 'the newer word takes the place of the older one')
+  await line.click()
+  await added.getByText('{"bars":2}').last().waitFor()
+  await check(page, 'what a view adds')
+  assert.equal(model.requests.length, asked, 'nothing is sent by itself')
+
+  model.willSay('Two bars')
+  await session.composer.fill('what of these?')
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByText('Two bars', { exact: true }).first().waitFor()
+  await added.waitFor({ state: 'detached' })
+  const [said] = model.requests.slice(asked).map(({ messages }) => JSON.stringify(messages.at(-1)))
+  assert.match(said, /what of these\?.*From the view of the tool `official` of the MCP server `charts`.*Chosen bars: 2/)
+  const kept = page.getByRole('link', { name: /view of official \(charts\)/ })
+  const read = await kept.evaluate(async ({ href }) => (await fetch(href)).text())
+  assert.match(read, /^From the view of the tool `official` of the MCP server `charts`.*\n\nChosen bars: 2\n\{"bars":2\}$/)
+
+  // What the person leaves out does not go, and the view hears it.
+  await frame.locator('#choose').click()
+  await added.getByRole('button', { name: /^Leave out/ }).click()
+  await added.waitFor({ state: 'detached' })
+  await frame.locator('#choose').click()
+  await frame.getByText('the person took out what this view adds').waitFor()
+  assert.equal(await view.locator('iframe').count(), 1)
+  problems.errors.length = 0
+})
+
+// Asserts S0.52.
+story('a view fills the page in the same frame, and Escape and a button lead back', { env }, async ({ page, session, problems }) => {
+  await draw(session, 'official')
+  const { view, frame, show } = parts(page)
+  await show.click()
+  await frame.getByText(/theme (dark|light)/).waitFor()
+  const iframe = page.locator('iframe')
+  const born = await frame.locator('#born').textContent()
+  const mode = async () => JSON.parse(await frame.locator('#mode').textContent())
+  const before = await iframe.boundingBox()
+  const fill = page.getByRole('button', { name: 'Fill the page' })
+  const back = page.getByRole('button', { name: 'Back to the conversation' })
+  for (const viewport of [PHONE.viewport, { width: 1280, height: 800 }]) {
+    await page.setViewportSize(viewport)
+    await fill.press('Enter')
+    await back.waitFor()
+    assert.equal(await back.evaluate((button) => button === document.activeElement), true)
+    await until('the view hears it', async () => (await mode())[0] === 'fullscreen')
+    const box = await iframe.boundingBox()
+    assert.ok(box.x >= 0 && box.width > viewport.width - 40 && box.y + box.height <= viewport.height && box.height > viewport.height * 0.6, JSON.stringify(box))
+    assert.ok((await mode())[1].height > viewport.height * 0.6)
+    await page.getByText('not Sepal’s').waitFor()
+    await page.keyboard.press('Escape')
+    await fill.waitFor()
+    assert.equal(await fill.evaluate((button) => button === document.activeElement), true, 'the focus comes back')
+    await until('the view hears it', async () => (await mode())[0] === 'inline')
+  }
+  assert.deepEqual((await mode())[2], ['inline', 'fullscreen'])
+
+  // The view asks for it itself, by the person's click.
+  await frame.locator('#fill').click()
+  await back.waitFor()
+  await check(page, 'a view that fills the page')
+  // Nothing of the page behind it is in reach, and what waits there is said.
+  await frame.locator('#refresh').click()
+  await page.getByText('In the conversation something waits for you.').waitFor()
+  await back.click()
+  await session.press(/^Approve once/)
+  await until('the view has the result', async () => (await frame.locator('#fresh').textContent()).startsWith('["yes"'))
+  const after = await iframe.boundingBox()
+  assert.equal(after.width, before.width)
+  assert.equal(await frame.locator('#born').textContent(), born, 'the frame was never loaded anew')
+  await view.getByRole('button', { name: 'Close the view' }).click()
+  await show.first().waitFor()
   problems.errors.length = 0
 })
 

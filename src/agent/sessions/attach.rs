@@ -2,7 +2,7 @@
 //! first byte is read, and the proof of a fresh gesture, which counts once.
 
 use super::Sessions;
-use super::offers::{SessionOffers, calls};
+use super::offers::{SessionOffers, calls, context};
 use crate::agent::attachments::{Attachments, MAX_OF_MESSAGE};
 use crate::agent::mailbox::{SessionRequest, store_away};
 use crate::domain::{Attachment, BlobId, Caller, Code, Holder, SessionKey, Share};
@@ -85,12 +85,13 @@ impl Sessions {
         caller: &Caller,
         ask: SessionRequest,
     ) -> Result<SessionRequest, Refusal> {
-        let (mut say, attached, resources) = match ask {
+        let (mut say, attached, resources, views) = match ask {
             SessionRequest::Say {
                 say,
                 attached,
                 resources,
-            } => (say, attached, resources),
+                views,
+            } => (say, attached, resources, views),
             SessionRequest::WithProof { decision, proof } => {
                 return self.use_proof(key, caller, (decision, &proof)).await;
             }
@@ -110,8 +111,11 @@ impl Sessions {
                 attachments
                     .extend(Box::pin(SessionOffers::of(self).read(key, caller, resource)).await?);
             }
+            attachments.extend(Box::pin(context::keep(self, key, caller, &views)).await?);
             if attachments.len() > MAX_OF_MESSAGE {
-                let text = format!("a message may have {MAX_OF_MESSAGE} attachments and resources");
+                let text = format!(
+                    "a message may have {MAX_OF_MESSAGE} attachments, resources and words of views"
+                );
                 return Err(Refusal::of_field(Code::InvalidArguments, "resources", text));
             }
         }

@@ -54,8 +54,13 @@ fn send(world: &mut World, packet: &str) {
         }
         Ok(Parsed::Tell(ask)) => match without_proof(*ask) {
             SessionRequest::Command(command) => drop(world.tell(&command)),
-            SessionRequest::Say { say, attached, .. } => {
-                assert!(!attached.is_empty());
+            SessionRequest::Say {
+                say,
+                attached,
+                resources,
+                views,
+            } => {
+                assert!(!attached.is_empty() || !resources.is_empty() || !views.is_empty());
                 drop(world.tell(&say));
             }
             SessionRequest::Decide { decision, args } => {

@@ -33,6 +33,7 @@ mod stopping;
 mod unknown;
 mod vendor_search;
 pub(crate) mod view_calls;
+mod view_context;
 pub(crate) mod views;
 pub(crate) mod waiting;
 

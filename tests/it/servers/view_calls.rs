@@ -41,17 +41,17 @@ fn answer(method: &str, params: &Value) -> Answer {
     }
 }
 
-struct Story {
-    app: TestApp,
+pub(super) struct Story {
+    pub(super) app: TestApp,
     server: StandIn,
-    person: Person,
-    socket: TestSocket,
-    call: Value,
+    pub(super) person: Person,
+    pub(super) socket: TestSocket,
+    pub(super) call: Value,
 }
 
 impl Story {
     /// A session with a call that has a view.
-    async fn begin() -> Self {
+    pub(super) async fn begin() -> Self {
         let app = TestApp::start().await;
         let server = StandIn::start(json!({ "tools": {}, "resources": {} }), answer).await;
         let person = operator(&app, "house").await;

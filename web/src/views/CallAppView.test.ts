@@ -3,6 +3,7 @@ import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { callView } from '@/approval/testing'
 import { useSession } from '@/session/store/session'
+import { addContext, contextsOf, draftKey, dropContext, leaveOut } from '@/stores/viewContexts'
 import type { ViewHost } from './bridge'
 import CallAppView from './CallAppView.vue'
 import { door, type ViewDocument } from './door'
@@ -125,9 +126,70 @@ it('asks for calls of its view in the session, and takes along what waits', asyn
   expect(command).toHaveBeenLastCalledWith('view:close', { viewId: payload?.viewId })
 })
 
+it('shows beside the message what the view lets the model know, until the person leaves it out', async () => {
+  vi.spyOn(door, 'read').mockResolvedValue(plain)
+  const wrapper = open()
+  await wrapper.get('button').trigger('click')
+  await flushPromises()
+  const [bridge] = bridges.opened
+  const draft = draftKey(useSession())
+  const texts = () => contextsOf(draft).map(({ text }) => text)
+  expect(bridge?.host.know?.('one bar')).toBe(null)
+  expect(bridge?.host.know?.('two bars')).toBe(null)
+  expect(contextsOf(draft)).toEqual([{ callId: call.callId, name: call.name, server: 'charts', text: 'two bars' }])
+  expect(bridge?.host.know?.('')).toBe(null)
+  expect(texts()).toEqual([])
+  for (const callId of ['a', 'b', 'c', 'd']) addContext(draft, { callId, name: 'x', server: 'y', text: callId })
+  expect(bridge?.host.know?.('a fifth')).toMatch(/^4 views/)
+  dropContext(draft)
+  bridge?.host.know?.('unwanted')
+  leaveOut(draft, call.callId)
+  expect(bridge?.host.know?.('once more')).toMatch(/took out/)
+  expect(texts()).toEqual([])
+  // Shown anew, it may.
+  await wrapper.get('.view-close').trigger('click')
+  await flushPromises()
+  await wrapper.get('button').trigger('click')
+  await flushPromises()
+  expect(bridges.opened[1]?.host.know?.('again')).toBe(null)
+  expect(texts()).toEqual(['again'])
+  dropContext(draft)
+  wrapper.unmount()
+})
+
+it('fills the page in the same frame, by the act of the person, and goes back', async () => {
+  vi.spyOn(door, 'read').mockResolvedValue(plain)
+  const wrapper = open()
+  await wrapper.get('button').trigger('click')
+  await flushPromises()
+  const [bridge] = bridges.opened
+  const frame = wrapper.get('iframe').element
+  const dialog = wrapper.get('dialog').element
+  bridge?.host.declare(['inline'])
+  await flushPromises()
+  expect(wrapper.text()).not.toContain('Fill the page')
+  expect(await bridge?.host.display('fullscreen')).toBe('inline')
+  bridge?.host.declare(['inline', 'fullscreen'])
+  await flushPromises()
+  // It cannot do it by itself.
+  expect(await bridge?.host.display('fullscreen')).toBe('inline')
+  vi.spyOn(document, 'activeElement', 'get').mockReturnValue(frame)
+  expect(await bridge?.host.display('pip')).toBe('inline')
+  expect(await bridge?.host.display('fullscreen')).toBe('fullscreen')
+  expect(bridge?.told.at(-1)).toEqual(['ui/notifications/host-context-changed', { displayMode: 'fullscreen', containerDimensions: { width: 0, height: 0 } }])
+  expect(wrapper.text()).toContain('not Sepal’s')
+  expect(wrapper.get('iframe').element).toBe(frame)
+  dialog.dispatchEvent(new Event('cancel', { cancelable: true }))
+  await flushPromises()
+  expect(bridge?.told.at(-1)).toEqual(['ui/notifications/host-context-changed', { displayMode: 'inline', containerDimensions: { width: 0, maxHeight: 640 } }])
+  expect(dialog.hasAttribute('open')).toBe(true)
+  expect(wrapper.get('iframe').element).toBe(frame)
+  wrapper.unmount()
+})
+
 it('tells a view how its call ended', () => {
   expect(endingOf({ ...call, status: 'executing' })).toBe(null)
   expect(endingOf({ ...call, status: 'failed' })?.params.isError).toBe(true)
   expect(endingOf({ ...call, status: 'cancelled', output: 'stopped' })).toEqual({ method: 'ui/notifications/tool-cancelled', params: { reason: 'stopped' } })
-  expect(contextOf(call, 320)).toMatchObject({ displayMode: 'inline', containerDimensions: { width: 320, maxHeight: 640 }, theme: 'light' })
+  expect(contextOf(call, { mode: 'inline', width: 320, height: 9 })).toMatchObject({ displayMode: 'inline', availableDisplayModes: ['inline', 'fullscreen'], containerDimensions: { width: 320, maxHeight: 640 }, theme: 'light' })
 })

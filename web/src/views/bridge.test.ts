@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { JsonObject } from '@/wire/types'
 import { openBridge, type Bridge, type ViewHost } from './bridge'
-import { messageText, read, webAddress } from './messages'
+import { contextText, messageText, read, webAddress } from './frame/messages'
 
 /** The frame, as far as the bridge sees it. */
 class Frame {
@@ -43,6 +43,8 @@ beforeEach(() => {
     resize: vi.fn(),
     openLink: vi.fn(() => Promise.resolve(true)),
     propose: vi.fn(() => true),
+    declare: vi.fn(),
+    display: vi.fn(() => Promise.resolve('fullscreen')),
     trouble: vi.fn(),
   } as unknown as typeof host
   bridge = openBridge(frame as unknown as HTMLIFrameElement, '<h1>Chart</h1>', host)
@@ -98,6 +100,31 @@ describe('a view', () => {
     expect(call).toHaveBeenCalledExactlyOnceWith({ name: 'refresh', arguments: { n: 1 } }, 7)
     frame.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } })
     expect(forget).toHaveBeenCalledExactlyOnceWith(7)
+  })
+
+  it('lets the model know something only where the person may act, and hears why it is not taken', async () => {
+    await bridge.close()
+    frame = new Frame()
+    const know = vi.fn<(text: string) => string | null>(() => null)
+    bridge = openBridge(frame as unknown as HTMLIFrameElement, '', { ...host, know })
+    expect((await frame.ask('ui/initialize'))?.result).toMatchObject({ hostCapabilities: { updateModelContext: { text: {}, structuredContent: {} } } })
+    frame.start()
+    frame.posted = []
+    expect(await frame.ask('ui/update-model-context', { content: [{ type: 'text', text: 'two bars' }], structuredContent: { bars: [1, 2] } })).toMatchObject({ result: {} })
+    expect(know).toHaveBeenCalledExactlyOnceWith('two bars\n{"bars":[1,2]}')
+    frame.posted = []
+    expect(await frame.ask('ui/update-model-context', { content: [{ type: 'image', data: '' }] })).toMatchObject({ error: { code: -32602 } })
+    know.mockReturnValue('no room')
+    frame.posted = []
+    expect(await frame.ask('ui/update-model-context', { content: [{ type: 'text', text: 'a' }] })).toMatchObject({ error: { code: -32000, message: 'no room' } })
+  })
+
+  it('says which places it knows, asks for one, and hears which it has', async () => {
+    await frame.ask('ui/initialize', { appCapabilities: { availableDisplayModes: ['inline', 'fullscreen'] } })
+    expect(host.declare).toHaveBeenCalledExactlyOnceWith(['inline', 'fullscreen'])
+    frame.posted = []
+    expect(await frame.ask('ui/request-display-mode', { mode: 'pip' })).toMatchObject({ result: { mode: 'fullscreen' } })
+    expect(host.display).toHaveBeenCalledExactlyOnceWith('pip')
   })
 
   it('is heard from its own frame alone', async () => {
@@ -185,4 +212,15 @@ it('takes texts of a person alone, and addresses of the web', () => {
     expect(messageText(odd)).toBe(null)
   }
   expect(webAddress('https://EXAMPLE.com')?.href).toBe('https://example.com/')
+})
+
+it('takes what the model shall know as one text, of a bounded length', () => {
+  const text = (words: string) => ({ content: [{ type: 'text', text: words }] })
+  expect(contextText({})).toBe('')
+  expect(contextText({ content: [], structuredContent: {} })).toBe('')
+  expect(contextText({ structuredContent: { a: 1 } })).toBe('{"a":1}')
+  expect(contextText(text('é'.repeat(8 * 1024)))).toHaveLength(8 * 1024)
+  for (const odd of [text('é'.repeat(8 * 1024 + 1)), text('a\0b'), text('a\ud800'), { content: 'a' }, { content: [{ type: 'resource_link', uri: 'a' }] }, { structuredContent: [1] }, { structuredContent: { big: 'x'.repeat(17_000) } }]) {
+    expect(contextText(odd)).toBe(null)
+  }
 })

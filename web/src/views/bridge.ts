@@ -4,7 +4,7 @@
  */
 import { isObject } from '@/wire/json'
 import type { JsonObject } from '@/wire/types'
-import { messageText, NO_SUCH_METHOD, NOT_NOW, read, WRONG_PARAMS, webAddress, type RequestId } from './messages'
+import { contextText, MAX_CONTEXT, messageText, NO_SUCH_METHOD, NOT_NOW, read, WRONG_PARAMS, webAddress, type RequestId } from './frame/messages'
 import type { Answer } from './requests'
 
 const PROTOCOL = '2026-01-26'
@@ -35,6 +35,12 @@ export interface ViewHost {
   openLink: (url: URL) => Promise<boolean>
   /** Puts a text into the composer; false where that is not possible now. */
   propose: (text: string) => boolean
+  /** It can be shown in these modes, by its own word. */
+  declare: (modes: unknown) => void
+  /** It wants to be shown in that mode; the answer is the one that it has then. */
+  display: (mode: unknown) => Promise<string>
+  /** Lets the model know that with the person's next message, in place of what was said before; empty = nothing. The answer is why not. */
+  know?: (text: string) => string | null
   /** Asks for a call of a tool of the view's server; none = the person may not. */
   call?: (params: JsonObject, key: RequestId) => Promise<Answer>
   /** Reads a resource of the view's server; none = the person may not. */
@@ -60,7 +66,7 @@ const REFUSALS = new Map(Object.entries({
   'resources/templates/list': 'Sepal does not list resources for views; their server knows them',
   'prompts/list': 'Sepal does not give views prompts',
   'sampling/createMessage': 'Sepal does not let views ask the model: it announces no sampling',
-  'ui/update-model-context': 'Sepal does not let views change what the model reads: it announces no updateModelContext; ui/message proposes a text to the person',
+  'ui/update-model-context': 'Sepal lets no view add to what the model reads here: it announces no updateModelContext',
   'ui/download-file': 'Sepal does not save files for views: it announces no downloadFile',
 }))
 
@@ -129,11 +135,12 @@ export function openBridge(frame: HTMLIFrameElement, html: string, host: ViewHos
   async function answerTo(method: string, params: JsonObject, id: RequestId): Promise<Answer> {
     switch (method) {
       case 'ui/initialize':
+        host.declare(isObject(params.appCapabilities) ? params.appCapabilities.availableDisplayModes : undefined)
         return { result: greeting() }
       case 'ping':
         return { result: {} }
       case 'ui/request-display-mode':
-        return { result: { mode: 'inline' } }
+        return { result: { mode: await host.display(params.mode) } }
       case 'ui/open-link': {
         const url = webAddress(params.url)
         if (url === null) return refused(WRONG_PARAMS, 'url is an address with http or https, without user and password, of at most 2048 characters')
@@ -141,6 +148,9 @@ export function openBridge(frame: HTMLIFrameElement, html: string, host: ViewHos
       }
       case 'ui/message':
         return proposed(params)
+      case 'ui/update-model-context':
+        if (host.know && state === 'speaking') return known(params, host.know)
+        break
       case 'tools/call':
         if (host.call && state === 'speaking') return host.call(params, id)
         break
@@ -160,11 +170,19 @@ export function openBridge(frame: HTMLIFrameElement, html: string, host: ViewHos
     return { result: {} }
   }
 
+  function known(params: JsonObject, know: NonNullable<ViewHost['know']>): Answer {
+    const text = contextText(params)
+    if (text === null) return refused(WRONG_PARAMS, `content has blocks of type text, structuredContent is an object, and together they have at most ${MAX_CONTEXT} bytes`)
+    const problem = know(text)
+    return problem === null ? { result: {} } : refused(NOT_NOW, problem)
+  }
+
   function greeting(): JsonObject {
+    const more = { ...(host.know && { updateModelContext: { text: {}, structuredContent: {} } }), ...(host.call && { serverTools: {} }), ...(host.read && { serverResources: {} }) }
     return {
       protocolVersion: PROTOCOL,
       hostInfo: { name: 'Sepal', version: host.version },
-      hostCapabilities: { openLinks: {}, logging: {}, message: { text: {} }, ...(host.call && { serverTools: {} }), ...(host.read && { serverResources: {} }) },
+      hostCapabilities: { openLinks: {}, logging: {}, message: { text: {} }, ...more },
       hostContext: host.context(),
     }
   }

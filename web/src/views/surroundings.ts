@@ -30,17 +30,26 @@ export function themeContext(): JsonObject {
   return { theme: isDark() ? 'dark' : 'light', styles: { variables } }
 }
 
-/** What changes with the room. */
-export function roomContext(width: number): JsonObject {
-  return { containerDimensions: { width, maxHeight: MAX_HEIGHT } }
+/** In the column, or over the whole page. */
+export type DisplayMode = 'inline' | 'fullscreen'
+
+/** The place of a view, in CSS pixels. */
+export interface Room {
+  mode: DisplayMode
+  width: number
+  height: number
 }
 
-export function contextOf(call: CallView, width: number): JsonObject {
+/** What changes with the room. In the column the view chooses its height. */
+export function roomContext({ mode, width, height }: Room): JsonObject {
+  return { displayMode: mode, containerDimensions: mode === 'inline' ? { width, maxHeight: MAX_HEIGHT } : { width, height } }
+}
+
+export function contextOf(call: CallView, room: Room): JsonObject {
   return {
     ...themeContext(),
-    ...roomContext(width),
-    displayMode: 'inline',
-    availableDisplayModes: ['inline'],
+    ...roomContext(room),
+    availableDisplayModes: ['inline', 'fullscreen'],
     locale: navigator.language,
     timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
     platform: 'web',

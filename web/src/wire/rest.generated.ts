@@ -4277,6 +4277,8 @@ export interface components {
             attachments?: string[] | null;
             /** @description Resources of MCP servers that are read now and attached. */
             resources?: components["schemas"]["ReadResourceRequest"][] | null;
+            /** @description What views let the model know with it. */
+            viewContexts?: components["schemas"]["ViewContextRequest"][] | null;
             /** @description A repeat with the same id changes nothing; 128 bytes at most. */
             clientMessageId?: string | null;
             /**
@@ -5055,6 +5057,13 @@ export interface components {
          * @enum {string}
          */
         UserRole: "viewer" | "member" | "admin" | "owner";
+        /** @description What the view of a call lets the model know. */
+        ViewContextRequest: {
+            /** @description The call whose view it is. */
+            callId: string;
+            /** @description As the person was shown it; 16 KiB at most. */
+            text: string;
+        };
         /** @description A view, as it may be shown. */
         ViewDocument: {
             /** @description The document. It is hostile: it belongs into its frame, and nowhere else. */

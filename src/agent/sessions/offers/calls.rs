@@ -108,7 +108,7 @@ pub(in crate::agent::sessions) async fn find_view(
 }
 
 /// Server and tool of a call of the session that has a view.
-async fn whose(
+pub(super) async fn whose(
     sessions: &Sessions,
     key: &SessionKey,
     caller: &Caller,

@@ -3,6 +3,7 @@
 //! the person who could give it asks; what the rules deny stays denied.
 
 pub(super) mod calls;
+pub(super) mod context;
 mod views;
 
 pub use calls::{ViewBody, ViewContent};

@@ -38,6 +38,9 @@ pub(in crate::gateway::http) struct SendMessageRequest {
     /// Resources of MCP servers that are read now and attached.
     #[schema(max_items = 10)]
     resources: Option<Vec<ReadResourceRequest>>,
+    /// What views let the model know with it.
+    #[schema(max_items = 4)]
+    view_contexts: Option<Vec<ViewContextRequest>>,
     /// A repeat with the same id changes nothing; 128 bytes at most.
     #[schema(max_length = 128)]
     client_message_id: Option<String>,
@@ -45,6 +48,18 @@ pub(in crate::gateway::http) struct SendMessageRequest {
     /// `high`, `max`, or tokens; none = what the session says.
     #[schema(value_type = Option<String>)]
     effort: Option<Effort>,
+}
+
+/// What the view of a call lets the model know.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct ViewContextRequest {
+    /// The call whose view it is.
+    call_id: String,
+    /// As the person was shown it; 16 KiB at most.
+    #[schema(min_length = 1, max_length = 16_384)]
+    text: String,
 }
 
 /// A decision about one call or about several.

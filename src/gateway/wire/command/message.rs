@@ -4,12 +4,24 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{MAX_ID_BYTES, MAX_TEXT_BYTES, Parsed, bounded, read, tell};
-use crate::agent::SessionRequest;
-use crate::domain::{BlobId, Caller, Code, Effort, ResourceRef};
+use crate::agent::{SessionRequest, ViewContext};
+use crate::domain::{BlobId, CallId, Caller, Code, Effort, ResourceRef};
 use crate::session::{Command, Refusal};
 
 /// Resources that one message may name.
 const MAX_RESOURCES: usize = 10;
+
+/// Views whose words may go with one message.
+const MAX_VIEWS: usize = 4;
+/// The longest text of one view, in bytes.
+const MAX_VIEW_BYTES: usize = 16 * 1024;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ViewWords {
+    call_id: String,
+    text: String,
+}
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
@@ -18,26 +30,14 @@ struct MessageRest {
     text: Option<String>,
     attachments: Option<Vec<String>>,
     resources: Option<Vec<ResourceRef>>,
+    view_contexts: Option<Vec<ViewWords>>,
     images: Option<Vec<Value>>,
     effort: Option<Effort>,
 }
 
 /// `"text"` with an optional second argument, or one object.
 pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
-    let (text, rest) = match args.first() {
-        Some(Value::String(text)) => (
-            Some(text.clone()),
-            // `undefined` arrives as null.
-            args.get(1)
-                .filter(|rest| !rest.is_null())
-                .map_or(Ok(MessageRest::default()), read)?,
-        ),
-        Some(object @ Value::Object(_)) => (None, read::<MessageRest>(object)?),
-        Some(_) | None => {
-            let message = "a message is a text, or an object with `text`";
-            return Err(Refusal::of_field(Code::InvalidArguments, "text", message));
-        }
-    };
+    let (text, rest) = read_args(args)?;
     if rest.images.is_some_and(|images| !images.is_empty()) {
         let message = "images are uploaded first, and named in `attachments`";
         return Err(Refusal::of_field(Code::InvalidArguments, "images", message));
@@ -51,6 +51,7 @@ pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
         client_message_id.as_deref().unwrap_or_default(),
         MAX_ID_BYTES,
     )?;
+    let is_blank = text.trim().is_empty();
     let say = Command::Say {
         text,
         author: caller.actor(),
@@ -68,8 +69,15 @@ pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
         ));
     }
     let ids = rest.attachments.unwrap_or_default();
+    let views = views(rest.view_contexts.unwrap_or_default())?;
     if ids.is_empty() && resources.is_empty() {
-        return Ok(tell(say));
+        if views.is_empty() {
+            return Ok(tell(say));
+        }
+        if is_blank {
+            let message = "what a view adds goes with a message, and is none";
+            return Err(Refusal::of_field(Code::InvalidArguments, "text", message));
+        }
     }
     let attached: Option<Vec<BlobId>> = ids.iter().map(|id| BlobId::parse(id)).collect();
     let wrong = || {
@@ -81,6 +89,46 @@ pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
         say,
         attached,
         resources,
+        views,
     };
     Ok(Parsed::Tell(Box::new(request)))
+}
+
+fn read_args(args: &[Value]) -> Result<(Option<String>, MessageRest), Refusal> {
+    match args.first() {
+        Some(Value::String(text)) => {
+            // `undefined` arrives as null.
+            let rest = args.get(1).filter(|rest| !rest.is_null());
+            let rest = rest.map_or(Ok(MessageRest::default()), read)?;
+            Ok((Some(text.clone()), rest))
+        }
+        Some(object @ Value::Object(_)) => Ok((None, read::<MessageRest>(object)?)),
+        Some(_) | None => {
+            let message = "a message is a text, or an object with `text`";
+            Err(Refusal::of_field(Code::InvalidArguments, "text", message))
+        }
+    }
+}
+
+/// What views let the model know, one text of each.
+fn views(words: Vec<ViewWords>) -> Result<Vec<ViewContext>, Refusal> {
+    let wrong =
+        |message: String| Refusal::of_field(Code::InvalidArguments, "viewContexts", message);
+    if words.len() > MAX_VIEWS {
+        return Err(wrong(format!("{MAX_VIEWS} views may add to a message")));
+    }
+    let mut views: Vec<ViewContext> = Vec::with_capacity(words.len());
+    for ViewWords { call_id, text } in words {
+        bounded("viewContexts", &call_id, MAX_ID_BYTES)?;
+        bounded("viewContexts", &text, MAX_VIEW_BYTES)?;
+        let call = CallId::from_wire(call_id);
+        if text.trim().is_empty() || text.contains('\0') {
+            return Err(wrong("what a view adds is a text".to_owned()));
+        }
+        if views.iter().any(|view| view.call == call) {
+            return Err(wrong(format!("the view of `{call}` is named twice")));
+        }
+        views.push(ViewContext { call, text });
+    }
+    Ok(views)
 }

@@ -104,6 +104,42 @@ fn wrong_types_are_refused_in_words() {
     }
 }
 
+/// What views add to a message: how many, or why it is refused.
+fn added_by_views(text: &str, views: &Value) -> Result<usize, String> {
+    let body = json!({ "text": text, "viewContexts": views });
+    let parsed = parse(&caller(), "message", &[body]);
+    let parsed = parsed.map_err(|refusal| format!("{:?}: {}", refusal.code, refusal.message))?;
+    let Parsed::Tell(ask) = parsed else {
+        panic!("a message is told");
+    };
+    let SessionRequest::Say { views, .. } = *ask else {
+        panic!("what views add is looked up");
+    };
+    Ok(views.len())
+}
+
+/// Asserts S0.52.
+#[test]
+fn what_views_add_goes_with_a_message_and_is_bounded() {
+    let view = |call: &str, text: &str| json!({ "callId": call, "text": text });
+    let two = json!([view("a", "a"), view("b", &"b".repeat(16 * 1024))]);
+    assert_eq!(added_by_views("hi", &two), Ok(2));
+    let five = json!(["a", "b", "c", "d", "e"].map(|call| view(call, "a")));
+    let long = "é".repeat(8 * 1024 + 1);
+    for (text, views, word) in [
+        ("  ", json!([view("a", "a")]), "goes with a message"),
+        ("hi", json!([view("a", &long)]), "TooLarge"),
+        ("hi", json!([view("a", " \n")]), "is a text"),
+        ("hi", json!([view("a", "a\u{0}b")]), "is a text"),
+        ("hi", json!([view("a", "a"), view("a", "b")]), "twice"),
+        ("hi", five, "4 views"),
+        ("hi", json!([{ "text": "a" }]), "callId"),
+    ] {
+        let refusal = added_by_views(text, &views).unwrap_err();
+        assert!(refusal.contains(word), "{word}: {refusal}");
+    }
+}
+
 #[test]
 fn an_effort_is_a_level_or_tokens_and_null_takes_it_back() {
     let chosen = |body: Value| {

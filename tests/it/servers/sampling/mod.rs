@@ -6,6 +6,7 @@
 )]
 
 mod limits;
+mod rounds;
 
 use std::future::pending;
 use std::sync::Arc;
@@ -137,6 +138,11 @@ pub(crate) async fn calling(
     (tool, more): (&str, Value),
 ) -> (TestSocket, Person, AbortOnDropHandle<()>) {
     let (url, server) = start().await;
+    let (socket, person) = calling_at(app, &url, (tool, more)).await;
+    (socket, person, server)
+}
+
+async fn calling_at(app: &TestApp, url: &str, (tool, more): (&str, Value)) -> (TestSocket, Person) {
     let person = operator(app, "house").await;
     let mut socket = TestSocket::open(app.address, &person, None).await;
     let mut config = json!({ "url": url });
@@ -150,7 +156,7 @@ pub(crate) async fn calling(
     socket.say("go").await;
     let card = socket.wait_for_approval().await;
     socket.approve(&card).await;
-    (socket, person, server)
+    (socket, person)
 }
 
 pub(crate) fn on() -> Value {

@@ -3,6 +3,7 @@ import { computed, ref, watch } from 'vue'
 import { recall, remember } from '@/browser/storage'
 import { reasonOf } from '@/session/store/commandFailure'
 import { useSession } from '@/session/store/session'
+import { addContext, contextsOf, draftKey, dropContext } from '@/stores/viewContexts'
 import type { Attachment } from '@/wire/types'
 import { useAttachments } from './useAttachments'
 
@@ -21,7 +22,9 @@ export function useDraft() {
   /** Whether there is anything to send. */
   const hasContent = computed(() => hasText.value || files.chips.value.length > 0)
   const canSend = computed(() => (hasText.value || files.ready.value.length > 0) && !files.isUploading.value)
-  const key = computed(() => `draft.${session.typist}.${session.id ?? 'new'}`)
+  const key = computed(() => draftKey(session))
+  /** What views let the model know with it. */
+  const contexts = computed(() => contextsOf(key.value))
 
   watch(
     key,
@@ -50,6 +53,7 @@ export function useDraft() {
       if (!message?.refused || hasContent.value) return
       text.value = message.text
       files.bring(message.attachments ?? [])
+      for (const context of message.viewContexts ?? []) addContext(key.value, context)
       refusal.value = reasonOf(message.refused)
       void session.unsend(message.clientMessageId)
     },
@@ -57,12 +61,13 @@ export function useDraft() {
   )
 
   function send(): void {
-    const error = session.send(text.value.trim(), files.ready.value)
+    const error = session.send(text.value.trim(), files.ready.value, contexts.value)
     refusal.value = error ? reasonOf(error) : ''
     if (error) return
     text.value = ''
     files.clear()
     files.keep()
+    dropContext(key.value)
   }
 
   /** What was sent comes back before what is being written. */
@@ -71,5 +76,5 @@ export function useDraft() {
     text.value = hasText.value ? `${words}\n${text.value}` : words
   }
 
-  return { text, files, canSend, refusal, key, send, bring }
+  return { text, files, contexts, canSend, refusal, key, send, bring }
 }

@@ -1,5 +1,6 @@
 /** Brings messages to the server: what is typed stays in the outbox until it is confirmed, refused or taken back. */
 import { useSessions } from '@/stores/sessions'
+import type { ViewContext } from '@/stores/viewContexts'
 import { frameBytesOf, refused, type CommandError } from '@/wire/link'
 import { RequestError } from '@/wire/request'
 import type { Attachment } from '@/wire/types'
@@ -32,8 +33,8 @@ export function useMessageDelivery(state: SessionState, connection: Connection) 
   }
 
   /** Gives the reason when the server could never take it; then nothing was sent. */
-  function send(text: string, attachments: Attachment[] = []): CommandError | null {
-    const message: Unsent = { clientMessageId: `m_${randomHex()}`, text, ...(attachments.length > 0 && { attachments }) }
+  function send(text: string, attachments: Attachment[] = [], viewContexts: readonly ViewContext[] = []): CommandError | null {
+    const message: Unsent = { clientMessageId: `m_${randomHex()}`, text, ...(attachments.length > 0 && { attachments }), ...(viewContexts.length > 0 && { viewContexts }) }
     const mostBytes = state.ready.value?.limits.frameBytes ?? Infinity
     const bytes = new TextEncoder().encode(text).length
     if (bytes > MAX_TEXT_BYTES || frameBytesOf('message', { ...message }) > mostBytes) return refused('too_large').error
@@ -55,10 +56,15 @@ export function useMessageDelivery(state: SessionState, connection: Connection) 
   }
 
   /** Whether it left this page; false when it was taken back before. */
-  async function untilTaken({ clientMessageId, text, attachments }: Unsent): Promise<boolean> {
+  async function untilTaken({ clientMessageId, text, attachments, viewContexts }: Unsent): Promise<boolean> {
     const current = connection.link
     if (!current) return false
-    const ack = await current.keep('message', { clientMessageId, text, ...(attachments && { attachments: attachments.map(({ id }) => id) }) })
+    const ack = await current.keep('message', {
+      clientMessageId,
+      text,
+      ...(attachments && { attachments: attachments.map(({ id }) => id) }),
+      ...(viewContexts && { viewContexts: viewContexts.map((context) => ({ callId: context.callId, text: context.text })) }),
+    })
     if (current !== connection.link) return true
     deliveries.delete(clientMessageId)
     if (ack.ok) {

@@ -1,5 +1,6 @@
 /** Messages that the server has not confirmed, kept by the browser per person and session. */
 import { recall, remember } from '@/browser/storage'
+import { addContext, draftKey, type ViewContext } from '@/stores/viewContexts'
 import type { CommandError } from '@/wire/link'
 import type { Attachment } from '@/wire/types'
 
@@ -8,6 +9,8 @@ export interface Unsent {
   text: string
   /** What was uploaded with it. */
   attachments?: Attachment[]
+  /** What views let the model know with it. */
+  viewContexts?: readonly ViewContext[]
   /** The server will never take it as it is; it stays until the person edits or withdraws it. */
   refused?: CommandError
 }
@@ -35,6 +38,13 @@ export function recallOutbox(person: string, session: string | null): Outbox {
 export function keepOutbox(person: string, session: string | null, { sessionId, messages }: Outbox): void {
   const stored = session === null ? { sessionId, messages } : messages
   remember(keyOf(person, session), messages.length === 0 ? null : JSON.stringify(stored))
+}
+
+/** Lets a message be written anew that was not confirmed, with what views added to it; false when it arrived after all. */
+export async function takeBack(session: { typist: string; id: string | null; unsend: (id: string) => Promise<boolean> }, message: Unsent): Promise<boolean> {
+  if (!(await session.unsend(message.clientMessageId))) return false
+  for (const context of message.viewContexts ?? []) addContext(draftKey(session), context)
+  return true
 }
 
 /** A message to a new session belongs to one tab: another tab that sent it too would ask for the work twice. */

@@ -62,9 +62,26 @@ const MAX_TEXT = 16 * 1024
 
 /** The text of a message that a view proposes; null for what is more than text, or none. */
 export function messageText({ role, content }: JsonObject): string | null {
-  if (role !== 'user' || !Array.isArray(content)) return null
-  const texts = content.map((block: unknown) => (isObject(block) && block.type === 'text' && typeof block.text === 'string' ? block.text : null))
-  if (texts.includes(null)) return null
-  const text = texts.join('\n').trim()
-  return text === '' || text.length > MAX_TEXT ? null : text
+  const text = role === 'user' ? textsOf(content)?.join('\n').trim() : ''
+  return !text || text.length > MAX_TEXT ? null : text
+}
+
+/** UTF-8 bytes of what one view lets the model know; the gateway takes no more. */
+export const MAX_CONTEXT = 16 * 1024
+
+/** What a view lets the model know, as one text; empty where it is nothing any more, null for what is no text, or too long. */
+export function contextText({ content = [], structuredContent = {} }: JsonObject): string | null {
+  const texts = textsOf(content)
+  if (texts === null || !isObject(structuredContent)) return null
+  const data = Object.keys(structuredContent).length > 0 ? [JSON.stringify(structuredContent)] : []
+  const text = [...texts, ...data].join('\n').trim()
+  // No message can hold these.
+  return /[\0\p{Surrogate}]/u.test(text) || new TextEncoder().encode(text).length > MAX_CONTEXT ? null : text
+}
+
+/** The texts of content blocks; null where one is something else. */
+function textsOf(content: unknown): string[] | null {
+  if (!Array.isArray(content)) return null
+  const texts = content.flatMap((block: unknown) => (isObject(block) && block.type === 'text' && typeof block.text === 'string' ? [block.text] : []))
+  return texts.length === content.length ? texts : null
 }
