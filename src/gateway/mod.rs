@@ -2,6 +2,7 @@
 //! reaches sessions through `agent::Sessions`, and nothing is built here.
 
 mod access;
+mod api_router;
 mod auth;
 mod body_time;
 mod error;

@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 
 use crate::domain::{CallId, Caller, Code, Digest, GestureCall, SessionId};
 use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
-use crate::gateway::openapi::{ApiRouter, routes};
 use crate::tenancy::{GESTURE_LIFE_MS, MOST_CALLS, Proof};
 
 /// A call that the gesture approves, as it was shown.

@@ -32,7 +32,7 @@ pub use system::{
     SystemInfo,
 };
 
-use super::openapi::{ApiRouter, routes};
+use super::api_router::{ApiRouter, routes};
 
 /// All routes.
 pub(super) fn routes() -> ApiRouter {

@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 use crate::agent::{MailSetting, NewWebhook};
 use crate::domain::{Caller, Timestamp};
 use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
-use crate::gateway::openapi::{ApiRouter, routes};
 use crate::store::records::WebhookRow;
 
 /// A webhook of my tenant.

@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 
 use crate::domain::Timestamp;
 use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::auth::Entered;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, required};
-use crate::gateway::openapi::{ApiRouter, routes};
 use crate::store::records::PasskeyRow;
 use crate::tenancy::RelyingParty;
 

@@ -14,9 +14,9 @@ use self::body::{Bundle, BundleEntryRequest, BundleReplaceRequest};
 use super::mcp_registry::FilledEntryResponse;
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
-use crate::gateway::openapi::{ApiRouter, routes};
 use crate::servers::Bundles;
 
 /// Files that are held in memory at once, over all tenants.

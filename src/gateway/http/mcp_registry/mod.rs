@@ -10,9 +10,9 @@ pub(super) use self::body::FilledEntryResponse;
 use self::body::{FillRequest, PublishedServers, RegistryQuery};
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
-use crate::gateway::openapi::{ApiRouter, routes};
 use crate::servers::{MOST_LISTED, RegistrySearch};
 
 /// Servers of an answer unless somebody says otherwise.

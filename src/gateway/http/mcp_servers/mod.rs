@@ -16,8 +16,8 @@ mod trial;
 use axum::http::StatusCode;
 
 use crate::domain::Code;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::ApiError;
-use crate::gateway::openapi::{ApiRouter, routes};
 use crate::mcp::config::FileError;
 use crate::servers;
 

@@ -20,9 +20,9 @@ use self::list::Asked;
 use self::probe::Verdict;
 use crate::domain::{Caller, Code, Role};
 use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Query;
-use crate::gateway::openapi::{ApiRouter, routes};
 use crate::gateway::word_list;
 
 /// The routes below `/api/models`.

@@ -14,9 +14,9 @@ use self::body::{NewRuleBody, RuleItem, RuleOfferItem, RulePreview, session_key}
 use crate::agent::{Change, RuleAccess, SimulatedCall};
 use crate::domain::{CallId, Caller, SessionKey, Timestamp};
 use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
-use crate::gateway::openapi::{ApiRouter, routes};
 use crate::gateway::word_list;
 
 /// The routes of rules.

@@ -17,8 +17,8 @@ mod shares;
 
 use crate::domain::{Caller, Code, SessionId, SessionKey, Timestamp};
 use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::ApiError;
-use crate::gateway::openapi::{ApiRouter, routes};
 use crate::gateway::wire::SessionItem;
 
 /// The routes of sessions.

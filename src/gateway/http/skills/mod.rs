@@ -19,9 +19,9 @@ use self::body::{SkillCheck, SkillDetails, SkillItem, SkillSwitchBody, SkillsPag
 use self::upload::refused;
 use crate::domain::{Caller, Code, SkillId};
 use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
-use crate::gateway::openapi::{ApiRouter, routes};
 use crate::skills::SkillScope;
 
 /// Nothing in it may run or load, whatever a browser takes it for.

@@ -10,8 +10,8 @@ use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 
 use crate::domain::{Code, SessionId};
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::ApiError;
-use crate::gateway::openapi::{ApiRouter, routes};
 
 /// Paths that one answer names.
 const MOST_FILES: usize = 1000;

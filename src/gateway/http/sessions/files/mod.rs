@@ -9,7 +9,7 @@ mod shown_name;
 mod tape;
 mod upload;
 
-use crate::gateway::openapi::{ApiRouter, routes};
+use crate::gateway::api_router::{ApiRouter, routes};
 
 pub(super) fn routes() -> ApiRouter {
     ApiRouter::new()

@@ -17,9 +17,9 @@ use super::key_of;
 use crate::agent::SessionOffers;
 use crate::domain::{Caller, ResourceRef};
 use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath};
-use crate::gateway::openapi::{ApiRouter, routes};
 
 /// The routes of what servers offer beside tools.
 pub(super) fn routes() -> ApiRouter {

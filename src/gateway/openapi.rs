@@ -1,7 +1,5 @@
 //! The description of the REST door, made from the handlers (`/api/openapi.json`).
 
-mod router;
-
 use std::sync::OnceLock;
 
 use axum::http::header::CONTENT_TYPE;
@@ -14,8 +12,6 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::http;
-
-pub(super) use self::router::{ApiRouter, Describe, routes};
 
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";

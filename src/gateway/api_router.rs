@@ -48,7 +48,7 @@ impl ApiRouter {
     }
 
     /// The description of all routes, added to one that says the rest.
-    pub(super) fn describe(&self, rest: OpenApi) -> OpenApi {
+    pub(in crate::gateway) fn describe(&self, rest: OpenApi) -> OpenApi {
         let all = self.descriptions.iter();
         all.fold(OpenApiRouter::with_openapi(rest), |router, describe| {
             router.routes(describe())
@@ -68,7 +68,7 @@ macro_rules! routes {
             let on = on.iter().map(|method| method.to_method_filter());
             (path, on.fold(at.1, |methods, method| methods.on(method, $handler)))
         };)+
-        let describe: $crate::gateway::openapi::Describe = || utoipa_axum::routes!($($handler),+);
+        let describe: $crate::gateway::api_router::Describe = || utoipa_axum::routes!($($handler),+);
         (at.0, at.1, describe)
     }};
 }
