@@ -77,6 +77,7 @@ impl Trial {
             server: server_binary(),
             disk: disk.clone(),
             forces_watchdog: false,
+            forces_copies: settings.forces_copies,
         };
         let is_meant = match settings.driver {
             SandboxDriver::Bubblewrap => true,

@@ -5,21 +5,29 @@
 
 use std::sync::Arc;
 
-use super::CopyWatch;
 use super::assignment::SandboxAssignment;
 use super::host::SandboxHost;
+use super::{CopyWatch, CopyWay};
 use crate::domain::{NoCopy, SandboxId, SandboxKind};
 
 /// A sandbox of its own with what a session's workspace had.
 pub(crate) struct WorkspaceClone {
     place: Arc<SandboxHost>,
     sandbox: SandboxId,
+    is_on_write: bool,
 }
 
 impl WorkspaceClone {
     /// Where the copy is.
     pub(crate) fn sandbox(&self) -> &SandboxId {
         &self.sandbox
+    }
+
+    /// Whether it shows the workspace itself until something is written: files that were not have the
+    /// versions that they have there, what is changed there meanwhile is seen, and one sandbox at a time
+    /// can see it.
+    pub(crate) fn is_on_write(&self) -> bool {
+        self.is_on_write
     }
 
     /// Removes it, once nothing runs in it.
@@ -40,9 +48,10 @@ impl SandboxAssignment {
             tracing::warn!(session.id = %self.session(), ?error, "Which workspace to copy is not known");
             NoCopy::Failed
         })?;
-        let clone = WorkspaceClone {
+        let mut clone = WorkspaceClone {
             place: Arc::clone(place),
             sandbox: SandboxId::from_bits(rand::random()),
+            is_on_write: false,
         };
         let Some(row) = row else {
             return Ok(clone);
@@ -51,9 +60,11 @@ impl SandboxAssignment {
             return Err(NoCopy::Elsewhere);
         }
         let watch = CopyWatch::default();
-        match self.make(row.sandbox, clone.sandbox.clone(), &watch).await {
+        let sandboxes = (row.sandbox, clone.sandbox.clone());
+        match self.make(sandboxes, CopyWay::OnWrite, &watch).await {
             // Its row comes before anything is made: then the copy is as empty as the workspace.
-            Ok(_) | Err(NoCopy::Gone) => {}
+            Ok(bytes) => clone.is_on_write = bytes.is_none(),
+            Err(NoCopy::Gone) => {}
             Err(reason) => {
                 clone.discard().await;
                 return Err(reason);

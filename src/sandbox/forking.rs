@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::assignment::SandboxAssignment;
 use super::host::SandboxHost;
-use super::{Copied, CopyOrder, CopyWatch, Error};
+use super::{Copied, CopyOrder, CopyWatch, CopyWay, Error};
 use crate::domain::{NoCopy, SandboxId, SandboxKind, SessionKey, WorkspaceCopy};
 use crate::store::records::SandboxRow;
 
@@ -58,7 +58,9 @@ impl SandboxAssignment {
             return Err(NoCopy::Elsewhere);
         }
         let sandbox = SandboxId::from_bits(rand::random());
-        let bytes = self.make(row.sandbox, sandbox.clone(), watch).await?;
+        let bytes = self
+            .make((row.sandbox, sandbox.clone()), CopyWay::Whole, watch)
+            .await?;
         let listed = place.records.sessions().find(source).await;
         if !matches!(listed, Ok(Some(_))) {
             // Its row goes before its files do, which may have been half of them by then.
@@ -76,27 +78,29 @@ impl SandboxAssignment {
             place.discard(&sandbox).await;
         }
         claimed.map_err(failed)?;
-        copied(Some(bytes))
+        copied(bytes)
     }
 
-    /// Copies one workspace into another; its size in bytes.
+    /// Copies one workspace into another; its size in bytes, or `None` where it is a copy on write.
     pub(super) async fn make(
         &self,
-        from: SandboxId,
-        to: SandboxId,
+        (from, to): (SandboxId, SandboxId),
+        way: CopyWay,
         watch: &CopyWatch,
-    ) -> Result<u64, NoCopy> {
+    ) -> Result<Option<u64>, NoCopy> {
         let place = self.place();
         let order = CopyOrder {
             from,
             to,
             bounds: place.bounds,
+            way,
             watch: watch.clone(),
         };
         let _stop = watch.stop_on_drop();
         let copying = tokio::time::timeout(LIMIT, place.runtime.copy_workspace(order));
         match copying.await {
-            Ok(Ok(Copied::Whole(bytes))) => Ok(bytes),
+            Ok(Ok(Copied::Whole(bytes))) => Ok(Some(bytes)),
+            Ok(Ok(Copied::OnWrite)) => Ok(None),
             Ok(Ok(Copied::Missing)) => Err(NoCopy::Gone),
             Ok(Ok(Copied::TooLarge)) => Err(NoCopy::TooLarge),
             Ok(Err(Error::DiskFull { .. })) => Err(NoCopy::DiskFull),

@@ -31,7 +31,7 @@ pub use self::docker::{Docker, DockerProblem, DockerSettings};
 pub use self::error::Error;
 pub use self::janitor::Janitor;
 pub use self::peers::Peers;
-pub use self::runtime::copying::{Copied, CopyOrder, CopyWatch};
+pub use self::runtime::copying::{Copied, CopyOrder, CopyWatch, CopyWay};
 pub use self::runtime::deferred::DeferredRuntime;
 pub use self::runtime::image::{Image, ImageId};
 pub use self::runtime::launch::{Access, Bounds, Launch, Packages, Program};

@@ -228,6 +228,9 @@ pub struct Sandbox {
     /// The same with the shares of one tenant and one user (`runtime.limits`).
     #[serde(skip)]
     pub most: Most,
+    /// Copy every file for a dry run, where an overlay would do; for tests.
+    #[serde(skip)]
+    pub forces_copies: bool,
     /// How long a sandbox may lie idle.
     #[serde(rename = "idle_minutes", deserialize_with = "read::minutes")]
     pub idle: Duration,

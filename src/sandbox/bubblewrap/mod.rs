@@ -10,6 +10,7 @@ mod arguments;
 mod identity;
 mod leftovers;
 mod limits;
+mod overlay;
 mod probe;
 mod seccomp;
 mod spawner;
@@ -36,11 +37,12 @@ use self::arguments::{Arguments, NOBODY, OWN_ETC, Plan, Privilege};
 use self::identity::Identity;
 use self::limits::cgroup::Cgroups;
 use self::limits::project_quota::ProjectQuota;
+use self::overlay::{Mount, Overlays};
 use self::spawner::Spawner;
 use super::workspace::{Workspaces, copy};
 use super::{
-    Access, Copied, CopyOrder, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network,
-    Packages, Program, Running, Runtime, count_start, egress,
+    Access, Copied, CopyOrder, CopyWay, DiskMonitor, Error, Image, ImageId, Launch, Limits,
+    Network, Packages, Program, Running, Runtime, count_start, egress,
 };
 use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
@@ -57,6 +59,8 @@ pub struct Settings {
     pub disk: DiskMonitor,
     /// Do without control groups even where there are some; for tests and odd machines.
     pub forces_watchdog: bool,
+    /// Copy every file for a dry run even where an overlay would do; for tests and odd machines.
+    pub forces_copies: bool,
 }
 
 /// The bubblewrap runtime. Dropping it ends every sandbox it has started.
@@ -65,6 +69,7 @@ pub struct Bubblewrap {
     settings: Settings,
     privilege: Privilege,
     workspaces: Workspaces,
+    overlays: Overlays,
     /// Names the data folder: the workspaces of another one are not here.
     folder: String,
     cgroups: Option<Cgroups>,
@@ -102,6 +107,7 @@ impl Bubblewrap {
                 Privilege::User => None,
             },
             workspaces,
+            overlays: Overlays::default(),
             folder: folder_name(&settings.data_dir)?,
             privilege,
             cgroups,
@@ -149,16 +155,26 @@ impl Bubblewrap {
 
     async fn launch(&self, launch: Launch) -> Result<Running, Error> {
         let limit = launch.bounds.workspace_bytes;
-        let workspace = match launch.workspace {
-            Access::ReadWrite => self.provide(&launch.sandbox, limit).await?,
-            Access::ReadOnly | Access::None => self.workspaces.provide(&launch.sandbox)?,
+        let mount = match launch.workspace {
+            Access::ReadWrite | Access::ReadOnly => self
+                .overlays
+                .mount(self.workspaces.folder(), &launch.sandbox)?,
+            Access::None => None,
         };
+        let workspace = match (&mount, launch.workspace) {
+            (Some(mount), _) => mount.upper(),
+            (None, Access::ReadWrite) => self.provide(&launch.sandbox, limit).await?,
+            (None, Access::ReadOnly | Access::None) => self.workspaces.provide(&launch.sandbox)?,
+        };
+        let seen = mount.as_ref().map(Mount::merged);
+        let mounts_first = mount.as_ref().map(|mount| mount.line(self.privilege));
         let packages = self.packages(&launch)?;
         let mark = leftovers::mark(&self.settings.installation, launch.sandbox.as_str());
         let arguments = Arguments::new(&Plan {
             launch: &launch,
             privilege: self.privilege,
-            workspace: &workspace,
+            workspace: seen.as_ref().unwrap_or(&workspace),
+            mounts_first: mounts_first.as_deref().unwrap_or_default(),
             packages: packages.as_deref(),
             etc: &self.etc(),
             server: &self.settings.server,
@@ -173,10 +189,12 @@ impl Bubblewrap {
             cgroup,
             filter: Arc::clone(&self.filter),
             mark,
+            folder: mount.as_ref().map(|mount| mount.folder.clone()),
         };
         let care = supervisor::Care {
             launch,
             workspace,
+            mount,
             disk: self.settings.disk.watch(),
             start: SystemTime::now(),
             tasks: self.supervisors.clone(),
@@ -287,6 +305,11 @@ impl Runtime for Bubblewrap {
     }
 
     async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error> {
+        if order.way == CopyWay::OnWrite
+            && let Some(copied) = overlay::make_copy(self, &order).await?
+        {
+            return Ok(copied);
+        }
         let limit = order.bounds.workspace_bytes;
         let to = self.provide(&order.to, limit).await?;
         let workspaces = self.workspaces.clone();
@@ -303,6 +326,7 @@ impl Runtime for Bubblewrap {
     }
 
     async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {
+        self.overlays.forget(sandbox);
         let (workspaces, sandbox) = (self.workspaces.clone(), sandbox.clone());
         blocking(move || workspaces.remove(&sandbox)).await
     }

@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io::{self, PipeReader, PipeWriter, Write},
     os::fd::{AsFd, AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
 };
@@ -60,6 +61,8 @@ pub(super) struct Chain {
     pub(super) filter: Arc<File>,
     /// By which the first process is recognised.
     pub(super) mark: String,
+    /// Where the line is run; `None` = anywhere.
+    pub(super) folder: Option<PathBuf>,
 }
 
 /// A sandbox whose namespaces exist, or did a moment ago.
@@ -126,7 +129,7 @@ pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<Staged, Err
         .args(&chain.arguments.line)
         .env_clear()
         .env("PATH", PATH)
-        .current_dir("/")
+        .current_dir(chain.folder.as_deref().unwrap_or(Path::new("/")))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

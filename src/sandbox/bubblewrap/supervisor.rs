@@ -24,6 +24,7 @@ use tracing::{info, warn};
 
 use super::limits::cgroup::Cgroup;
 use super::limits::watchdog;
+use super::overlay::Mount;
 use super::stage::{Init, Staged};
 use crate::sandbox::disk::DiskWatch;
 use crate::sandbox::workspace::quota::{self, Pace};
@@ -37,7 +38,10 @@ const MAX_LINE_BYTES: u64 = 4096;
 /// What a supervisor has to know beside the process itself.
 pub(super) struct Care {
     pub(super) launch: Launch,
+    /// What is counted: of a copy on write the layer that is written.
     pub(super) workspace: PathBuf,
+    /// Where it is a copy on write.
+    pub(super) mount: Option<Mount>,
     /// Of the disk that the workspace is on.
     pub(super) disk: DiskWatch,
     /// A moment before anything of it ran.
@@ -66,7 +70,7 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
     let stdout = staged.child.stdout.take();
     let init = staged.init.clone();
     let was_killed = Arc::new(AtomicBool::new(false));
-    let launch = care.launch;
+    let (launch, mount) = (care.launch, care.mount);
     let writable = Writable {
         workspace: care.workspace,
         disk: care.disk,
@@ -83,6 +87,8 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
     let workspace = supervisor.writable.as_ref().map(|it| it.workspace.clone());
     care.tasks.spawn(async move {
         let ended = supervisor.run().await;
+        // The overlay went with the last process that saw it.
+        drop(mount);
         told.send_replace(Some(ended));
         // Whoever ended itself may have done so before it was looked at.
         if let Some(workspace) = workspace.filter(|_| ended != Ended::Killed) {

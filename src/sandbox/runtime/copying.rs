@@ -17,8 +17,20 @@ pub struct CopyOrder {
     pub to: SandboxId,
     /// A workspace above its limit is not copied.
     pub bounds: Bounds,
+    /// How it is made.
+    pub way: CopyWay,
     /// Where the copy tells how far it is, and is told to stop.
     pub watch: CopyWatch,
+}
+
+/// How a copy is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyWay {
+    /// All files at once: nothing that happens to the other workspace later is seen.
+    Whole,
+    /// Where the runtime can, only what is written later; else whole. Until it is removed it shows what is
+    /// changed in the other workspace, and one sandbox at a time can see it.
+    OnWrite,
 }
 
 /// What came of a copy that did not break.
@@ -26,6 +38,8 @@ pub struct CopyOrder {
 pub enum Copied {
     /// It is there; how much is in it, in bytes, as the limit of workspaces counts.
     Whole(u64),
+    /// It shows the other one, and nothing was copied ([`CopyWay::OnWrite`]).
+    OnWrite,
     /// There is nothing to copy.
     Missing,
     /// It is larger than a workspace may be, or nested too deep, and nothing of it is kept.

@@ -49,6 +49,11 @@ impl Workspaces {
         Ok(workspaces)
     }
 
+    /// Where all of them are.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Where the folder of `sandbox` is, or would be.
     pub(super) fn path(&self, sandbox: &SandboxId) -> PathBuf {
         self.folder.join(sandbox.as_str())

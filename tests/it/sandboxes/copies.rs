@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sepal::sandbox::{Bounds, Copied, CopyOrder, CopyWatch};
+use sepal::sandbox::{Bounds, Copied, CopyOrder, CopyWatch, CopyWay};
 
 use super::house::{House, in_time};
 use super::on_every_runtime;
@@ -23,6 +23,7 @@ fn order(house: &House, (from, to): (u128, u128), bounds: Bounds) -> CopyOrder {
         from: house.sandbox(from),
         to: house.sandbox(to),
         bounds,
+        way: CopyWay::Whole,
         watch: CopyWatch::default(),
     }
 }

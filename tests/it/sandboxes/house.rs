@@ -61,6 +61,7 @@ impl House {
             server: server(),
             disk: disk.clone(),
             forces_watchdog: false,
+            forces_copies: false,
         };
         let runtime = in_time(Bubblewrap::open(settings)).await;
         let runtime = runtime.unwrap_or_else(|error| panic!("no sandbox, no test: {error}"));

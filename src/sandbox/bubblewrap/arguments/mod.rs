@@ -43,6 +43,8 @@ pub(super) struct Plan<'a> {
     pub(super) launch: &'a Launch,
     pub(super) privilege: Privilege,
     pub(super) workspace: &'a Path,
+    /// The beginning of the line, which mounts what has to be mounted for that and becomes the rest.
+    pub(super) mounts_first: &'a [OsString],
     /// What was installed, where the launch sees it.
     pub(super) packages: Option<&'a Path>,
     /// The folder with [`seen::OWN_ETC`].
@@ -93,7 +95,8 @@ impl Arguments {
 }
 
 fn line(plan: &Plan<'_>) -> Vec<OsString> {
-    let mut line = words(["bwrap", "--info-fd", "3", "--args", "4"]);
+    let mut line = plan.mounts_first.to_vec();
+    line.extend(words(["bwrap", "--info-fd", "3", "--args", "4"]));
     line.extend(words(["--setenv", super::leftovers::NAME, plan.mark, "--"]));
     if plan.privilege == Privilege::Root {
         line.extend(words([
@@ -220,7 +223,7 @@ fn program(program: &Program) -> Vec<OsString> {
     }
 }
 
-fn words<T: AsRef<OsStr>>(words: impl IntoIterator<Item = T>) -> Vec<OsString> {
+pub(super) fn words<T: AsRef<OsStr>>(words: impl IntoIterator<Item = T>) -> Vec<OsString> {
     words
         .into_iter()
         .map(|word| word.as_ref().to_owned())
@@ -254,6 +257,7 @@ mod tests {
             launch: &launch,
             privilege,
             workspace: Path::new("/data/workspaces/w"),
+            mounts_first: &[],
             packages: Some(Path::new("/data/workspaces/p")),
             etc: Path::new("/data/etc"),
             server: Path::new("/opt/server"),

@@ -105,6 +105,7 @@ async fn owner_to_be_killed() {
         server: server(),
         disk: DiskMonitor::off(),
         forces_watchdog: true,
+        forces_copies: false,
     };
     let runtime = Bubblewrap::open(settings).await.unwrap();
     let mut running = runtime.start(bash(1, STAYERS)).await.unwrap();

@@ -38,6 +38,14 @@ impl House {
     }
 
     pub(super) async fn with(forces_watchdog: bool) -> Self {
+        Self::forced(forces_watchdog, false).await
+    }
+
+    pub(super) async fn without_overlays() -> Self {
+        Self::forced(false, true).await
+    }
+
+    async fn forced(forces_watchdog: bool, forces_copies: bool) -> Self {
         let data = tempfile::tempdir().unwrap();
         let settings = Settings {
             data_dir: data.path().to_owned(),
@@ -45,6 +53,7 @@ impl House {
             server: server(),
             disk: DiskMonitor::off(),
             forces_watchdog,
+            forces_copies,
         };
         let runtime = in_time(Bubblewrap::open(settings)).await;
         let runtime = runtime.unwrap_or_else(|error| panic!("no sandbox, no test: {error}"));

@@ -5,4 +5,5 @@
 mod endings;
 mod house;
 mod limits;
+mod overlays;
 mod walls;

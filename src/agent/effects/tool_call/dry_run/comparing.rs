@@ -26,7 +26,7 @@ const MAX_DIFFS_BYTES: usize = 48 * 1024;
 const DIFF_LIMIT: Duration = Duration::from_millis(200);
 
 /// A workspace as it was at one time.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Look {
     entries: BTreeMap<String, Found>,
 }

@@ -38,7 +38,7 @@ impl Whole {
     /// All of it, or why a call cannot have it.
     pub(super) fn of(
         (answer, server): (Option<ToolAnswer>, String),
-        seen: Option<(Vec<Change>, Arc<Contents>)>,
+        seen: Result<(Vec<Change>, Arc<Contents>), NoResult>,
         live: Option<&Look>,
         unseen: &[Unseen],
     ) -> Result<Self, NoResult> {
@@ -53,7 +53,7 @@ impl Whole {
                 return Err(why);
             }
         }
-        let (changes, after) = seen.ok_or(NoResult::Files)?;
+        let (changes, after) = seen?;
         let files = changes.iter().filter_map(|change| change.after.as_ref());
         let mut files = files.filter(|found| found.kind == FileKind::File);
         if comparing::bytes_of(&changes) > MAX_KEPT_BYTES

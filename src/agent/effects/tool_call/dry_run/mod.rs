@@ -125,10 +125,10 @@ async fn try_out(
         Ok(ready) => ready,
         Err(report) => return (*report, None),
     };
-    let looks_at = apart.own.get().map(|own| &own.connection);
     let mut unseen = Vec::new();
-    let before = match looks_at {
-        Some(connection) => Look::at(connection).await,
+    let before = match apart.own.get() {
+        _ if clone.is_on_write() => live.clone(),
+        Some(own) => Look::at(&own.connection).await,
         None => None,
     };
     if knows_apart(tools, &server) {
@@ -155,23 +155,24 @@ async fn try_out(
             }
             (answered(&answer), Some(answer))
         }
-        Err(error) => {
-            let mut text = error.to_string();
-            if opened.connection.is_closed()
-                && let Some(ended) = opened.ended().await
-            {
-                text = format!("{text}; {ended}");
-            }
-            let status = DryRunStatus::Failed;
-            (with_text(status, &text), None)
-        }
+        Err(error) => (failed(opened, error.to_string()).await, None),
     };
     if has_asked {
         unseen.push(Unseen::Questions);
     }
     (report.duration_ms, report.prepared_ms) = (duration_ms, prepared_ms);
-    let with = (live.as_ref(), before);
-    let seen = compare(tools, &mut report, (looks_at, with), &mut unseen).await;
+    if clone.is_on_write() && apart.own.get().is_none() {
+        // One sandbox at a time sees the copy.
+        opened.kill().await;
+        open_looker(tools, clone, apart).await;
+    }
+    let looks_at = apart.own.get().map(|own| &own.connection);
+    let with = (looks_at, clone.is_on_write());
+    let seen = compare(tools, &mut report, with, (live.as_ref(), before)).await;
+    let seen = seen.inspect_err(|_| unseen.push(Unseen::Files));
+    if report.counts.total() > report.files.len() as u64 {
+        unseen.push(Unseen::MoreFiles);
+    }
     let whole = Whole::of((answer, server.name.clone()), seen, live.as_ref(), &unseen);
     report.unseen = unseen;
     (report, Some(whole))
@@ -184,33 +185,56 @@ fn knows_apart(tools: &SessionTools, server: &ServerEntry) -> bool {
     server.source != Source::Bundled && link.is_some_and(|link| link.is_live())
 }
 
-/// What changed in the copy, and what the files have then; none where it cannot be seen.
+/// What changed in the copy, and what the files have then, or why that is not known.
 async fn compare(
     tools: &SessionTools,
     report: &mut DryRunReport,
-    (looks_at, (live, before)): (Option<&Connection>, (Option<&Look>, Option<Look>)),
-    unseen: &mut Vec<Unseen>,
-) -> Option<(Vec<Change>, Arc<Contents>)> {
+    (looks_at, is_on_write): (Option<&Connection>, bool),
+    (live, before): (Option<&Look>, Option<Look>),
+) -> Result<(Vec<Change>, Arc<Contents>), NoResult> {
     let looked = async {
         let connection = looks_at?;
         Some((connection, before?, Look::at(connection).await?))
     };
     let Some((connection, before, after)) = looked.await else {
-        unseen.push(Unseen::Files);
-        return None;
+        return Err(NoResult::Files);
     };
     let own = tools.link(BUNDLED).and_then(|link| link.held());
     let own = own.as_ref().map(|held| &held.connection);
     let changes = before.changes(after);
     let after = Arc::new(comparing::contents_after(&changes, connection).await);
+    if is_on_write && !is_still(tools, live).await {
+        // The copy showed what others wrote, too.
+        return Err(NoResult::Changing);
+    }
     let nothing = Look::default();
     let live = (live.unwrap_or(&nothing), own);
     let (counts, files) = comparing::told(&changes, live, &after).await;
-    if counts.total() > files.len() as u64 {
-        unseen.push(Unseen::MoreFiles);
-    }
     (report.counts, report.files) = (counts, files);
-    Some((changes, after))
+    Ok((changes, after))
+}
+
+/// Whether the session's workspace is as it was.
+async fn is_still(tools: &SessionTools, live: Option<&Look>) -> bool {
+    let (Some(was), Some(workspace)) = (live, Workspace::of(tools)) else {
+        return false;
+    };
+    let now = Look::of_live(workspace.open().await).await;
+    now.is_some_and(|now| now.digest() == was.digest())
+}
+
+/// Starts the server that looks at the copy where another one ran in it.
+async fn open_looker(tools: &SessionTools, clone: &WorkspaceClone, apart: &Apart) {
+    let view = tools.refresh().await;
+    let looker = view.entry(BUNDLED);
+    let Some(looker) = looker.filter(|entry| entry.source == Source::Bundled) else {
+        return;
+    };
+    let holder = tools.assignment.holder();
+    match open_for(&tools.servers, looker, (&holder, clone.sandbox()), None).await {
+        Ok(opened) => drop(apart.own.set(opened)),
+        Err(failure) => tracing::warn!(error = failure.text, "A dry run does not see files"),
+    }
 }
 
 /// Starts what the call needs in the copy, and checks twice that it is what was shown: the start may have
@@ -231,6 +255,8 @@ async fn open<'a>(
     let is_bundled = server.source == Source::Bundled;
     let looker = view.entry(BUNDLED);
     let looker = looker.filter(|entry| entry.source == Source::Bundled);
+    // Where only one sandbox sees the copy, the call's own comes first.
+    let looker = looker.filter(|_| is_bundled || !clone.is_on_write());
     if let Some(looker) = looker {
         match open_for(&tools.servers, looker, place, None).await {
             Ok(opened) => drop(apart.own.set(opened)),
@@ -280,6 +306,16 @@ fn answered(answer: &ToolAnswer) -> DryRunReport {
     report.cut_bytes += answer.truncated_bytes.unwrap_or_default();
     report.exit_code = exit_code;
     report
+}
+
+/// The call got no answer, perhaps because its server ended.
+async fn failed(opened: &Opened, mut text: String) -> DryRunReport {
+    if opened.connection.is_closed()
+        && let Some(ended) = opened.ended().await
+    {
+        text = format!("{text}; {ended}");
+    }
+    with_text(DryRunStatus::Failed, &text)
 }
 
 fn not_run(text: &str) -> DryRunReport {

@@ -1,12 +1,11 @@
 //! A call that waits, tried in a copy of the workspace: what it shows, what it leaves alone, and who may.
-#![expect(
-    clippy::print_stderr,
-    reason = "one figure is what its test is run for"
-)]
+
+mod overlays;
 
 use std::time::Duration;
 
 use reqwest::Method;
+use sepal::config::Settings;
 use sepal::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -68,6 +67,12 @@ pub(crate) async fn socket_of(app: &TestApp, ana: &Ana) -> TestSocket {
 /// Changes what [`with_files`] made, and ends badly.
 const COMMAND: &str = "printf 'one\\nTWO\\n' >d/notes; rm gone; echo new >made; printf 'a\\0b' >data; \
     echo said; echo wrong >&2; ls /sys/class/net; exit 3";
+
+/// A server that copies every file for a dry run.
+async fn by_copying() -> TestApp {
+    let copies = |settings: &mut Settings| settings.sandbox.forces_copies = true;
+    TestApp::start_tuned(&[("SPL_SANDBOX", "bubblewrap")], copies).await
+}
 
 /// A session with files of some kinds.
 async fn with_files(app: &TestApp) -> Ana {
@@ -154,6 +159,12 @@ async fn card_owner(ana: &Ana) -> Value {
 #[tokio::test]
 async fn a_dry_run_shows_and_changes_nothing_with_bubblewrap() {
     let app = TestApp::with_sandbox().await;
+    Box::pin(a_dry_run_shows_and_changes_nothing(app)).await;
+}
+
+#[tokio::test]
+async fn a_dry_run_shows_and_changes_nothing_where_every_file_is_copied() {
+    let app = by_copying().await;
     Box::pin(a_dry_run_shows_and_changes_nothing(app)).await;
 }
 
@@ -296,8 +307,12 @@ async fn only_who_may_approve_may_try() {
 /// is not there, and stays as it is.
 #[tokio::test]
 async fn another_server_runs_apart_from_the_live_one() {
+    Box::pin(another_server_runs_apart(TestApp::with_sandbox().await)).await;
+    Box::pin(another_server_runs_apart(by_copying().await)).await;
+}
+
+async fn another_server_runs_apart(app: TestApp) {
     let script = r#"count=$((count + 1)); echo "$count" >/workspace/count; say "call $count""#;
-    let app = TestApp::with_sandbox().await;
     let ana = Ana::open(&app, "acme").await;
     let owner = app.person_with("acme", Role::Owner).await;
     let api = Api::new(&app, &owner);
@@ -316,6 +331,7 @@ async fn another_server_runs_apart_from_the_live_one() {
     let report = tried(&mut socket, &card).await;
     assert_eq!(report["text"], "call 1", "{report}");
     assert_eq!(report["unseen"], json!(["live_process"]));
+    assert_eq!(report["counts"]["modified"], 1, "{report}");
     // The fresh one wrote what was there already.
     socket.approve(&card).await;
     assert_eq!(socket.wait_for("tool:output").await.text(), "call 2");
@@ -361,29 +377,4 @@ async fn a_kill_in_the_middle_leaves_the_call_waiting_and_no_copy() {
     let ack = again.decide(&asked, false).await;
     assert_eq!(ack["ok"], true, "{ack}");
     assert_eq!(again.wait_for_answer().await, "Done");
-}
-
-/// Files of the workspace that is measured.
-const FILES: usize = 10_000;
-
-/// What copy and start take is printed and not judged: a copy makes every file anew where the file system
-/// cannot share blocks, and how long that takes is the file system's (docs/sandbox.md).
-#[tokio::test]
-async fn ten_thousand_small_files_are_copied_and_the_time_is_told() {
-    let app = TestApp::with_sandbox().await;
-    let ana = Ana::open(&app, "acme").await;
-    let make = format!(
-        "mkdir $(seq -f d%g 0 99); for n in $(seq {FILES}); do echo $n > d$((n % 100))/$n; done"
-    );
-    ana.runs(&app, &make).await;
-    let mut socket = socket_of(&app, &ana).await;
-    let args = json!({ "command": "echo changed >d1/1" });
-    let card = asked(&app, &mut socket, ("execute_command", args)).await;
-    let report = tried(&mut socket, &card).await;
-    assert_eq!(report["counts"]["modified"], 1, "{report}");
-    assert_eq!(report["counts"]["created"], 0, "{report}");
-    eprintln!(
-        "copy and start with {FILES} files: {} ms",
-        report["preparedMs"]
-    );
 }

@@ -1,0 +1,104 @@
+//! What only an overlay of the workspace can do, and what only an overlay can do wrong.
+#![expect(
+    clippy::print_stderr,
+    reason = "one figure is what its test is run for"
+)]
+
+use serde_json::json;
+
+use super::{asked, result, socket_of, tried};
+use crate::support::{TestApp, until};
+use crate::workspace_files::Ana;
+
+/// Files of the workspace that is measured.
+const FILES: usize = 10_000;
+
+/// What copy and start may take.
+const LIMIT_MS: u64 = 300;
+/// How much slower a machine may be that builds and tests at the same time.
+const MARGIN: u64 = 4;
+
+/// Where no overlay can be had, a copy makes every file anew, and how long that takes is the file system's:
+/// there the time is printed and not judged (docs/sandbox.md).
+#[tokio::test]
+async fn ten_thousand_small_files_are_tried_soon() {
+    let app = TestApp::with_sandbox().await;
+    let ana = Ana::open(&app, "acme").await;
+    let make = format!(
+        "mkdir $(seq -f d%g 0 99); for n in $(seq {FILES}); do echo $n > d$((n % 100))/$n; done"
+    );
+    ana.runs(&app, &make).await;
+    let mut socket = socket_of(&app, &ana).await;
+    let args = json!({ "command": "echo changed >d1/1" });
+    let card = asked(&app, &mut socket, ("execute_command", args)).await;
+    let report = tried(&mut socket, &card).await;
+    assert_eq!(report["counts"]["modified"], 1, "{report}");
+    assert_eq!(report["counts"]["created"], 0, "{report}");
+    let prepared_ms = report["preparedMs"].as_u64().unwrap();
+    let has_overlays = has_overlays(&app);
+    eprintln!("ready with {FILES} files: {prepared_ms} ms, overlays: {has_overlays}");
+    assert!(
+        !has_overlays || prepared_ms < LIMIT_MS * MARGIN,
+        "{prepared_ms} ms"
+    );
+}
+
+/// An overlay is no snapshot: what others write meanwhile would show as the call's own doing.
+#[tokio::test]
+async fn what_is_changed_meanwhile_is_not_shown_as_the_calls_own() {
+    let app = TestApp::with_sandbox().await;
+    if !has_overlays(&app) {
+        return;
+    }
+    let ana = Ana::open(&app, "acme").await;
+    ana.runs(&app, "echo wait >signal").await;
+    let workspaces = app.folder.path().join("data/workspaces");
+    let folders = move || -> Vec<_> {
+        let entries = std::fs::read_dir(&workspaces).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let live = folders().into_iter().find(|it| it.join("signal").exists());
+    let live = live.unwrap();
+    let mut socket = socket_of(&app, &ana).await;
+    let wait = "echo x >begun; until grep -q go signal; do sleep 0.05; done";
+    let card = asked(
+        &app,
+        &mut socket,
+        ("execute_command", json!({ "command": wait })),
+    )
+    .await;
+    let ask = json!({ "callId": card["callId"] });
+    socket.ask("tool:dry_run", &[ask]).await;
+    let has_begun = move || folders().iter().any(|it| it.join("upper/begun").exists());
+    until("the call runs in the copy", has_begun).await;
+    std::fs::write(live.join("signal"), "go\n").unwrap();
+    let report = result(&mut socket).await;
+    assert_eq!(report["status"], "completed", "{report}");
+    assert_eq!(report["unseen"], json!(["files"]), "{report}");
+    assert_eq!(report["files"], json!([]), "{report}");
+    assert_eq!(report["noResult"], "changing", "{report}");
+}
+
+/// Whether dry runs have overlays on this machine, where that server keeps workspaces.
+fn has_overlays(app: &TestApp) -> bool {
+    let folder = app.folder.path().join("overlays");
+    for name in ["lower", "upper", "work", "merged"] {
+        std::fs::create_dir_all(folder.join(name)).unwrap();
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    let (user, marks): (&[&str], _) = if is_root {
+        (&[], "xino=off")
+    } else {
+        (&["--user", "--map-root-user"], "userxattr")
+    };
+    let options = format!("{marks},volatile,lowerdir=lower,upperdir=upper,workdir=work");
+    let mounted = std::process::Command::new("unshare")
+        .args(["--mount", "--propagation", "private"])
+        .args(user)
+        .args([
+            "mount", "-t", "overlay", "overlay", "-o", &options, "merged",
+        ])
+        .current_dir(folder)
+        .output();
+    mounted.is_ok_and(|mounted| mounted.status.success())
+}
