@@ -227,7 +227,7 @@ fn gateway_state(
     Ok(GatewayState {
         sessions: services.sessions.clone(),
         servers: services.servers.clone(),
-        skills: services::open_skills(&settings.skills, services.store.records()),
+        skills: services.skills.clone(),
         tenancy: services.tenancy.clone(),
         store: services.store.probe(),
         access: Arc::new(access_rules(settings)),

@@ -45,6 +45,7 @@ pub(super) struct Services {
     pub(super) report: System,
     pub(super) sessions: Sessions,
     pub(super) servers: Servers,
+    pub(super) skills: Skills,
     pub(super) agents: (TaskTracker, CancellationToken),
     traces: Traces,
     writer: (TaskTracker, CancellationToken),
@@ -73,11 +74,7 @@ impl Services {
         let (disk, trial) =
             sandboxes::begin(&settings.sandbox, (data_dir, folder), &agents.0).await;
         let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
-        let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
-        store.join(&sealer).await?;
-        if let Some(url) = url {
-            store.dir().announce(url)?;
-        }
+        join(&store, settings, url).await?;
         let tenancy = Tenancy::new(&store, Clock::system());
         let installation = installation_id(&store).await?;
         let names = (installation.clone(), Peers::new(store.cluster_bus()));
@@ -96,8 +93,10 @@ impl Services {
         let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
         follow(found, (&report, &servers), &store, &agents);
         let traces = open_traces(&settings.telemetry)?;
+        let skills = open_skills(&settings.skills, store.records());
         let factory = AgentFactory {
             traces: traces.clone(),
+            skills: Some(skills.clone()),
             ..factory(
                 settings,
                 (providers.clone(), context),
@@ -114,6 +113,7 @@ impl Services {
             report,
             sessions,
             servers,
+            skills,
             agents,
             traces,
             writer,
@@ -135,6 +135,16 @@ impl Services {
             traces: self.traces,
         }
     }
+}
+
+/// Shares the secrets of the store's other gateways, and says in the data folder where this one is reached.
+async fn join(store: &Store, settings: &Settings, url: Option<&str>) -> anyhow::Result<()> {
+    let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
+    store.join(&sealer).await?;
+    if let Some(url) = url {
+        store.dir().announce(url)?;
+    }
+    Ok(())
 }
 
 /// Tells people from now on what becomes of the place where tools run.
@@ -192,9 +202,8 @@ fn attachment_limits(limits: &config::Limits) -> AttachmentLimits {
     }
 }
 
-/// The skills that are kept in these records: nothing of them is held in memory, so that a second one is
-/// the same.
-pub(super) fn open_skills(said: &config::Skills, records: Records) -> Skills {
+/// The skills that are kept in these records.
+fn open_skills(said: &config::Skills, records: Records) -> Skills {
     let settings = SkillSettings {
         is_on: said.enabled,
         has_workspace: said.workspace,
@@ -318,8 +327,8 @@ fn factory(
         turn_limit: chat.turn_limit,
         place,
         servers,
-        attachments: Attachments::new(records.clone(), attachment_limits(&settings.runtime.limits)),
-        skills: Some(open_skills(&settings.skills, records)),
+        attachments: Attachments::new(records, attachment_limits(&settings.runtime.limits)),
+        skills: None,
         budgets,
         traces: Traces::default(),
         agent_name: settings.agent.name.as_str().into(),
