@@ -132,10 +132,10 @@ impl Mount {
     /// in one more, in which it has rights over nothing of this one.
     pub(super) fn line(&self, privilege: Privilege) -> Vec<OsString> {
         let mut line = words(["unshare", "--mount", "--propagation", "private"]);
-        // Root's marks are `trusted.`, which no program inside can set. A user's are `user.`, and the
-        // kernel then follows none that leads to another file.
+        // Root's marks are `trusted.`, which no program inside can set, so they may say where a renamed
+        // folder was. A user's are `user.`, and the kernel then follows none that leads to another file.
         let marks = match privilege {
-            Privilege::Root => "redirect_dir=nofollow,metacopy=off,index=off",
+            Privilege::Root => "redirect_dir=on,metacopy=off,index=off",
             Privilege::User => {
                 line.extend(words(["--user", "--map-root-user"]));
                 "userxattr"

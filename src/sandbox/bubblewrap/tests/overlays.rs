@@ -70,6 +70,25 @@ async fn a_copy_on_write_shows_the_workspace_and_leaves_it_alone() {
     assert!(!house.workspace(2).exists());
 }
 
+/// A program that renames a folder does not copy it as `mv` would.
+#[tokio::test]
+async fn a_folder_of_the_workspace_is_renamed_in_a_copy_on_write() {
+    let house = House::open().await;
+    if !copied(&house, "mkdir d; echo x >d/file").await {
+        return;
+    }
+    let rename = r#"perl -e 'rename("d", "e") or print "$!\n"'"#;
+    let (said, _) = in_copy(&house, rename).await;
+    if !rustix::process::geteuid().is_root() {
+        // The marks of a user's overlay cannot say where it was (docs/sandbox.md).
+        assert_eq!(said, "Invalid cross-device link\n");
+        return;
+    }
+    assert_eq!(said, "");
+    assert_eq!(in_copy(&house, "find . -type f").await.0, "./e/file\n");
+    assert_eq!(house.run("find . -type f").await.0, "./d/file\n");
+}
+
 #[tokio::test]
 async fn one_sandbox_at_a_time_sees_a_copy_on_write() {
     let house = House::open().await;
