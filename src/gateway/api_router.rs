@@ -74,3 +74,18 @@ macro_rules! routes {
 }
 
 pub(in crate::gateway) use routes;
+
+#[cfg(test)]
+mod tests {
+    use crate::gateway::http;
+
+    /// [`routes!`](super::routes) takes the address of the last handler for all of them.
+    #[test]
+    fn handlers_that_are_added_together_have_one_address() {
+        for describe in http::routes().descriptions {
+            let (_, described, _) = describe();
+            let paths: Vec<&String> = described.paths.keys().collect();
+            assert_eq!(paths.len(), 1, "{paths:?}");
+        }
+    }
+}
