@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use super::{asked, result, socket_of, tried};
+use super::{asked, by_copying, result, socket_of, tried};
 use crate::support::{TestApp, until};
 use crate::workspace_files::Ana;
 
@@ -55,11 +55,19 @@ async fn ten_thousand_small_files_are_tried_soon() {
 #[tokio::test]
 async fn what_is_changed_meanwhile_is_not_shown_as_the_calls_own() {
     let app = TestApp::with_sandbox().await;
-    if !has_overlays(&app) {
-        return;
-    }
-    let ana = Ana::open(&app, "acme").await;
-    ana.runs(&app, "echo wait >signal").await;
+    let has_overlays = has_overlays(&app);
+    changed_meanwhile(&app, has_overlays).await;
+}
+
+#[tokio::test]
+async fn what_is_changed_meanwhile_is_not_in_a_whole_copy() {
+    let app = by_copying().await;
+    changed_meanwhile(&app, false).await;
+}
+
+async fn changed_meanwhile(app: &TestApp, has_overlays: bool) {
+    let ana = Ana::open(app, "acme").await;
+    ana.runs(app, "echo wait >signal").await;
     let workspaces = app.folder.path().join("data/workspaces");
     let folders = move || -> Vec<_> {
         let entries = std::fs::read_dir(&workspaces).unwrap();
@@ -67,21 +75,39 @@ async fn what_is_changed_meanwhile_is_not_shown_as_the_calls_own() {
     };
     let live = folders().into_iter().find(|it| it.join("signal").exists());
     let live = live.unwrap();
-    let mut socket = socket_of(&app, &ana).await;
-    let wait = "echo x >begun; until grep -q go signal; do sleep 0.05; done";
+    let mut socket = socket_of(app, &ana).await;
+    let wait = "echo x >begun; until grep -q go signal || test -e end; do sleep 0.05; done";
     let card = asked(
-        &app,
+        app,
         &mut socket,
         ("execute_command", json!({ "command": wait })),
     )
     .await;
     let ask = json!({ "callId": card["callId"] });
     socket.ask("tool:dry_run", &[ask]).await;
-    let has_begun = move || folders().iter().any(|it| it.join("upper/begun").exists());
+    let layer = if has_overlays { "upper" } else { "." };
+    let of_copies = folders.clone();
+    let has_begun = move || {
+        of_copies()
+            .iter()
+            .any(|it| it.join(layer).join("begun").exists())
+    };
     until("the call runs in the copy", has_begun).await;
     std::fs::write(live.join("signal"), "go\n").unwrap();
+    if !has_overlays {
+        let copy = folders().into_iter().find(|it| it.join("begun").exists());
+        std::fs::write(copy.unwrap().join("end"), "").unwrap();
+    }
     let report = result(&mut socket).await;
     assert_eq!(report["status"], "completed", "{report}");
+    if !has_overlays {
+        assert_eq!(report["unseen"], json!([]), "{report}");
+        assert_eq!(
+            report["counts"],
+            json!({ "created": 2, "modified": 0, "deleted": 0 })
+        );
+        return;
+    }
     assert_eq!(report["unseen"], json!(["files"]), "{report}");
     assert_eq!(report["files"], json!([]), "{report}");
     assert_eq!(report["noResult"], "changing", "{report}");
