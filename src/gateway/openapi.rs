@@ -258,3 +258,19 @@ pub fn openapi_json() -> String {
     text.push('\n');
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::gateway::http;
+
+    /// What [`routes!`](crate::gateway::api_router::routes) is given together is served at the address of the
+    /// last.
+    #[test]
+    fn handlers_that_are_added_together_have_one_address() {
+        for describe in http::routes().descriptions {
+            let (_, described, _) = describe();
+            let paths: Vec<&String> = described.paths.keys().collect();
+            assert_eq!(paths.len(), 1, "{paths:?}");
+        }
+    }
+}
