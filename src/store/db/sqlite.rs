@@ -19,8 +19,9 @@ use super::{Arg, Row, Sql, Statement};
 /// Every change of the tables since the first release.
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
-/// How long a connection waits for another process (`sepal admin` beside the server).
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection waits for another that writes: of another process (`sepal admin` beside the
+/// server), or one that was given up here and still ends. A disk that is busy may take seconds for either.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 const READERS: u32 = 4;
 
@@ -299,7 +300,7 @@ mod tests {
         for (sql, expected) in [
             ("SELECT synchronous FROM pragma_synchronous", 2),
             ("SELECT foreign_keys FROM pragma_foreign_keys", 1),
-            ("SELECT timeout FROM pragma_busy_timeout", 5_000),
+            ("SELECT timeout FROM pragma_busy_timeout", 30_000),
             ("SELECT journal_mode = 'wal' FROM pragma_journal_mode", 1),
             ("PRAGMA wal_autocheckpoint", 4_096),
         ] {
