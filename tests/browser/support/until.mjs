@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 const POLL_MS = 25
-export const DEADLINE_MS = 15_000
+export const DEADLINE_MS = 30_000
 
 /** Asks `ask` until its answer is truthy, and gives that answer; errors count as "not yet". */
 export async function until(what, ask, within = DEADLINE_MS) {
