@@ -98,6 +98,17 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
     isShifting = false
   }
 
+  /**
+   * Whether the end is followed, and nobody has scrolled up since: what is drawn before the event of that comes, a frame
+   * later, would move what they see. In a hidden tab nobody scrolls, and no frame keeps the end in view.
+   */
+  function follows(): boolean {
+    const box = scroller.value
+    const hasLeft = box && !document.hidden && box.scrollTop < lastTop - 1 && box.scrollHeight - box.scrollTop - box.clientHeight > AT_END
+    if (hasLeft && !isShifting) isFollowing.value = false
+    return isFollowing.value
+  }
+
   /** Changes what is drawn and puts the entry that was at the top back where it was. */
   async function shift(change: () => void): Promise<void> {
     const box = scroller.value
@@ -114,7 +125,7 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
     requestAnimationFrame(() => (isShifting = false))
   }
 
-  return { isFollowing, isShifting: () => isShifting, followAgain, hold, onScroll, onWheel, shift, whileShifting }
+  return { isFollowing, isShifting: () => isShifting, follows, followAgain, hold, onScroll, onWheel, shift, whileShifting }
 }
 
 function firstInView(box: HTMLElement): HTMLElement | undefined {
