@@ -90,8 +90,7 @@ impl<'a> Pump<'a> {
                 Ok(())
             }
             signal = signals.recv() => match signal {
-                // In a box like the rest: a socket hears nothing for most of its life.
-                Ok(signal) => Box::pin(self.show_all(signal, signals)).await,
+                Ok(signal) => self.show_all(signal, signals).await,
                 Err(RecvError::Lagged(count)) => Box::pin(self.make_up_for(count, signals)).await,
                 Err(RecvError::Closed) => Err(End::Gone),
             },
