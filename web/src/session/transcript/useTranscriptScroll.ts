@@ -67,8 +67,13 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
       isHeld = false
       if (control.isConnected) box.scrollTop += control.getBoundingClientRect().top - top
       lastTop = box.scrollTop
-      if (box.scrollHeight - box.scrollTop - box.clientHeight > AT_END) isFollowing.value = false
+      if (heightBelow(box) > AT_END) isFollowing.value = false
     })
+  }
+
+  /** Whether somebody has scrolled up and away from the end since the place was noted last. */
+  function hasLeftEnd(box: HTMLElement): boolean {
+    return box.scrollTop < lastTop - 1 && heightBelow(box) > AT_END
   }
 
   function onScroll(): void {
@@ -76,8 +81,8 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
     if (!box || isShifting) return
     if (floor > 0) keepRoom(Math.min(floor, box.scrollTop + box.clientHeight))
     const top = box.scrollTop
-    const below = box.scrollHeight - top - box.clientHeight
-    if (top < lastTop - 1 && below > AT_END) isFollowing.value = false
+    const below = heightBelow(box)
+    if (hasLeftEnd(box)) isFollowing.value = false
     else if (below <= AT_END && edges.isAtNewest()) isFollowing.value = true
     lastTop = top
     if (isFollowing.value) return
@@ -104,8 +109,7 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
    */
   function follows(): boolean {
     const box = scroller.value
-    const hasLeft = box && !document.hidden && box.scrollTop < lastTop - 1 && box.scrollHeight - box.scrollTop - box.clientHeight > AT_END
-    if (hasLeft && !isShifting) isFollowing.value = false
+    if (box && !isShifting && !document.hidden && hasLeftEnd(box)) isFollowing.value = false
     return isFollowing.value
   }
 
@@ -126,6 +130,11 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
   }
 
   return { isFollowing, isShifting: () => isShifting, follows, followAgain, hold, onScroll, onWheel, shift, whileShifting }
+}
+
+/** How much of the content is below what is in view, in pixels. */
+function heightBelow(box: HTMLElement): number {
+  return box.scrollHeight - box.scrollTop - box.clientHeight
 }
 
 function firstInView(box: HTMLElement): HTMLElement | undefined {
