@@ -1,12 +1,13 @@
 /**
  * How soon a dry run is ready in a workspace of 10,000 small files (docs/sandbox.md):
  *
- *   SEPAL_BINARY=$PWD/target/dist/sepal node tests/browser/dryrun-time.mjs
+ *   SEPAL_BINARY=$PWD/target/dist/sepal npm --prefix tests/browser run measure-dryrun
  */
+import assert from 'node:assert/strict'
 import { io } from 'socket.io-client'
 import { Gateway } from './support/gateway.mjs'
 import { ModelStandIn } from './support/model.mjs'
-import { deferred } from './support/until.mjs'
+import { until } from './support/until.mjs'
 
 const FILES = 10_000
 const TRIES = 9
@@ -14,46 +15,41 @@ const MAKE = `mkdir $(seq -f d%g 0 99); for n in $(seq ${FILES}); do echo $n > d
 
 const model = await ModelStandIn.start()
 const app = await Gateway.start({ ...model.env, SPL_SANDBOX: 'bubblewrap' })
-const token = await app.addPerson('ana')
-const socket = io(app.url, { transports: ['websocket'], auth: { token } })
+const socket = io(app.url, { transports: ['websocket'], auth: { token: await app.addPerson('ana') } })
+let isReady = false
+let cards = []
+socket.on('system:ready', () => (isReady = true))
+socket.on('tool:queue', ({ calls }) => (cards = calls))
 
-/** The next event of that name that fits. */
-function next(name, fits = () => true) {
-  const { promise, resolve } = deferred()
-  const heard = (...args) => {
-    if (!fits(...args)) return
-    socket.off(name, heard)
-    resolve(args)
-  }
-  socket.on(name, heard)
-  return promise
+async function tell(name, payload) {
+  const answer = await socket.timeout(10_000).emitWithAck(name, payload)
+  assert.equal(answer.ok, true, JSON.stringify(answer))
 }
 
-/** The card of a call, once the model has asked for it. */
+/** The card of a command, as it is now. */
+const card = (command) => cards.find((card) => card.args.command === command)
+
+/** Lets the model ask for the command; its card. */
 async function asked(command) {
   model.willCall(['execute_command', { command }]).willSay('done')
-  const shown = next('tool:approval_required')
-  socket.emit('message', 'go on', () => {})
-  const [card] = await shown
-  return card
+  await tell('message', { text: 'go on' })
+  return until('the call waits', () => card(command))
 }
 
 try {
-  await next('system:ready')
+  await until('the session is ready', () => isReady)
   const { callId, digest } = await asked(MAKE)
-  const made = next('tool:output')
-  socket.emit('tool:approval', { callId, digest, approved: true }, () => {})
-  await made
-  const card = await asked('echo changed >d1/1')
+  await tell('tool:approval', { callId, digest, approved: true })
+  await until('the files are made', () => !card(MAKE) || card(MAKE).status === 'completed', 60_000)
+  const command = 'echo changed >d1/1'
+  const call = await asked(command)
   const times = []
   for (let at = 0; at < TRIES; at++) {
-    const over = next('tool:queue', (queue) => JSON.stringify(queue).includes('"preparedMs"'))
-    socket.emit('tool:dry_run', { callId: card.callId, digest: card.digest }, () => {})
-    const [queue] = await over
-    times.push(Number(/"preparedMs":(\d+)/.exec(JSON.stringify(queue))[1]))
-    const dropped = next('tool:queue', (queue) => !JSON.stringify(queue).includes('"dryRun"'))
-    socket.emit('tool:dry_run_drop', { callId: card.callId }, () => {})
-    await dropped
+    await tell('tool:dry_run', { callId: call.callId, digest: call.digest })
+    const tried = await until('the dry run is over', () => card(command).dryRun?.status === 'completed' && card(command).dryRun)
+    times.push(tried.preparedMs)
+    await tell('tool:dry_run_drop', { callId: call.callId })
+    await until('its result is gone', () => !card(command).dryRun)
   }
   const sorted = times.toSorted((a, b) => a - b)
   console.log(`ready with ${FILES} files after ${times.join(', ')} ms; median ${sorted[TRIES >> 1]} ms`)
