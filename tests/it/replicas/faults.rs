@@ -8,7 +8,7 @@ use sqlx::{Connection as _, PgConnection};
 
 use super::{Pair, assert_same_stream};
 use crate::model_stub::Reply;
-use crate::support::{DEADLINE, Person, TestApp, TestSocket};
+use crate::support::{DEADLINE, Person, RedisServer, TestApp, TestSocket};
 
 #[tokio::test]
 async fn what_was_lost_while_redis_was_away_is_read_when_it_is_back() {
@@ -48,14 +48,19 @@ async fn wakes_that_are_lost_again_and_again_cost_nothing_but_time() {
         asks.say("go").await;
         pair.a.model.stalled().await;
         // Every line between the gateways breaks, in the middle of the answer.
-        let mut kill = redis::cmd("CLIENT");
-        kill.arg("KILL").arg("TYPE").arg("pubsub");
-        kill.exec(&mut pair.redis.connection()).unwrap();
+        break_lines(&pair.redis);
         pair.a.model.release();
         assert_eq!(asks.wait_for_answer().await, text);
         assert_eq!(hears.wait_for_answer().await, text);
     }
     assert_same_stream(&a, &b);
+}
+
+/// Every line breaks on which gateways hear of each other.
+fn break_lines(redis: &RedisServer) {
+    let mut kill = redis::cmd("CLIENT");
+    kill.arg("KILL").arg("TYPE").arg("pubsub");
+    kill.exec(&mut redis.connection()).unwrap();
 }
 
 /// Redis refuses or allows commands to everybody, as `ACL SETUSER` writes them.
@@ -78,10 +83,8 @@ async fn a_journal_that_cannot_be_read_when_the_line_is_back_is_read_as_soon_as_
     pair.a.model.will_say("not told");
     a.say("two").await;
     assert_eq!(a.wait_for_answer().await, "not told");
+    break_lines(&pair.redis);
     let mut redis = pair.redis.connection();
-    let mut kill = redis::cmd("CLIENT");
-    kill.arg("KILL").arg("TYPE").arg("pubsub");
-    kill.exec(&mut redis).unwrap();
     // Whoever has looked was refused.
     let has_looked = |redis: &mut redis::Connection| {
         let log: redis::Value = redis::cmd("ACL").arg("LOG").query(redis).unwrap();
@@ -93,6 +96,69 @@ async fn a_journal_that_cannot_be_read_when_the_line_is_back_is_read_as_soon_as_
         tokio::task::yield_now().await;
     }
     let_redis(&pair, &["+xrange"]);
+    assert_eq!(b.wait_for_answer().await, "not told");
+    assert_same_stream(&a, &b);
+}
+
+/// How often a command was given since the figures were set back.
+fn calls_of(redis: &RedisServer, command: &str) -> u64 {
+    let mut info = redis::cmd("INFO");
+    let info: redis::InfoDict = info
+        .arg("commandstats")
+        .query(&mut redis.connection())
+        .unwrap();
+    let figures: Option<String> = info.get(&format!("cmdstat_{command}"));
+    let calls = figures.as_deref().and_then(|figures| {
+        let first = figures.split(',').next()?;
+        first.strip_prefix("calls=")?.parse().ok()
+    });
+    calls.unwrap_or_default()
+}
+
+/// Only one session is in memory at each of two gateways: another one that is watched is at rest.
+async fn one_at_rest() -> (Pair, TestSocket, TestSocket) {
+    let env = [("SPL_SANDBOX", "none"), ("SPL_LIMIT_SESSIONS", "1")];
+    let pair = Pair::start_with(&env).await;
+    let (person, mut a, mut b) = pair.sockets("resting").await;
+    pair.a.model.will_say("before");
+    a.say("one").await;
+    assert_eq!(a.wait_for_answer().await, "before");
+    assert_eq!(b.wait_for_answer().await, "before");
+    for app in [&pair.a, &pair.b] {
+        // There was no room for this one before the other had left.
+        drop(TestSocket::open(app.address, &person, None).await);
+    }
+    (pair, a, b)
+}
+
+#[tokio::test]
+async fn a_session_at_rest_that_missed_nothing_stays_at_rest_when_the_line_is_back() {
+    let (pair, a, b) = one_at_rest().await;
+    let mut reset = redis::cmd("CONFIG");
+    reset.arg("RESETSTAT");
+    reset.exec(&mut pair.redis.connection()).unwrap();
+    for looks in [2, 4] {
+        break_lines(&pair.redis);
+        let deadline = Instant::now() + DEADLINE;
+        while calls_of(&pair.redis, "xlen") < looks {
+            assert!(Instant::now() < deadline, "nobody has looked");
+            tokio::task::yield_now().await;
+        }
+    }
+    // Whoever is woken reads its snapshot first.
+    assert_eq!(calls_of(&pair.redis, "hmget"), 0);
+    drop((a, b));
+}
+
+#[tokio::test]
+async fn what_a_session_at_rest_has_missed_is_shown_when_the_line_is_back() {
+    let (pair, mut a, mut b) = one_at_rest().await;
+    let_redis(&pair, &["-publish"]);
+    pair.a.model.will_say("not told");
+    a.say("two").await;
+    assert_eq!(a.wait_for_answer().await, "not told");
+    let_redis(&pair, &["+publish"]);
+    break_lines(&pair.redis);
     assert_eq!(b.wait_for_answer().await, "not told");
     assert_same_stream(&a, &b);
 }

@@ -1,11 +1,11 @@
 //! The other gateways on the same store: what they say, whether they live, and what they leave.
 
+pub(super) mod loops;
+
 use std::collections::HashSet;
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use futures::{StreamExt as _, stream};
-use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::registry::SessionRegistry;
@@ -16,107 +16,10 @@ use crate::agent::mailbox::Message;
 use crate::domain::{GatewayId, SessionKey};
 use crate::session::Control;
 use crate::store::Error;
-use crate::store::live::cluster_bus::{Address, News};
+use crate::store::live::cluster_bus::Address;
 
-/// Between two heartbeats.
-const BEAT_EVERY: Duration = Duration::from_millis(750);
-/// Between two looks at all unfinished sessions; up to half of it is added, so that gateways do
-/// not look together.
-const SCAN_EVERY: Duration = Duration::from_secs(10);
 /// Unfinished sessions that are looked at side by side.
 const LOOKS: usize = 16;
-
-/// Takes in what the others say, until the registry stops.
-pub(super) async fn listen(inner: Weak<SessionRegistry>) {
-    let Some(own) = inner
-        .upgrade()
-        .map(|inner| ClusterMessage::prefix_of(&inner.cluster.gateway))
-    else {
-        return;
-    };
-    while let Some(inner) = inner.upgrade() {
-        let bus = Arc::clone(&inner.cluster.bus);
-        let stop = inner.stop.clone();
-        let news = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            news = bus.next() => news,
-        };
-        match news {
-            News::Message { payload, .. } if payload.starts_with(&own) => {}
-            News::Message { to, payload } => match serde_json::from_slice(&payload) {
-                Ok(message) => inner.read(&to, message).await,
-                Err(error) => {
-                    // A newer release beside this one may say more.
-                    tracing::debug!(%error, "A message of another gateway cannot be read");
-                }
-            },
-            News::Reconnected => {
-                inner.factory.servers.look_again();
-                inner.look_at_all();
-                inner.tell_answers();
-            }
-        }
-    }
-}
-
-/// Tells the others what happens to MCP servers and model providers here, until the registry stops.
-pub(super) async fn pass_news(inner: Weak<SessionRegistry>) {
-    let Some(registry) = inner.upgrade() else {
-        return;
-    };
-    let (mut news, stop) = (registry.factory.servers.updates(), registry.stop.clone());
-    let mut changes = registry.factory.providers.changes();
-    let cluster = Arc::clone(&registry.cluster);
-    drop(registry);
-    loop {
-        let update = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            Ok(()) = changes.changed() => {
-                let from = cluster.gateway.clone();
-                cluster.broadcaster.tell_everybody(ClusterMessage::Providers { from });
-                continue;
-            }
-            update = news.recv() => update,
-        };
-        match update {
-            Ok(update) => {
-                let from = cluster.gateway.clone();
-                let message = ClusterMessage::Server { from, update };
-                cluster.broadcaster.tell_everybody(message);
-            }
-            // They read the records again within seconds.
-            Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => return,
-        }
-    }
-}
-
-/// Gives heartbeats and goes on with what dead gateways left, until the registry stops.
-pub(super) async fn beat(inner: Weak<SessionRegistry>) {
-    let jitter = rand::random::<f64>();
-    let scan_every = SCAN_EVERY.mul_f64(1.0 + jitter / 2.0);
-    let mut ticks = tokio::time::interval(BEAT_EVERY);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut scanned = tokio::time::Instant::now();
-    while let Some(inner) = inner.upgrade() {
-        tokio::select! {
-            biased;
-            () = inner.stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
-        match inner.hear_heartbeats().await {
-            Ok(is_somebody_gone) => {
-                if is_somebody_gone || scanned.elapsed() > scan_every {
-                    scanned = tokio::time::Instant::now();
-                    inner.go_on(is_somebody_gone).await;
-                }
-            }
-            Err(error) => tracing::debug!(?error, "No heartbeat could be given"),
-        }
-    }
-}
 
 impl SessionRegistry {
     /// Gives a heartbeat and hears those of the others; whether one of them is gone.
@@ -127,9 +30,8 @@ impl SessionRegistry {
             // Others may hold it for dead and have gone on with its sessions.
             self.look_at_all();
         }
-        for key in self.cluster.membership.take_behind() {
-            self.look_at(&key);
-        }
+        let behind = self.cluster.membership.take_behind();
+        self.look_at_each(behind.into_iter().collect());
         Ok(found.is_somebody_gone)
     }
 
@@ -234,8 +136,46 @@ impl SessionRegistry {
             .map(|(key, _)| key.clone())
             .collect();
         drop(slots);
-        for key in keys {
-            self.look_at(&key);
+        self.look_at_each(keys);
+    }
+
+    /// Makes those that are in memory look at their journals. The others are woken where the journal
+    /// has more than was shown: thousands that only watch, all woken at once, would take a hundred MiB
+    /// for nothing.
+    fn look_at_each(self: &Arc<Self>, mut keys: Vec<SessionKey>) {
+        let slots = self.slots();
+        keys.retain(|key| {
+            let slot = slots.get(key).filter(|slot| slot.is_live());
+            match slot.and_then(|slot| slot.mailbox.as_ref()) {
+                Some(mailbox) => {
+                    drop(mailbox.try_send(Message::Look));
+                    false
+                }
+                None => true,
+            }
+        });
+        drop(slots);
+        if keys.is_empty() {
+            return;
+        }
+        let (inner, stop) = (Arc::clone(self), self.stop.clone());
+        self.tasks.spawn(async move {
+            let looks = stream::iter(keys);
+            let looks = looks.for_each_concurrent(LOOKS, |key| Arc::clone(&inner).compare(key));
+            stop.run_until_cancelled(looks).await;
+        });
+    }
+
+    /// Wakes a session at rest of which the journal has more than was shown.
+    async fn compare(self: Arc<Self>, key: SessionKey) {
+        // Before the journal is asked: what is shown meanwhile costs a look too many, not one too few.
+        let shown = self.slots().get(&key).and_then(|slot| slot.rested_at);
+        match self.store.version(&key).await {
+            Ok(version) if Some(version) == shown => {}
+            // Whoever watches a damaged one is told by its task.
+            Ok(_) => self.look_at(&key),
+            Err(error) if error.is_damage() => self.look_at(&key),
+            Err(_) => self.cluster.membership.fall_behind(&key),
         }
     }
 
@@ -279,7 +219,7 @@ impl SessionRegistry {
         let is_live = self
             .slots()
             .get(&key)
-            .is_some_and(super::registry::Slot::is_live);
+            .is_some_and(super::registry::slot::Slot::is_live);
         if is_live {
             self.look_at(&key);
             return false;

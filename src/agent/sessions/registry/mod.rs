@@ -1,13 +1,15 @@
 //! The slots behind [`super::Sessions`]: which sessions are in memory, and their tasks.
 
+pub(super) mod slot;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::slot::Slot;
 use super::SessionsSettings;
 use super::refusal::{not_found, refuse_all, unreadable};
 use crate::agent::cluster::Cluster;
@@ -26,13 +28,10 @@ use crate::domain::{
     UserId,
 };
 use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
-use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
 
 /// Commands that may wait for one session.
 const MAILBOX: usize = 256;
-/// How long a new session waits for the first who joins or tells it.
-const RESERVED_FOR: Duration = Duration::from_mins(1);
 
 /// Version and runner of sessions at the last look.
 pub(super) type Seen = HashMap<SessionKey, (u64, Option<GatewayId>)>;
@@ -63,71 +62,11 @@ pub(super) struct SessionRegistry {
     pub(super) stop: CancellationToken,
 }
 
-/// A session that is in memory or watched.
-pub(super) struct Slot {
-    pub(super) feed: Arc<Feed>,
-    pub(super) genesis: Genesis,
-    /// May be created by its first command.
-    pub(super) is_new: bool,
-    /// Certainly has no journal yet, so that none is looked for.
-    is_blank: bool,
-    pub(super) mailbox: Option<mpsc::Sender<Message>>,
-    /// Ends the following when the slot goes.
-    _following: Following,
-    /// Since when it is kept, for whoever reserved it and has not joined yet.
-    reserved: Instant,
-    /// Who has joined: the owner, since nobody else is admitted.
-    joined: Option<UserId>,
-}
-
 /// What a session's task begins with.
 struct Opening {
     feed: Arc<Feed>,
     genesis: Genesis,
     is_blank: bool,
-}
-
-/// While it lives, messages to the session may come in.
-struct Following {
-    bus: Arc<dyn ClusterBus>,
-    key: SessionKey,
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.bus.unfollow(&self.key);
-    }
-}
-
-impl Slot {
-    fn new(registry: &SessionRegistry, key: &SessionKey, genesis: Genesis, is_new: bool) -> Self {
-        Self {
-            feed: Arc::new(Feed::new(registry.cluster.feed_of(key))),
-            genesis,
-            is_new,
-            is_blank: false,
-            mailbox: None,
-            _following: Following {
-                bus: Arc::clone(&registry.cluster.bus),
-                key: key.clone(),
-            },
-            reserved: Instant::now(),
-            joined: None,
-        }
-    }
-
-    /// Whether its task runs and takes commands.
-    pub(super) fn is_live(&self) -> bool {
-        self.mailbox
-            .as_ref()
-            .is_some_and(|mailbox| !mailbox.is_closed())
-    }
-
-    /// Whether nobody needs it.
-    pub(super) fn is_forgotten(&self) -> bool {
-        let is_awaited = self.is_new && self.reserved.elapsed() < RESERVED_FOR;
-        !(self.is_live() || self.feed.is_watched() || is_awaited)
-    }
 }
 
 impl SessionRegistry {
@@ -173,8 +112,9 @@ impl SessionRegistry {
         self.slots().entry(key.clone()).or_insert_with(|| {
             let genesis = self.genesis(&key.tenant, caller.actor());
             let model = model.unwrap_or_else(|| genesis.model.clone());
-            let slot = Slot::new(self, key, Genesis { model, ..genesis }, true);
-            Slot { is_blank, ..slot }
+            let mut slot = Slot::new(&self.cluster, key, Genesis { model, ..genesis }, true);
+            slot.is_blank = is_blank;
+            slot
         });
     }
 
@@ -220,13 +160,14 @@ impl SessionRegistry {
         let slot = slots.entry(key.clone()).or_insert_with(|| {
             // A stored session has its own; this one is never used.
             let owner = caller.map_or_else(nobody, Caller::actor);
-            Slot::new(self, key, self.genesis(&key.tenant, owner), false)
+            Slot::new(&self.cluster, key, self.genesis(&key.tenant, owner), false)
         });
         if let Some(mailbox) = slot.mailbox.as_ref().filter(|mailbox| !mailbox.is_closed()) {
             return mailbox.clone();
         }
         let (mailbox, messages) = mpsc::channel(MAILBOX);
         slot.mailbox = Some(mailbox.clone());
+        slot.rested_at = None;
         let opening = Opening {
             feed: Arc::clone(&slot.feed),
             genesis: slot.genesis.clone(),
@@ -353,6 +294,7 @@ impl SessionRegistry {
         let can_go = mailbox.strong_count() == 2 && messages.is_empty();
         if can_go {
             slot.mailbox = None;
+            slot.rested_at = Some(version);
             // Where others may write too, it has to be looked at anew.
             slot.is_blank = version == 0 && !self.cluster.is_shared();
         }

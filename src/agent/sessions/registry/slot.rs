@@ -1,0 +1,79 @@
+//! A session that is in memory or watched here.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use crate::agent::cluster::Cluster;
+use crate::agent::feed::Feed;
+use crate::agent::mailbox::Message;
+use crate::domain::{SessionKey, UserId};
+use crate::session::Genesis;
+use crate::store::live::cluster_bus::ClusterBus;
+
+/// How long a new session waits for the first who joins or tells it.
+const RESERVED_FOR: Duration = Duration::from_mins(1);
+
+/// A session that is in memory or watched.
+pub(in crate::agent::sessions) struct Slot {
+    pub(in crate::agent::sessions) feed: Arc<Feed>,
+    pub(in crate::agent::sessions) genesis: Genesis,
+    /// May be created by its first command.
+    pub(in crate::agent::sessions) is_new: bool,
+    /// Certainly has no journal yet, so that none is looked for.
+    pub(super) is_blank: bool,
+    pub(in crate::agent::sessions) mailbox: Option<mpsc::Sender<Message>>,
+    /// The version with which its task left memory: whoever watches has been shown everything up to it.
+    pub(in crate::agent::sessions) rested_at: Option<u64>,
+    /// Ends the following when the slot goes.
+    _following: Following,
+    /// Since when it is kept, for whoever reserved it and has not joined yet.
+    reserved: Instant,
+    /// Who has joined: the owner, since nobody else is admitted.
+    pub(super) joined: Option<UserId>,
+}
+
+/// While it lives, messages to the session may come in.
+struct Following {
+    bus: Arc<dyn ClusterBus>,
+    key: SessionKey,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.bus.unfollow(&self.key);
+    }
+}
+
+impl Slot {
+    pub(super) fn new(cluster: &Cluster, key: &SessionKey, genesis: Genesis, is_new: bool) -> Self {
+        Self {
+            feed: Arc::new(Feed::new(cluster.feed_of(key))),
+            genesis,
+            is_new,
+            is_blank: false,
+            mailbox: None,
+            rested_at: None,
+            _following: Following {
+                bus: Arc::clone(&cluster.bus),
+                key: key.clone(),
+            },
+            reserved: Instant::now(),
+            joined: None,
+        }
+    }
+
+    /// Whether its task runs and takes commands.
+    pub(in crate::agent::sessions) fn is_live(&self) -> bool {
+        self.mailbox
+            .as_ref()
+            .is_some_and(|mailbox| !mailbox.is_closed())
+    }
+
+    /// Whether nobody needs it.
+    pub(in crate::agent::sessions) fn is_forgotten(&self) -> bool {
+        let is_awaited = self.is_new && self.reserved.elapsed() < RESERVED_FOR;
+        !(self.is_live() || self.feed.is_watched() || is_awaited)
+    }
+}
