@@ -27,6 +27,7 @@ impl Checkpoints {
     ) -> Result<(), CheckpointError> {
         let scan = access.scan(tracked.scan.as_deref()).await?;
         let id = scan.id.clone();
+        let is_settled = !scan.found.iter().any(|found| found.is_fresh);
         let (found, gone) = tracked.differences(scan);
         let contents = self.read(tracked, access, (&found, &gone)).await?;
         let (changes, alike) = changes(tracked, found, gone, &contents);
@@ -43,7 +44,7 @@ impl Checkpoints {
             self.add(tracked, &changes, cause).await?;
         }
         tracked.entries.extend(alike);
-        tracked.scan = Some(id);
+        (tracked.scan, tracked.is_settled) = (Some(id), is_settled);
         Ok(())
     }
 

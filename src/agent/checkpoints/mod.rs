@@ -21,7 +21,7 @@ use self::tracked::Tracked;
 use self::undo::UndosSeen;
 use self::window::Window;
 use crate::domain::{CallId, ChangeCause, SessionKey, UserId};
-use crate::mcp::{Connection, FileAccess, FileError};
+use crate::mcp::{Connection, FileAccess, FileError, Found};
 use crate::sandbox::host::{CheckpointLimits, SandboxHost};
 use crate::store::{self, Records};
 
@@ -61,6 +61,16 @@ pub(in crate::agent) enum CheckpointError {
     Files(#[from] FileError),
     #[error("another gateway went on with the history")]
     Overtaken,
+}
+
+/// What a look at a workspace shows.
+pub(in crate::agent) enum Seen {
+    /// Every entry, and each file would have another version if it were changed from now on.
+    Settled(Vec<Found>),
+    /// A file was changed a moment ago: look again in a moment.
+    Fresh,
+    /// Calls run, nothing is kept here, or the server gave no answer.
+    Unknown,
 }
 
 impl Checkpoints {
@@ -128,6 +138,24 @@ impl Checkpoints {
         };
         self.note(&mut state, Some(connection), Some(cause)).await;
         done
+    }
+
+    /// The workspace as it is now. The server tells only what is not as it was last seen, which is kept as
+    /// at any look.
+    pub(in crate::agent) async fn see(&self, connection: &Connection) -> Seen {
+        if !self.is_on() {
+            return Seen::Unknown;
+        }
+        let mut state = self.state.lock().await;
+        if !state.window.is_idle() {
+            return Seen::Unknown;
+        }
+        self.note(&mut state, Some(connection), None).await;
+        match &state.tracked {
+            Some(tracked) if tracked.is_settled => Seen::Settled(tracked.found()),
+            Some(_) => Seen::Fresh,
+            None => Seen::Unknown,
+        }
     }
 
     /// Changes files in the place of a call that does not run, and keeps what changed by it, unless `change`

@@ -98,6 +98,7 @@ mod tests {
             number: 3,
             entries: BTreeMap::from([("a".to_owned(), file("4"))]),
             scan: None,
+            is_settled: false,
             is_new: false,
             kept: hashes.into_iter().map(|hash| (hash, 10)).collect(),
             steps: 3,

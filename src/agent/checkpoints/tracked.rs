@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::{ContentHash, FileChange, FileState, SessionKey};
+use crate::domain::{ContentHash, FileChange, FileKind, FileState, SessionKey};
 use crate::mcp::{Found, Scan};
 use crate::store::records::{WorkspaceBase, WorkspaceEntries};
 use crate::store::{Error, Records};
@@ -18,6 +18,8 @@ pub(super) struct Tracked {
     pub(super) entries: WorkspaceEntries,
     /// The scan that they are of, as the server in the sandbox may still know it.
     pub(super) scan: Option<String>,
+    /// Whether that scan found no file that may change again without looking so.
+    pub(super) is_settled: bool,
     /// Whether nobody has looked before: then what is there is where the history begins.
     pub(super) is_new: bool,
     /// Contents that are kept, with their sizes in bytes.
@@ -43,6 +45,7 @@ impl Tracked {
             number,
             entries,
             scan: None,
+            is_settled: false,
             is_new,
             kept,
             steps: rows.history(key).await?.len() as u64,
@@ -76,6 +79,21 @@ impl Tracked {
                 None => self.entries.remove(&change.path),
             };
         }
+    }
+
+    /// The workspace as a scan tells it that found no fresh file.
+    pub(super) fn found(&self) -> Vec<Found> {
+        let entries = self.entries.iter();
+        let found = entries.map(|(path, is)| Found {
+            path: path.clone(),
+            kind: is.kind,
+            mode: is.mode,
+            bytes: is.bytes,
+            version: (is.kind == FileKind::File).then(|| is.version.clone()),
+            is_fresh: false,
+            target: is.target.clone(),
+        });
+        found.collect()
     }
 
     /// The contents that the workspace has now, with their sizes, as far as they are kept.

@@ -4,6 +4,8 @@
     reason = "one figure is what its test is run for"
 )]
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use super::{asked, by_copying, result, socket_of, tried};
@@ -65,14 +67,45 @@ async fn what_is_changed_meanwhile_is_not_in_a_whole_copy() {
     changed_meanwhile(&app, false).await;
 }
 
+/// The server tells only what is not as it was last seen: what came after that belongs to the workspace.
+#[tokio::test]
+async fn what_was_changed_since_the_last_look_is_not_shown_as_the_calls_own() {
+    let app = TestApp::with_sandbox().await;
+    let ana = Ana::open(&app, "acme").await;
+    ana.runs(&app, "echo a >kept; echo b >gone; mkdir folder")
+        .await;
+    let mut folders = workspaces(&app)().into_iter();
+    let live = folders.find(|it| it.join("kept").exists()).unwrap();
+    let mut socket = socket_of(&app, &ana).await;
+    let command = "echo x >own; cat kept folder/new";
+    let args = json!({ "command": command });
+    let card = asked(&app, &mut socket, ("execute_command", args)).await;
+    for round in ["first", "second"] {
+        std::fs::write(live.join("kept"), format!("{round} kept\n")).unwrap();
+        std::fs::write(live.join("folder/new"), format!("{round} new\n")).unwrap();
+        let _ = std::fs::remove_file(live.join("gone"));
+        let report = tried(&mut socket, &card).await;
+        let counts = json!({ "created": 1, "modified": 0, "deleted": 0 });
+        assert_eq!(report["counts"], counts, "{report}");
+        let text = report["text"].as_str().unwrap();
+        let said = format!("{round} kept\n{round} new\n");
+        assert!(text.contains(&said), "{text}");
+    }
+}
+
+/// The folders in which a gateway keeps workspaces and copies of them.
+fn workspaces(app: &TestApp) -> impl Fn() -> Vec<PathBuf> + Clone + use<> {
+    let workspaces = app.folder.path().join("data/workspaces");
+    move || {
+        let entries = std::fs::read_dir(&workspaces).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
 async fn changed_meanwhile(app: &TestApp, has_overlays: bool) {
     let ana = Ana::open(app, "acme").await;
     ana.runs(app, "echo wait >signal").await;
-    let workspaces = app.folder.path().join("data/workspaces");
-    let folders = move || -> Vec<_> {
-        let entries = std::fs::read_dir(&workspaces).unwrap();
-        entries.map(|entry| entry.unwrap().path()).collect()
-    };
+    let folders = workspaces(app);
     let live = folders().into_iter().find(|it| it.join("signal").exists());
     let live = live.unwrap();
     let mut socket = socket_of(app, &ana).await;

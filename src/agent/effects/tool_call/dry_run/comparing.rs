@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
+use crate::agent::checkpoints::{Checkpoints, Seen};
 use crate::domain::{ChangeCounts, Digest, FileKind};
-use crate::mcp::{Connection, FileAccess, FileError, Found, Scan};
+use crate::mcp::{Connection, FileAccess, FileError, Found};
 use crate::servers::Held;
 use crate::session::{DryRunChange, DryRunFile, NoDiff};
 
@@ -24,6 +25,10 @@ const MAX_DIFF_BYTES: usize = 16 * 1024;
 const MAX_DIFFS_BYTES: usize = 48 * 1024;
 /// How long the search for the shortest diff of one file may take; after that a longer one does.
 const DIFF_LIMIT: Duration = Duration::from_millis(200);
+
+/// How often the workspace is looked at until no file in it was changed a moment ago, and the time between.
+const LOOKS: u32 = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(60);
 
 /// A workspace as it was at one time.
 #[derive(Clone, Default)]
@@ -46,21 +51,41 @@ impl Look {
     /// Of the copy; none where it cannot be looked at.
     pub(super) async fn at(connection: &Connection) -> Option<Self> {
         let scanned = FileAccess::new(connection, ANSWER_LIMIT).scan(None).await;
-        noted(scanned).map(Self::of)
+        noted(scanned).map(|scan| Self::of(scan.found))
     }
 
-    /// Of the session's own workspace.
-    pub(super) async fn of_live(opened: Result<Held, String>) -> Option<Self> {
-        match opened {
-            Ok(held) => Self::at(&held.connection).await,
+    /// Of the session's own workspace: by its history where that is possible, because the server then tells
+    /// only what is not as it was last seen. It looks a few times while a file was changed a moment before.
+    pub(super) async fn of_live(
+        checkpoints: &Checkpoints,
+        opened: Result<Held, String>,
+    ) -> Option<Self> {
+        let held = match opened {
+            Ok(held) => held,
             Err(error) => {
                 tracing::warn!(
                     error,
                     "The files of a session are not looked at before a dry run"
                 );
-                None
+                return None;
+            }
+        };
+        for _ in 1..LOOKS {
+            match checkpoints.see(&held.connection).await {
+                Seen::Settled(found) => return Some(Self::of(found)),
+                Seen::Fresh => tokio::time::sleep(BETWEEN_LOOKS).await,
+                Seen::Unknown => break,
             }
         }
+        let mut look = Self::at(&held.connection).await?;
+        for _ in 1..LOOKS {
+            if look.is_settled() {
+                break;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            look = Self::at(&held.connection).await?;
+        }
+        Some(look)
     }
 
     /// Whether every file would have another version if it were changed from now on.
@@ -87,8 +112,8 @@ impl Look {
         Digest::of_bytes(all.join("\n").as_bytes())
     }
 
-    fn of(scan: Scan) -> Self {
-        let found = scan.found.into_iter();
+    fn of(found: Vec<Found>) -> Self {
+        let found = found.into_iter();
         Self {
             entries: found.map(|found| (found.path.clone(), found)).collect(),
         }

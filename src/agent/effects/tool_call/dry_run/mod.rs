@@ -23,9 +23,6 @@ use crate::session::{Call, DryRunReport, DryRunStatus, NoResult, Unseen};
 
 /// How long a dry run may take in all: less than the janitor leaves alone what belongs to nobody.
 const LIMIT: Duration = Duration::from_mins(8);
-/// How often the workspace is looked at until no file in it was changed a moment ago, and the time between.
-const LOOKS: u32 = 4;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(60);
 /// Bytes of what the tool gave that are told.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
@@ -100,15 +97,7 @@ async fn look(tools: &SessionTools) -> Option<Look> {
         return Some(Look::default());
     }
     let workspace = Workspace::of(tools)?;
-    let mut look = Look::of_live(workspace.open().await).await?;
-    for _ in 1..LOOKS {
-        if look.is_settled() {
-            break;
-        }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
-        look = Look::of_live(workspace.open().await).await?;
-    }
-    Some(look)
+    Look::of_live(&tools.checkpoints, workspace.open().await).await
 }
 
 /// What a dry run came to, and, where the tool was run, all that a call needs that shall have the same.
@@ -219,7 +208,7 @@ async fn is_still(tools: &SessionTools, live: Option<&Look>) -> bool {
     let (Some(was), Some(workspace)) = (live, Workspace::of(tools)) else {
         return false;
     };
-    let now = Look::of_live(workspace.open().await).await;
+    let now = Look::of_live(&tools.checkpoints, workspace.open().await).await;
     now.is_some_and(|now| now.digest() == was.digest())
 }
 
