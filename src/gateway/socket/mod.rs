@@ -43,7 +43,7 @@ const SEND_BUFFER: usize = 256;
 /// Attachments of one message: as many as are read in order to say that none is taken.
 const MOST_ATTACHMENTS: usize = 8;
 /// Bytes that are read at once from a websocket, kept for each: people say little.
-const READ_BUFFER: usize = 512;
+const READ_BUFFER: usize = 256;
 
 /// Limits and times of sockets; `None` = no limit.
 #[derive(Debug, Clone)]

@@ -90,7 +90,7 @@ impl<'a> Pump<'a> {
                 Ok(())
             }
             signal = signals.recv() => match signal {
-                Ok(signal) => self.show_all(signal, signals).await,
+                Ok(signal) => Box::pin(self.show_all(signal, signals)).await,
                 Err(RecvError::Lagged(count)) => Box::pin(self.make_up_for(count, signals)).await,
                 Err(RecvError::Closed) => Err(End::Gone),
             },
@@ -234,7 +234,7 @@ impl<'a> Pump<'a> {
         Ok(())
     }
 
-    /// Shows a signal and what has come after it.
+    /// Shows a signal and what has come after it. In a box, as a socket hears nothing for most of its life.
     async fn show_all(
         &mut self,
         first: Arc<Signal>,
