@@ -7,6 +7,7 @@ mod source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use source::Source;
 
@@ -119,8 +120,10 @@ impl File {
     }
 }
 
-fn files() -> Vec<File> {
-    files_below("src")
+/// The files of `src`, read once for all rules: that takes longer than any of them.
+fn files() -> &'static [File] {
+    static FILES: LazyLock<Vec<File>> = LazyLock::new(|| files_below("src"));
+    &FILES
 }
 
 fn files_below(folder: &str) -> Vec<File> {
@@ -367,7 +370,7 @@ fn assert_none(rule: &str, wrong: &[String]) {
 fn a_layer_uses_only_what_stands_below_it() {
     assert_none(
         "Each layer may use only what stands below it, siblings never each other",
-        &wrong_layers(&files()),
+        &wrong_layers(files()),
     );
 }
 
@@ -375,7 +378,7 @@ fn a_layer_uses_only_what_stands_below_it() {
 fn the_pure_core_has_no_clock_and_no_io() {
     assert_none(
         "These modules only compute: no async, no clock, no I/O",
-        &impurities(&files()),
+        &impurities(files()),
     );
 }
 
@@ -383,7 +386,7 @@ fn the_pure_core_has_no_clock_and_no_io() {
 fn no_modules_use_each_other_in_a_circle() {
     assert_none(
         "These modules use each other in a circle; put what they share into a third",
-        &circles(&files()),
+        &circles(files()),
     );
 }
 
@@ -391,7 +394,7 @@ fn no_modules_use_each_other_in_a_circle() {
 fn every_module_has_a_name_that_says_something() {
     assert_none(
         "A module is called for what it is about",
-        &empty_names(&files()),
+        &empty_names(files()),
     );
 }
 
@@ -399,7 +402,7 @@ fn every_module_has_a_name_that_says_something() {
 fn every_file_opens_with_its_front_page() {
     assert_none(
         "Every file opens with one or two sentences after `//!`",
-        &without_front_page(&files()),
+        &without_front_page(files()),
     );
 }
 
@@ -407,7 +410,7 @@ fn every_file_opens_with_its_front_page() {
 fn a_long_file_has_a_reason() {
     assert_none(
         "A file past 400 lines is split, or stands in LONG_FILES with its reason (and leaves it when it is short again)",
-        &wrong_lengths(&files(), LONG_FILES),
+        &wrong_lengths(files(), LONG_FILES),
     );
 }
 
@@ -415,7 +418,7 @@ fn a_long_file_has_a_reason() {
 fn a_folder_holds_ten_files_or_says_why_it_holds_more() {
     assert_none(
         "A folder of more than ten files falls into folders, or its front page begins with `… one file per …`",
-        &crowded_folders(&files()),
+        &crowded_folders(files()),
     );
     for folder in OTHER_SOURCES {
         assert_none(folder, &crowded_folders(&files_below(folder)));
@@ -426,7 +429,7 @@ fn a_folder_holds_ten_files_or_says_why_it_holds_more() {
 fn every_public_item_says_what_it_is_for() {
     assert_none(
         "A public item has a doc comment (fields only where their name and type do not say it)",
-        &undocumented(&files()),
+        &undocumented(files()),
     );
 }
 
@@ -434,7 +437,7 @@ fn every_public_item_says_what_it_is_for() {
 fn the_implementation_of_a_type_stands_in_three_files_at_most() {
     assert_none(
         "A type whose `impl` is spread over more than three files is several types",
-        &spread_types(&files()),
+        &spread_types(files()),
     );
 }
 
@@ -442,6 +445,6 @@ fn the_implementation_of_a_type_stands_in_three_files_at_most() {
 fn the_front_page_lists_the_modules_in_reading_order() {
     assert_none(
         "lib.rs lists the modules from the top layer to the bottom",
-        &wrong_reading_order(&files()),
+        &wrong_reading_order(files()),
     );
 }

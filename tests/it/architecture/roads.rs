@@ -53,7 +53,7 @@ fn every_model_request_is_built_of_contexts() {
     }
     assert_none(
         "Only `context` makes a request and asks a model; build an `Assembled` and call `context::ask`",
-        &other_roads(&files),
+        &other_roads(files),
     );
 }
 
