@@ -134,7 +134,7 @@ impl PostgresDb {
             let answer = lease.settle(answer);
             tries += 1;
             match answer {
-                Err(error) if is_broken_off(&error) && tries < TRIES => step_aside().await,
+                Err(error) if is_broken_off(&error) && tries < TRIES => step_aside(tries).await,
                 Ok(_) | Err(_) => return answer,
             }
         }
@@ -163,7 +163,7 @@ impl PostgresDb {
             let answer = lease.settle(answer);
             tries += 1;
             match answer {
-                Err(error) if is_broken_off(&error) && tries < TRIES => step_aside().await,
+                Err(error) if is_broken_off(&error) && tries < TRIES => step_aside(tries).await,
                 Ok(_) | Err(_) => return answer,
             }
         }
@@ -183,7 +183,7 @@ impl PostgresDb {
             let answer = lease.settle(answer);
             tries += 1;
             match answer {
-                Err(error) if is_broken_off(&error) && tries < TRIES => step_aside().await,
+                Err(error) if is_broken_off(&error) && tries < TRIES => step_aside(tries).await,
                 Ok(_) | Err(_) => return answer,
             }
         }
@@ -352,9 +352,11 @@ fn is_broken_off(error: &Error) -> bool {
     matches!(code.as_deref(), Some("40001" | "40P01"))
 }
 
-/// A moment by chance, so that those who met do not meet again.
-async fn step_aside() {
-    let pause = Duration::from_micros(rand::random_range(500..20_000));
+/// A moment by chance, so that those who met do not meet again: of a longer time after every try, because a
+/// busy server takes longer for each transaction.
+async fn step_aside(tries: u32) {
+    let longest = 20_000 << tries.clamp(1, 6).saturating_sub(1);
+    let pause = Duration::from_micros(rand::random_range(500..longest));
     tokio::time::sleep(pause).await;
 }
 

@@ -17,7 +17,7 @@ use crate::support::{Said, TestApp, TestSocket};
 /// What is read of one message.
 const LIMIT: &str = "4194304";
 /// Far below the time limit of a call.
-const AT_ONCE: Duration = Duration::from_secs(15);
+const AT_ONCE: Duration = Duration::from_secs(30);
 
 /// How the only call of a server ended, whose outcome has to come at once.
 async fn outcome(socket: &mut TestSocket, app: &TestApp) -> Said {
