@@ -80,10 +80,10 @@ async fn what_was_changed_since_the_last_look_is_not_shown_as_the_calls_own() {
     let command = "echo x >own; cat kept folder/new";
     let args = json!({ "command": command });
     let card = asked(&app, &mut socket, ("execute_command", args)).await;
+    std::fs::remove_file(live.join("gone")).unwrap();
     for round in ["first", "second"] {
         std::fs::write(live.join("kept"), format!("{round} kept\n")).unwrap();
         std::fs::write(live.join("folder/new"), format!("{round} new\n")).unwrap();
-        let _ = std::fs::remove_file(live.join("gone"));
         let report = tried(&mut socket, &card).await;
         let counts = json!({ "created": 1, "modified": 0, "deleted": 0 });
         assert_eq!(report["counts"], counts, "{report}");

@@ -84,20 +84,24 @@ async fn a_journal_that_cannot_be_read_when_the_line_is_back_is_read_as_soon_as_
     a.say("two").await;
     assert_eq!(a.wait_for_answer().await, "not told");
     break_lines(&pair.redis);
-    let mut redis = pair.redis.connection();
-    // Whoever has looked was refused.
-    let has_looked = |redis: &mut redis::Connection| {
-        let log: redis::Value = redis::cmd("ACL").arg("LOG").query(redis).unwrap();
-        format!("{log:?}").contains("xrange")
-    };
-    let deadline = Instant::now() + DEADLINE;
-    while !has_looked(&mut redis) {
-        assert!(Instant::now() < deadline, "nobody has looked");
-        tokio::task::yield_now().await;
-    }
+    refused(&pair.redis, "xrange").await;
     let_redis(&pair, &["+xrange"]);
     assert_eq!(b.wait_for_answer().await, "not told");
     assert_same_stream(&a, &b);
+}
+
+/// Waits until Redis has refused that command to somebody.
+async fn refused(redis: &RedisServer, command: &str) {
+    let mut redis = redis.connection();
+    let mut has_refused = || {
+        let log: redis::Value = redis::cmd("ACL").arg("LOG").query(&mut redis).unwrap();
+        format!("{log:?}").contains(command)
+    };
+    let deadline = Instant::now() + DEADLINE;
+    while !has_refused() {
+        assert!(Instant::now() < deadline, "nobody has looked");
+        tokio::task::yield_now().await;
+    }
 }
 
 /// How often a command was given since the figures were set back.
@@ -157,8 +161,11 @@ async fn what_a_session_at_rest_has_missed_is_shown_when_the_line_is_back() {
     pair.a.model.will_say("not told");
     a.say("two").await;
     assert_eq!(a.wait_for_answer().await, "not told");
-    let_redis(&pair, &["+publish"]);
+    // At first nobody can say how long the journal is.
+    let_redis(&pair, &["-xlen"]);
     break_lines(&pair.redis);
+    refused(&pair.redis, "xlen").await;
+    let_redis(&pair, &["+xlen", "+publish"]);
     assert_eq!(b.wait_for_answer().await, "not told");
     assert_same_stream(&a, &b);
 }
