@@ -161,13 +161,14 @@ impl SessionRegistry {
         let (inner, stop) = (Arc::clone(self), self.stop.clone());
         self.tasks.spawn(async move {
             let looks = stream::iter(keys);
-            let looks = looks.for_each_concurrent(LOOKS, |key| Arc::clone(&inner).compare(key));
+            let looks =
+                looks.for_each_concurrent(LOOKS, |key| Arc::clone(&inner).wake_if_behind(key));
             stop.run_until_cancelled(looks).await;
         });
     }
 
     /// Wakes a session at rest of which the journal has more than was shown.
-    async fn compare(self: Arc<Self>, key: SessionKey) {
+    async fn wake_if_behind(self: Arc<Self>, key: SessionKey) {
         // Before the journal is asked: what is shown meanwhile costs a look too many, not one too few.
         let shown = self.slots().get(&key).and_then(|slot| slot.rested_at);
         match self.store.version(&key).await {
