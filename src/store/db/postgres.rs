@@ -352,8 +352,8 @@ fn is_broken_off(error: &Error) -> bool {
     matches!(code.as_deref(), Some("40001" | "40P01"))
 }
 
-/// A moment by chance, so that those who met do not meet again: of a longer time after every try, because a
-/// busy server takes longer for each transaction.
+/// A moment by chance, so that those who met do not meet again: at most 20 ms after the first try, and twice
+/// as long after each further one, up to 640 ms, because a busy server takes longer for each transaction.
 async fn step_aside(tries: u32) {
     let longest = 20_000 << tries.clamp(1, 6).saturating_sub(1);
     let pause = Duration::from_micros(rand::random_range(500..longest));
