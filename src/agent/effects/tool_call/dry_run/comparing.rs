@@ -73,19 +73,17 @@ impl Look {
         for _ in 1..LOOKS {
             match checkpoints.see(&held.connection).await {
                 Seen::Settled(found) => return Some(Self::of(found)),
-                Seen::Fresh => tokio::time::sleep(BETWEEN_LOOKS).await,
-                Seen::Unknown => break,
-            }
-        }
-        let mut look = Self::at(&held.connection).await?;
-        for _ in 1..LOOKS {
-            if look.is_settled() {
-                break;
+                Seen::Fresh => {}
+                Seen::Unknown => {
+                    let look = Self::at(&held.connection).await?;
+                    if look.is_settled() {
+                        return Some(look);
+                    }
+                }
             }
             tokio::time::sleep(BETWEEN_LOOKS).await;
-            look = Self::at(&held.connection).await?;
         }
-        Some(look)
+        Self::at(&held.connection).await
     }
 
     /// Whether every file would have another version if it were changed from now on.
