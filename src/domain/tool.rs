@@ -126,7 +126,23 @@ impl Tool {
 
     /// Whether somebody who said yes to the other said yes to this one.
     pub fn is_known_as(&self, other: &Self) -> bool {
-        self.known() == other.known()
+        self.known_parts() == other.known_parts()
+    }
+
+    /// What [`Self::known`] keeps.
+    fn known_parts(&self) -> impl PartialEq + '_ {
+        let Self {
+            name,
+            title,
+            description,
+            input_schema,
+            output_schema: _,
+            annotations,
+            needs_tasks: _,
+            view: _,
+            runs_as_task: _,
+        } = self;
+        (name, title, description, input_schema, annotations)
     }
 
     /// Whether only views may call it: models are not told of it.
