@@ -58,6 +58,8 @@ pub struct View {
     with_own: [OnceLock<ToolOffer>; 8],
     /// What the definitions take that may be searched, estimated; counted when it is first needed.
     deferrable_tokens: OnceLock<u64>,
+    /// What [`View::identity`] says of each server with that image: every call asks for it.
+    identities: OnceLock<(String, BTreeMap<String, Digest>)>,
     /// What decides about calls.
     pub(crate) rules: RuleSets,
     /// Why tools are not offered, by server.
@@ -226,6 +228,7 @@ impl View {
             deferred: OnceLock::new(),
             with_own: Default::default(),
             deferrable_tokens: OnceLock::new(),
+            identities: OnceLock::new(),
             rules,
             problems,
         }
@@ -363,6 +366,15 @@ impl View {
 
     /// What decides what a server's calls do; the same in every life of the program.
     pub(crate) fn identity(&self, name: &str, image: &str) -> Option<Digest> {
-        self.entry(name).map(|entry| entry.definitions_key(image))
+        let work_out = |entry: &Arc<ServerEntry>| entry.definitions_key(image);
+        let (of, known) = self.identities.get_or_init(|| {
+            let all = self.entries();
+            let all = all.map(|entry| (entry.name.clone(), work_out(entry)));
+            (image.to_owned(), all.collect())
+        });
+        if of == image {
+            return known.get(name).cloned();
+        }
+        self.entry(name).map(work_out)
     }
 }
