@@ -105,7 +105,7 @@ impl PostgresDb {
         sql: Sql,
         args: Vec<Arg>,
     ) -> Result<Vec<T>, Error> {
-        let query = sqlx::query_as_with::<Postgres, T, _>(sql, bind(args)?);
+        let query = sqlx::query_as_with::<Postgres, T, _>(sql.for_postgres(), bind(args)?);
         let mut lease = self.lease().await?;
         let answer = within(query.fetch_all(&mut *lease)).await;
         lease.settle(answer)
@@ -310,7 +310,10 @@ async fn execute(
     let mut tx = connection.begin_with(begin).await?;
     let mut changed = 0;
     for statement in statements {
-        let query = sqlx::query_with(statement.sql.clone(), bind(statement.args.clone())?);
+        let query = sqlx::query_with(
+            statement.sql.clone().for_postgres(),
+            bind(statement.args.clone())?,
+        );
         let rows = query.execute(&mut *tx).await?.rows_affected();
         if rows == 0 && statement.must_change {
             tx.rollback().await?;
@@ -336,7 +339,7 @@ async fn change_as_read<T: Row, A>(
     let query = sqlx::query_as_with::<Postgres, T, _>(sql, bind(args)?);
     let (statements, answer) = follow(query.fetch_all(&mut *tx).await?);
     for statement in statements {
-        let query = sqlx::query_with(statement.sql, bind(statement.args)?);
+        let query = sqlx::query_with(statement.sql.for_postgres(), bind(statement.args)?);
         query.execute(&mut *tx).await?;
     }
     tx.commit().await?;

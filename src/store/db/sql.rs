@@ -1,7 +1,7 @@
 //! Texts of SQL, and one text for many rows: each statement is a way to the database and back, and on a
 //! server that way costs more than the row.
 
-use std::sync::Arc;
+use std::fmt::Write as _;
 
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
@@ -17,7 +17,17 @@ pub(in crate::store) struct Sql(Text);
 #[derive(Debug, Clone)]
 enum Text {
     Written(&'static str),
-    Made(Arc<str>),
+    Made(String),
+    Rows(PerRow, usize),
+}
+
+/// How a text names its values.
+#[derive(Debug, Clone, Copy)]
+enum Values {
+    /// `?`, in their order.
+    InOrder,
+    /// `$1`, `$2` and so on.
+    Numbered,
 }
 
 impl From<&'static str> for Sql {
@@ -28,15 +38,27 @@ impl From<&'static str> for Sql {
 
 impl From<String> for Sql {
     fn from(text: String) -> Self {
-        Self(Text::Made(text.into()))
+        Self(Text::Made(text))
     }
 }
 
-impl SqlSafeStr for Sql {
-    fn into_sql_str(self) -> SqlStr {
+impl Sql {
+    /// As SQLite reads it. A statement for many rows has no numbers: SQLite keeps them as names, and for each
+    /// value sqlx looks through all of them.
+    pub(super) fn for_sqlite(self) -> SqlStr {
+        self.with(Values::InOrder)
+    }
+
+    /// As PostgreSQL reads it.
+    pub(super) fn for_postgres(self) -> SqlStr {
+        self.with(Values::Numbered)
+    }
+
+    fn with(self, values: Values) -> SqlStr {
         match self.0 {
             Text::Written(text) => text.into_sql_str(),
             Text::Made(text) => AssertSqlSafe(text).into_sql_str(),
+            Text::Rows(per_row, rows) => AssertSqlSafe(per_row.text(rows, values)).into_sql_str(),
         }
     }
 }
@@ -73,38 +95,38 @@ impl PerRow {
             let left = rows.len();
             let size = SIZES.into_iter().find(|size| *size <= left)?;
             let args = rows.by_ref().take(size).flatten().collect();
-            Some((this.text(size), args))
+            Some((Sql(Text::Rows(this, size)), args))
         })
     }
 
-    fn text(&self, rows: usize) -> Sql {
+    fn text(&self, rows: usize, values: Values) -> String {
         let mut text = String::from(self.before);
-        let mut values = 0_usize;
+        let mut number = 0_usize;
         for row in 0..rows {
             if row > 0 {
                 text.push_str(self.between);
             }
-            for piece in self.row.split_inclusive('?') {
-                match piece.strip_suffix('?') {
-                    Some(piece) => {
-                        values += 1;
+            match values {
+                Values::InOrder => text.push_str(self.row),
+                Values::Numbered => {
+                    for (place, piece) in self.row.split('?').enumerate() {
+                        if place > 0 {
+                            number += 1;
+                            // A text takes whatever is written to it.
+                            let _ = write!(text, "${number}");
+                        }
                         text.push_str(piece);
-                        text.push('$');
-                        text.push_str(&values.to_string());
                     }
-                    None => text.push_str(piece),
                 }
             }
         }
         text.push_str(self.after);
-        Sql(Text::Made(text.into()))
+        text
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use sqlx::SqlSafeStr as _;
-
     use super::{Arg, PerRow};
 
     const KEEP: PerRow = PerRow {
@@ -120,11 +142,16 @@ mod tests {
             let rows = (0..count).map(|row| vec![Arg::from(row), Arg::from(-row)]);
             let mut numbers = Vec::new();
             for (sql, args) in KEEP.queries(rows) {
-                let sql = sql.into_sql_str().as_str().to_owned();
-                let places =
-                    (1..=args.len() / 2).map(|row| format!("(${}, ${})", row * 2 - 1, row * 2));
-                let places = places.collect::<Vec<_>>().join(", ");
-                assert_eq!(sql, format!("{}{places}{}", KEEP.before, KEEP.after));
+                let rows = 1..=args.len() / 2;
+                let numbered = rows.clone();
+                let numbered = numbered.map(|row| format!("(${}, ${})", row * 2 - 1, row * 2));
+                let in_order = rows.map(|_| "(?, ?)".to_owned());
+                let whole = |places: Vec<String>| {
+                    format!("{}{}{}", KEEP.before, places.join(", "), KEEP.after)
+                };
+                let for_postgres = sql.clone().for_postgres();
+                assert_eq!(for_postgres.as_str(), whole(numbered.collect()));
+                assert_eq!(sql.for_sqlite().as_str(), whole(in_order.collect()));
                 for arg in args {
                     let Arg::Int(Some(number)) = arg else {
                         panic!("{arg:?}");
@@ -141,7 +168,7 @@ mod tests {
     fn there_are_few_texts() {
         let texts: std::collections::BTreeSet<String> = (0..500_i64)
             .flat_map(|count| KEEP.queries((0..count).map(|row| vec![Arg::from(row); 2])))
-            .map(|(sql, _)| sql.into_sql_str().as_str().to_owned())
+            .map(|(sql, _)| sql.for_sqlite().as_str().to_owned())
             .collect();
         assert_eq!(texts.len(), super::SIZES.len());
     }

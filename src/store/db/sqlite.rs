@@ -109,7 +109,7 @@ impl SqliteDb {
         sql: Sql,
         args: Vec<Arg>,
     ) -> Result<Vec<T>, Error> {
-        let query = sqlx::query_as_with::<_, T, _>(sql, bind(args)?);
+        let query = sqlx::query_as_with::<_, T, _>(sql.for_sqlite(), bind(args)?);
         Ok(query.fetch_all(&self.read).await?)
     }
 
@@ -142,7 +142,7 @@ impl SqliteDb {
     ) -> Result<Option<u64>, Error> {
         let mut bound = Vec::with_capacity(statements.len());
         for statement in statements {
-            let query = sqlx::query_with(statement.sql, bind(statement.args)?);
+            let query = sqlx::query_with(statement.sql.for_sqlite(), bind(statement.args)?);
             bound.push((query, statement.must_change));
         }
         let mut writing = self.writing().await?;
@@ -212,7 +212,7 @@ async fn change_as_read<T: Row, A>(
         return Ok(answer);
     }
     for statement in statements {
-        let query = sqlx::query_with(statement.sql, bind(statement.args)?);
+        let query = sqlx::query_with(statement.sql.for_sqlite(), bind(statement.args)?);
         query.execute(&mut *tx).await?;
     }
     tx.commit().await?;
