@@ -1,3 +1,4 @@
+import { flushPromises } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { rest } from '@/wire/rest'
@@ -16,22 +17,40 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it('asks how much waits once for news of one moment, and only where that may be another', async () => {
+it('asks how much waits at once, without a timer, and once more for what came meanwhile', async () => {
+  const answers: ((count: ReturnType<typeof counted>) => void)[] = []
+  const ask = vi.spyOn(rest, 'approvalCount').mockImplementation(() => new Promise((resolve) => answers.push(resolve)))
+  const waiting = useWaiting()
+  waiting.take(item('a', 2))
+  expect(ask).toHaveBeenCalledTimes(1)
+  waiting.take(item('b', 1))
+  waiting.take(item('c', 1))
+  expect(ask).toHaveBeenCalledTimes(1)
+  answers[0]!(counted(2))
+  await flushPromises()
+  expect([ask.mock.calls.length, waiting.calls]).toEqual([2, 2])
+  answers[1]!(counted(4))
+  await flushPromises()
+  expect([ask.mock.calls.length, waiting.calls]).toEqual([2, 4])
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+it('asks only where the count may be another', async () => {
   const ask = vi.spyOn(rest, 'approvalCount').mockResolvedValue(counted(3))
   const waiting = useWaiting()
   waiting.take(item('a', 2))
-  waiting.take(item('b', 1))
-  await vi.advanceTimersByTimeAsync(50)
-  expect([ask.mock.calls.length, waiting.calls]).toEqual([1, 3])
+  await flushPromises()
   waiting.take(item('a', 2))
-  await vi.advanceTimersByTimeAsync(1_000)
+  await flushPromises()
   expect(ask).toHaveBeenCalledTimes(1)
   waiting.take(item('a', 0))
-  waiting.drop('b')
-  await vi.advanceTimersByTimeAsync(50)
+  await flushPromises()
   expect(ask).toHaveBeenCalledTimes(2)
-  waiting.stale()
+  waiting.drop('b')
+  await flushPromises()
   expect(ask).toHaveBeenCalledTimes(3)
+  waiting.stale()
+  expect(ask).toHaveBeenCalledTimes(4)
 })
 
 it('keeps what it knows while the server does not answer, and shows nothing to the next person', async () => {

@@ -7,9 +7,6 @@ import { ref } from 'vue'
 import { rest } from '@/wire/rest'
 import type { SessionItem } from '@/wire/restTypes'
 
-/** News of one moment are one question. */
-const TOGETHER_MS = 50
-
 export interface WaitingListener {
   /** Something about a session is another; calls may wait in it, or not any more. */
   changed(item: Pick<SessionItem, 'id' | 'waiting'>): void
@@ -26,8 +23,9 @@ export const useWaiting = defineStore('waiting', () => {
   /** Calls that wait in each session of which there was news. */
   const known = new Map<string, number>()
   const listeners = new Set<WaitingListener>()
-  let timer: ReturnType<typeof setTimeout> | null = null
   let asked = 0
+  let isFollowing = false
+  let hasNews = false
 
   async function refresh(): Promise<void> {
     const turn = ++asked
@@ -43,30 +41,38 @@ export const useWaiting = defineStore('waiting', () => {
     }
   }
 
-  function refreshSoon(): void {
-    timer ??= setTimeout(() => {
-      timer = null
-      void refresh()
-    }, TOGETHER_MS)
+  /**
+   * Asks at once, and once more for all the news that came meanwhile. It waits for no timer: a tab in the background has
+   * its timers a second late.
+   */
+  async function follow(): Promise<void> {
+    hasNews = true
+    if (isFollowing) return
+    isFollowing = true
+    while (hasNews) {
+      hasNews = false
+      await refresh()
+    }
+    isFollowing = false
   }
 
   function take(item: SessionItem): void {
     if (known.get(item.id) !== item.waiting) {
       known.set(item.id, item.waiting)
-      refreshSoon()
+      void follow()
     }
     for (const listener of listeners) listener.changed(item)
   }
 
   /** In another's session something waits for the person, or not any more. */
   function ask(id: string): void {
-    refreshSoon()
+    void follow()
     for (const listener of listeners) listener.changed({ id, waiting: 1 })
   }
 
   function drop(id: string): void {
     known.delete(id)
-    refreshSoon()
+    void follow()
     for (const listener of listeners) listener.removed(id)
   }
 
