@@ -129,8 +129,7 @@ impl Tool {
         self.known_parts() == other.known_parts()
     }
 
-    /// What [`Self::known`] keeps.
-    fn known_parts(&self) -> impl PartialEq + '_ {
+    fn known_parts(&self) -> KnownParts<'_> {
         let Self {
             name,
             title,
@@ -142,7 +141,13 @@ impl Tool {
             view: _,
             runs_as_task: _,
         } = self;
-        (name, title, description, input_schema, annotations)
+        (
+            name,
+            title.as_deref(),
+            description,
+            input_schema,
+            annotations,
+        )
     }
 
     /// Whether only views may call it: models are not told of it.
@@ -160,15 +165,29 @@ impl Tool {
     /// What it is known by.
     #[must_use]
     pub fn known(&self) -> Self {
+        let (name, title, description, input_schema, annotations) = self.known_parts();
         Self {
+            name: name.to_owned(),
+            title: title.map(str::to_owned),
+            description: description.to_owned(),
+            input_schema: input_schema.clone(),
             output_schema: None,
+            annotations: annotations.clone(),
             needs_tasks: false,
-            runs_as_task: false,
             view: None,
-            ..self.clone()
+            runs_as_task: false,
         }
     }
 }
+
+/// What a tool is known by: name, title, description, schema of the arguments, hints.
+type KnownParts<'a> = (
+    &'a str,
+    Option<&'a str>,
+    &'a str,
+    &'a Value,
+    &'a ToolAnnotations,
+);
 
 /// Where a tool lives: the server and the server's own name for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
