@@ -29,7 +29,9 @@ pub use administration::fitness::NewServer;
 pub use administration::report::{Reports, ServerReport, TestReport};
 pub use administration::tools::ToolChange;
 pub use administration::trial::Trials;
-pub use bundles::{BundleFacts, BundleReport, BundleUse, Bundles, NamedPart, WantedValue};
+pub use bundles::{
+    BundleFacts, BundleReport, BundleUse, Bundles, Dependencies, NamedPart, WantedValue,
+};
 pub use catalogue::entry::{ServerEntry, Source};
 pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
 pub use catalogue::tool_history::{DefinitionDifference, ToolChangeReport};

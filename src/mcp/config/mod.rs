@@ -21,4 +21,5 @@ pub use expand::{
 };
 pub use file::{ConfigFile, FileError, FileState, Looks};
 pub use package::{PackageCommand, package_of};
+pub(crate) use package::{Word, Words};
 pub use problem::EntryProblem;

@@ -8,6 +8,7 @@ use serde_json::{Number, Value};
 
 use super::archive::Archive;
 use super::manifest::{Manifest, Named, ServerKind, Wanted, WantedKind};
+use super::project::Dependencies;
 use super::reading::Reading;
 use super::template;
 use crate::domain::visible_line;
@@ -45,6 +46,9 @@ pub struct BundleFacts {
     /// Which versions of `node` or `python` it runs with; `None` = any.
     #[serde(default)]
     pub runtime: Option<String>,
+    /// What is installed from the Python package index; `None` for one that brings everything along.
+    #[serde(default)]
+    pub dependencies: Option<Dependencies>,
     pub tools: Vec<NamedPart>,
     pub prompts: Vec<NamedPart>,
     /// Whether it may have more tools than it names.
@@ -101,15 +105,19 @@ pub(super) fn facts(
         archive,
         problems: Vec::new(),
     };
-    let config = reading.config(&manifest);
+    let start = reading.start(&manifest);
     reading.check_platform(&manifest);
     let entry_point = reading.entry_point(&manifest);
     reading.check_values(&manifest.user_config);
-    let started = config.map(|config| reading.started(&config, &manifest.user_config));
+    let started = start.map(|start| {
+        let words = reading.started(&start.config, &manifest.user_config);
+        (words, start.dependencies, start.python)
+    });
     let Reading { archive, problems } = reading;
-    let Some((command, args, env, names_folders)) = started.filter(|_| problems.is_empty()) else {
+    let Some((words, dependencies, python)) = started.filter(|_| problems.is_empty()) else {
         return Err(problems);
     };
+    let (command, args, env, names_folders) = words;
     let values: Vec<WantedValue> = manifest.user_config.iter().map(value).collect();
     let (files, unpacked_bytes) = archive.size();
     let kind = kind_name(manifest.server.kind);
@@ -129,8 +137,14 @@ pub(super) fn facts(
             .homepage
             .filter(|it| it.starts_with("https://") && it.len() <= 400),
         license: manifest.license.as_deref().map(|it| clip(it, NAME)),
-        runtime: manifest.compatibility.runtimes.get(kind).cloned(),
+        runtime: manifest
+            .compatibility
+            .runtimes
+            .get(kind)
+            .cloned()
+            .or(python),
         kind: kind.to_owned(),
+        dependencies,
         command,
         args,
         env,
@@ -200,9 +214,9 @@ fn named_part(named: &Named) -> NamedPart {
 fn kind_name(kind: ServerKind) -> &'static str {
     match kind {
         ServerKind::Node => "node",
-        ServerKind::Python => "python",
+        // uv is one way to start Python.
+        ServerKind::Python | ServerKind::Uv => "python",
         ServerKind::Binary => "binary",
-        ServerKind::Uv => "uv",
     }
 }
 

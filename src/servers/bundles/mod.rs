@@ -10,6 +10,7 @@ mod facts;
 mod filling;
 mod manifest;
 mod path;
+mod project;
 mod reading;
 mod runtime;
 mod template;
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 
 pub use self::facts::{BundleFacts, NamedPart, WantedValue};
+pub use self::project::Dependencies;
 
 use self::archive::Archive;
 use super::error::Error;

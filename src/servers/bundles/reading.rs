@@ -6,15 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::archive::Archive;
 use super::manifest::{Manifest, McpConfig, ServerKind, Wanted};
 use super::path::shown;
+use super::project::{self, Start};
 use super::template::{self, FOLDER, Part};
 use crate::mcp::config::EntryProblem;
 
 /// Programs that the sandboxes of packages have.
 const PROGRAMS: [&str; 5] = ["node", "python3", "python", "sh", "bash"];
 /// Programs that fetch what they start.
-const RUNNERS: [&str; 9] = [
-    "npx", "npm", "pnpm", "yarn", "bun", "bunx", "uv", "uvx", "pipx",
-];
+const RUNNERS: [&str; 8] = ["npx", "npm", "pnpm", "yarn", "bun", "bunx", "uvx", "pipx"];
 
 /// Values that a bundle may ask for.
 const MAX_VALUES: usize = 100;
@@ -32,17 +31,13 @@ impl Reading<'_, '_> {
     }
 
     /// How it is started on Linux.
-    pub(super) fn config(&mut self, manifest: &Manifest) -> Option<McpConfig> {
-        if manifest.server.kind == ServerKind::Uv {
-            self.refuse(
-                "server.type",
-                "bundles of type `uv` fetch their packages when they start, which nothing here does: \
-                 add the server by its package instead (`uvx NAME`), or use a bundle of type `python` \
-                 that brings its packages along",
-            );
-            return None;
-        }
-        let Some(mut config) = manifest.server.mcp_config.clone() else {
+    fn config(&mut self, manifest: &Manifest) -> Option<McpConfig> {
+        let Some(mut config) = manifest
+            .server
+            .mcp_config
+            .clone()
+            .or_else(|| of_uv(manifest))
+        else {
             self.refuse(
                 "server.mcp_config",
                 "it is missing: the manifest has to say the command",
@@ -55,6 +50,20 @@ impl Reading<'_, '_> {
             config.env = own.env.unwrap_or(config.env);
         }
         Some(config)
+    }
+
+    /// How it is started here, and what has to be installed for that.
+    pub(super) fn start(&mut self, manifest: &Manifest) -> Option<Start> {
+        let config = self.config(manifest)?;
+        if manifest.server.kind != ServerKind::Uv && !project::is_uv(&config.command) {
+            return Some(Start {
+                config,
+                dependencies: None,
+                python: None,
+            });
+        }
+        let read = project::without_uv(self.archive, config);
+        read.map_err(|problems| self.problems.extend(problems)).ok()
     }
 
     /// An entry keeps so many answers, and each secret under a name of its own.
@@ -187,6 +196,16 @@ impl Reading<'_, '_> {
         }
         word
     }
+}
+
+/// How uv starts a bundle that does not say it.
+fn of_uv(manifest: &Manifest) -> Option<McpConfig> {
+    (manifest.server.kind == ServerKind::Uv).then(|| McpConfig {
+        command: "uv".to_owned(),
+        args: vec!["run".to_owned(), manifest.server.entry_point.clone()],
+        env: BTreeMap::new(),
+        platform_overrides: BTreeMap::new(),
+    })
 }
 
 /// Why a file does not run on this kind of machine.

@@ -34,11 +34,11 @@ pub(crate) struct KeptBundle {
     file: Vec<u8>,
 }
 
-/// What is unpacked, and how.
+/// The files of a bundle on their way into a sandbox.
 pub(crate) struct Unpacking {
-    /// What runs in the sandbox.
-    pub(crate) command: Vec<String>,
-    /// What it reads.
+    /// How many bytes come.
+    pub(crate) bytes: u64,
+    /// A tar archive.
     pub(crate) archive: mpsc::Receiver<Bytes>,
 }
 
@@ -77,19 +77,24 @@ impl KeptBundle {
     pub(crate) async fn unpack(self, most: u64) -> Result<Unpacking, String> {
         let (tell, told) = oneshot::channel();
         let (pieces, archive) = mpsc::channel(PIECES);
-        let program = runtime::program(&self.facts.kind).unwrap_or_default();
         let Self { facts, file } = self;
         tokio::task::spawn_blocking(move || pour(&file, (&facts, most), tell, pieces));
         let bytes = told
             .await
             .map_err(|_| "the bundle could not be read".to_owned())?;
-        let bytes = bytes?.to_string();
-        let words = ["/bin/sh", "-c", UNPACK, "unpack", program, &bytes];
         Ok(Unpacking {
-            command: words.map(str::to_owned).to_vec(),
+            bytes: bytes?,
             archive,
         })
     }
+}
+
+/// What unpacks so many bytes in the sandbox of a bundle that brings everything along.
+pub(crate) fn command(facts: &BundleFacts, bytes: u64) -> Vec<String> {
+    let program = runtime::program(&facts.kind).unwrap_or_default();
+    let bytes = bytes.to_string();
+    let words = ["/bin/sh", "-c", UNPACK, "unpack", program, &bytes];
+    words.map(str::to_owned).to_vec()
 }
 
 /// Why it does not run with what the sandboxes have, if they said what that is.

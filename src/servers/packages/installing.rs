@@ -13,7 +13,7 @@ use super::order;
 use super::progress::{self, Done, Told};
 use super::reason;
 use super::resolving::Refused;
-use crate::domain::{InstallProblem, PackageRegistry, PackageSpec, SandboxId};
+use crate::domain::{HostProblem, InstallProblem, PackageRegistry, PackageSpec, SandboxId};
 use crate::sandbox::host::PackageInstalling;
 use crate::sandbox::{Ended, Launch, Running};
 use crate::servers::bundles::BundleFacts;
@@ -85,9 +85,11 @@ struct Prepared {
 }
 
 /// What an installer reads.
-enum Input {
-    Line(String),
-    Archive(mpsc::Receiver<Bytes>),
+struct Input {
+    /// The order; empty for one that its command holds.
+    line: String,
+    /// The files of a bundle, behind it.
+    archive: Option<mpsc::Receiver<Bytes>>,
 }
 
 async fn prepare(order: &Order<'_>) -> Result<Result<Prepared, Refused>, Halt> {
@@ -97,25 +99,25 @@ async fn prepare(order: &Order<'_>) -> Result<Result<Prepared, Refused>, Halt> {
         return unpack(order, settings).await;
     }
     let guard = &order.servers.0.opener.outside.guard;
-    let launch = order::launch(order.spec, whose, (settings, guard));
-    Ok(match launch {
-        Err(problem) => Err(Refused {
-            problem: InstallProblem::Unreachable,
-            text: format!("a host of the settings `sandbox.packages` cannot be used: {problem}"),
-        }),
-        Ok(launch) => Ok(Prepared {
-            launch,
-            input: Input::Line(order::order(
-                order.spec,
-                (order.version, order.pins),
-                settings,
-            )),
-            bundle: None,
-        }),
-    })
+    let launch = order::launch(order.spec.registry, whose, (settings, guard));
+    Ok(launch.map_err(no_host).map(|launch| Prepared {
+        launch,
+        input: Input {
+            line: order::order(order.spec, (order.version, order.pins), settings),
+            archive: None,
+        },
+        bundle: None,
+    }))
 }
 
-/// A bundle is here already, and only has to be unpacked.
+fn no_host(problem: HostProblem) -> Refused {
+    Refused {
+        problem: InstallProblem::Unreachable,
+        text: format!("a host of the settings `sandbox.packages` cannot be used: {problem}"),
+    }
+}
+
+/// A bundle is here already, and has to be unpacked, beside the packages that it asks for if it does.
 async fn unpack(
     order: &Order<'_>,
     settings: &PackageInstalling,
@@ -132,14 +134,31 @@ async fn unpack(
         return refused("its bundle is not kept any more: upload the file again".to_owned());
     };
     let facts = kept.facts.clone();
-    let Unpacking { command, archive } = match kept.unpack(settings.bounds.workspace_bytes).await {
+    let Unpacking { bytes, archive } = match kept.unpack(settings.bounds.workspace_bytes).await {
         Ok(unpacking) => unpacking,
         Err(text) => return refused(text),
     };
     let whose = (order.volume.server.as_str(), &order.volume.sandbox);
-    Ok(Ok(Prepared {
-        launch: order::sealed(whose, command, settings),
-        input: Input::Archive(archive),
+    let (launch, line) = match &facts.dependencies {
+        None => {
+            let command = unpacking::command(&facts, bytes);
+            (Ok(order::sealed(whose, command, settings)), String::new())
+        }
+        Some(dependencies) => {
+            let guard = &order.servers.0.opener.outside.guard;
+            let about = (facts.version.as_str(), dependencies);
+            (
+                order::launch(PackageRegistry::Pypi, whose, (settings, guard)),
+                order::of_bundle(order.spec, about, (bytes, order.pins), settings),
+            )
+        }
+    };
+    Ok(launch.map_err(no_host).map(|launch| Prepared {
+        launch,
+        input: Input {
+            line,
+            archive: Some(archive),
+        },
         bundle: Some(facts),
     }))
 }
@@ -211,20 +230,28 @@ async fn follow(
         record.flush().await?;
     }
     Ok(match bundle {
-        Some(facts) => unpacked((order.spec, facts), runtime.as_deref(), &said, ended),
+        Some(facts) => unpacked(
+            (order.spec, facts),
+            (told, runtime.as_deref()),
+            &said,
+            ended,
+        ),
         None => outcome(told, &said, ended),
     })
 }
 
 /// Gives an installer what it reads, for as long as it reads.
 async fn give(stdin: &mut (dyn AsyncWrite + Send + Unpin), input: Input) {
-    match input {
-        Input::Line(line) => drop(stdin.write_all(line.as_bytes()).await),
-        Input::Archive(mut pieces) => {
-            while let Some(piece) = pieces.recv().await {
-                if stdin.write_all(&piece).await.is_err() {
-                    return;
-                }
+    let Input { line, archive } = input;
+    if stdin.write_all(line.as_bytes()).await.is_err() {
+        return;
+    }
+    if let Some(mut pieces) = archive {
+        // Whoever waits for the line does not wait for the archive.
+        let _ = stdin.flush().await;
+        while let Some(piece) = pieces.recv().await {
+            if stdin.write_all(&piece).await.is_err() {
+                return;
             }
         }
     }
@@ -234,12 +261,15 @@ async fn give(stdin: &mut (dyn AsyncWrite + Send + Unpin), input: Input) {
 /// How the unpacking of a bundle went.
 fn unpacked(
     (spec, facts): (&PackageSpec, &BundleFacts),
-    runtime: Option<&str>,
+    (told, runtime): (Option<Told>, Option<&str>),
     said: &[String],
     ended: Option<Ended>,
 ) -> Outcome {
     if let Some((problem, text)) = unpacking::runtime_problem(facts, runtime) {
         return Err(Refused { problem, text });
+    }
+    if facts.dependencies.is_some() {
+        return outcome(told, said, ended).map(|done| done.beside_bundle(&spec.name));
     }
     match ended {
         Some(Ended::Exited(0)) => Ok(Done::of_bundle(&facts.version, &spec.name)),

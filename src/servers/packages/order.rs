@@ -8,6 +8,7 @@ use crate::domain::{AllowedHosts, HostProblem, PackageRegistry, PackageSpec, San
 use crate::net::{self, Egress, Guard, Reach};
 use crate::sandbox::host::PackageInstalling;
 use crate::sandbox::{Access, Launch, Packages, Program};
+use crate::servers::bundles::Dependencies;
 
 /// Installs packages of npm.
 const NPM: &str = include_str!("installer/npm.js");
@@ -19,15 +20,29 @@ const PYPI_FILES: &str = "files.pythonhosted.org";
 /// One line of JSON.
 #[derive(Serialize)]
 struct Order<'o> {
-    name: &'o str,
+    /// The package whose program is started; `None` for a bundle, whose entry says what is.
+    name: Option<&'o str>,
     version: Option<&'o str>,
     extras: &'o [String],
     with: &'o [String],
     program: Option<&'o str>,
     scripts: bool,
     lock: Option<&'o str>,
+    /// `NAME==VERSION` of what is taken in that version, if it is taken at all.
+    constraints: &'o [String],
+    /// Bytes of the tar archive that follows this line.
+    bundle: Option<u64>,
     registry: &'o str,
     authorities: String,
+}
+
+impl Order<'_> {
+    fn line(&self) -> String {
+        // Texts and lists always have a JSON form.
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
 }
 
 /// The order to install what is asked for: exactly `version` where it is known, and exactly what
@@ -38,20 +53,43 @@ pub(super) fn order(
     settings: &PackageInstalling,
 ) -> String {
     let order = Order {
-        name: &spec.name,
+        name: Some(&spec.name),
         version: version.or(spec.version.as_deref()),
         extras: &spec.extras,
         with: &spec.with,
         program: spec.program.as_deref(),
         scripts: spec.allow_scripts,
         lock: pins,
+        constraints: &[],
+        bundle: None,
         registry: registry(spec.registry, settings),
         authorities: net::authorities_pem(),
     };
-    // Texts and lists always have a JSON form.
-    let mut line = serde_json::to_string(&order).unwrap_or_default();
-    line.push('\n');
-    line
+    order.line()
+}
+
+/// The order to install what a bundle of that version asks the Python index for, and to unpack its own files,
+/// so many bytes, beside it.
+pub(super) fn of_bundle(
+    spec: &PackageSpec,
+    (version, dependencies): (&str, &Dependencies),
+    (bytes, pins): (u64, Option<&str>),
+    settings: &PackageInstalling,
+) -> String {
+    let order = Order {
+        name: None,
+        version: Some(version),
+        extras: &[],
+        with: &dependencies.wanted,
+        program: None,
+        scripts: spec.allow_scripts,
+        lock: pins,
+        constraints: &dependencies.locked,
+        bundle: Some(bytes),
+        registry: registry(PackageRegistry::Pypi, settings),
+        authorities: net::authorities_pem(),
+    };
+    order.line()
 }
 
 /// Where packages of that kind come from.
@@ -80,13 +118,13 @@ pub(super) fn hosts(kind: PackageRegistry, settings: &PackageInstalling) -> Vec<
 /// The sandbox of an installation: its own workspace to write to, no secret, and of the network
 /// nothing but the registry.
 pub(super) fn launch(
-    spec: &PackageSpec,
+    kind: PackageRegistry,
     whose: (&str, &SandboxId),
     (settings, guard): (&PackageInstalling, &Guard),
 ) -> Result<Launch, HostProblem> {
-    let hosts = hosts(spec.registry, settings);
+    let hosts = hosts(kind, settings);
     let hosts = AllowedHosts::parse(&hosts).map_err(|(_, problem)| problem)?;
-    let words = match spec.registry {
+    let words = match kind {
         PackageRegistry::Npm => ["node", "-e", NPM],
         PackageRegistry::Pypi => ["python3", "-c", PYPI],
         // A bundle brings everything along.

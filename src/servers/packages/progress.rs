@@ -56,6 +56,12 @@ impl Done {
         }
     }
 
+    /// The same with the bundle for which it was installed, whose entry says what is started.
+    pub(super) fn beside_bundle(mut self, sha256: &str) -> Self {
+        self.pins.insert(0, json!(sha256));
+        self
+    }
+
     /// What it is called by everybody.
     pub(super) fn package(&self, spec: &PackageSpec) -> InstalledPackage {
         let content = Digest::of_json(&json!({

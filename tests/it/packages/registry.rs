@@ -2,7 +2,7 @@
 //! asked.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{Cursor, Write as _};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -14,15 +14,17 @@ use base64::Engine as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha512};
+use sha2::{Digest as _, Sha256, Sha512};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+use zip::write::{SimpleFileOptions, ZipWriter};
 
 /// What is answered at a path.
 #[derive(Clone)]
 pub(super) enum Answer {
     Json(Value),
+    Html(String),
     Bytes(Vec<u8>),
     Status(u16),
     /// Nothing, ever.
@@ -108,6 +110,56 @@ impl Registry {
     }
 }
 
+impl Registry {
+    /// A package of Python in those versions, each as one wheel with one module that knows its `VERSION`.
+    pub(super) fn publish_python(&self, name: &str, versions: &[&str]) {
+        let links = versions.iter().map(|version| {
+            let file = format!("{name}-{version}-py3-none-any.whl");
+            let wheel = wheel(name, version);
+            let hash = hex::encode(Sha256::digest(&wheel));
+            self.serve(&format!("/files/{file}"), Answer::Bytes(wheel));
+            format!("<a href=\"/files/{file}#sha256={hash}\">{file}</a>")
+        });
+        let page = format!(
+            "<!DOCTYPE html><html><body>{}</body></html>",
+            links.collect::<String>()
+        );
+        self.serve(&format!("/simple/{name}/"), Answer::Html(page));
+    }
+}
+
+fn wheel(name: &str, version: &str) -> Vec<u8> {
+    let info = format!("{name}-{version}.dist-info");
+    let files = [
+        (
+            format!("{name}/__init__.py"),
+            format!("VERSION = '{version}'\n"),
+        ),
+        (
+            format!("{info}/METADATA"),
+            format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"),
+        ),
+        (
+            format!("{info}/WHEEL"),
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_owned(),
+        ),
+    ];
+    let record: String = files
+        .iter()
+        .map(|(path, _)| format!("{path},,\n"))
+        .collect();
+    let record = (
+        format!("{info}/RECORD"),
+        format!("{record}{info}/RECORD,,\n"),
+    );
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (path, text) in files.into_iter().chain([record]) {
+        zip.start_file(path, SimpleFileOptions::default()).unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
 fn with(mut base: Value, more: Value) -> Value {
     if let (Value::Object(base), Value::Object(more)) = (&mut base, more) {
         base.extend(more);
@@ -146,6 +198,7 @@ async fn answer(State(shelf): State<Shelf>, uri: Uri) -> Response {
     let found = shelf.answers.lock().unwrap().get(&path).cloned();
     match found {
         Some(Answer::Json(value)) => axum::Json(value).into_response(),
+        Some(Answer::Html(text)) => axum::response::Html(text).into_response(),
         Some(Answer::Bytes(bytes)) => bytes.into_response(),
         Some(Answer::Status(status)) => StatusCode::from_u16(status).unwrap().into_response(),
         Some(Answer::Silence) => std::future::pending().await,

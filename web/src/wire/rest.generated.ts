@@ -2602,6 +2602,11 @@ export interface components {
             };
             /** @description Which versions of Node or Python it says that it runs with. */
             runtime?: string | null;
+            /**
+             * @description What is installed from the Python package index beside it, as its project asks for it; missing where it
+             *     brings everything along.
+             */
+            dependencies?: string[] | null;
             tools: components["schemas"]["BundlePart"][];
             prompts: components["schemas"]["BundlePart"][];
             /** @description Whether it may have more tools than it names. */

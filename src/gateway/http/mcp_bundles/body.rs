@@ -38,6 +38,10 @@ pub(in crate::gateway) struct Bundle {
     /// Which versions of Node or Python it says that it runs with.
     #[serde(skip_serializing_if = "Option::is_none")]
     runtime: Option<String>,
+    /// What is installed from the Python package index beside it, as its project asks for it; missing where it
+    /// brings everything along.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dependencies: Option<Vec<String>>,
     tools: Vec<BundlePart>,
     prompts: Vec<BundlePart>,
     /// Whether it may have more tools than it names.
@@ -137,6 +141,7 @@ impl From<BundleReport> for Bundle {
             env,
             entry_point: _,
             runtime,
+            dependencies,
             tools,
             prompts,
             has_more_tools,
@@ -161,6 +166,7 @@ impl From<BundleReport> for Bundle {
             command: std::iter::once(command).chain(args).collect(),
             env,
             runtime,
+            dependencies: dependencies.map(|it| it.wanted),
             tools: tools.into_iter().map(Into::into).collect(),
             prompts: prompts.into_iter().map(Into::into).collect(),
             has_more_tools,

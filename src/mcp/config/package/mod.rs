@@ -19,7 +19,7 @@ pub struct PackageCommand {
 }
 
 /// Why the words of a runner are not understood.
-type Refusal = String;
+pub(crate) type Refusal = String;
 
 /// The package that an entry starts; `None` where its command is one of another kind.
 pub fn package_of(config: &McpServerConfig) -> Result<Option<PackageCommand>, EntryProblem> {
@@ -30,7 +30,9 @@ pub fn package_of(config: &McpServerConfig) -> Result<Option<PackageCommand>, En
         return Ok(None);
     };
     if let Some(bundle) = &config.bundle {
-        return Ok(Some(of_bundle(&bundle.sha256, command, &config.args)));
+        let mut command = of_bundle(&bundle.sha256, command, &config.args);
+        command.spec.allow_scripts = config.allow_scripts;
+        return Ok(Some(command));
     }
     let program = program_name(command);
     let words: Vec<&str> = config.args.iter().map(String::as_str).collect();
@@ -65,12 +67,12 @@ fn program_name(command: &str) -> &str {
 }
 
 /// Words of a command line, read from the left.
-struct Words<'w> {
+pub(crate) struct Words<'w> {
     left: std::slice::Iter<'w, &'w str>,
 }
 
 /// The next option, or the first word that is none.
-enum Word<'w> {
+pub(crate) enum Word<'w> {
     Option(&'w str, Option<&'w str>),
     Plain(&'w str),
     /// `--`: everything behind it is plain.
@@ -78,11 +80,11 @@ enum Word<'w> {
 }
 
 impl<'w> Words<'w> {
-    fn new(words: &'w [&'w str]) -> Self {
+    pub(crate) fn new(words: &'w [&'w str]) -> Self {
         Self { left: words.iter() }
     }
 
-    fn next(&mut self) -> Option<Word<'w>> {
+    pub(crate) fn next(&mut self) -> Option<Word<'w>> {
         let word = *self.left.next()?;
         if word == "--" {
             return Some(Word::End);
@@ -98,12 +100,17 @@ impl<'w> Words<'w> {
     }
 
     /// The value of an option: behind its `=`, or the next word.
-    fn value(&mut self, option: &str, inline: Option<&'w str>) -> Result<&'w str, Refusal> {
+    pub(crate) fn value(
+        &mut self,
+        option: &str,
+        inline: Option<&'w str>,
+    ) -> Result<&'w str, Refusal> {
         let value = inline.or_else(|| self.left.next().copied());
         value.ok_or_else(|| format!("`{option}` needs a value"))
     }
 
-    fn rest(self) -> Vec<String> {
+    /// What nobody has read yet.
+    pub(crate) fn rest(self) -> Vec<String> {
         self.left.map(|word| (*word).to_owned()).collect()
     }
 }

@@ -3,6 +3,7 @@
 
 mod filled;
 mod hostile;
+mod projects;
 
 use std::io::{Cursor, Write as _};
 

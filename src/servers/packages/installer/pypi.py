@@ -1,11 +1,13 @@
-# Installs a package of the Python package index into /workspace; what is installed is later seen at
-# /packages. Reads its order as one line of JSON, and tells each step as one line of JSON on stdout.
-# What pip says goes to stderr.
+# Installs a package of the Python package index into /workspace, or what a bundle asks for, with the
+# bundle's own files beside it; what is installed is later seen at /packages. Reads its order as one line
+# of JSON, behind which a bundle follows as a tar archive, and tells each step as one line of JSON on
+# stdout. What pip says goes to stderr.
 import errno
 import glob
 import importlib.metadata
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -31,6 +33,15 @@ def fail(problem, text):
     sys.exit(1)
 
 
+def command_of(point):
+    module, _, attribute = point.value.split("[")[0].strip().partition(":")
+    starter = STARTER.format(
+        site="/packages/site", name=point.name, module=module, attribute=attribute.strip()
+    )
+    environment = {"PYTHONPATH": "/packages/site", "PYTHONDONTWRITEBYTECODE": "1"}
+    return ["python3", "-I", "-S", "-c", starter], environment
+
+
 def pip(*args):
     line = [sys.executable, "-m", "pip", *args]
     done = subprocess.run(line, cwd=HOME, stdin=subprocess.DEVNULL, stdout=2)
@@ -45,11 +56,25 @@ def normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def resolve(order, binary):
+def wanted_of(order):
+    if order["name"] is None:
+        return order["with"]
     extras = "[" + ",".join(order["extras"]) + "]" if order["extras"] else ""
-    wanted = [order["name"] + extras + (order["version"] or ""), *order["with"]]
+    return [order["name"] + extras + (order["version"] or ""), *order["with"]]
+
+
+def resolve(order, binary):
+    wanted = wanted_of(order)
+    if not wanted:
+        return []
     report = HOME + "/.tmp/report.json"
-    pip("install", "--dry-run", "--ignore-installed", "--report", report, *binary, "--", *wanted)
+    versions = []
+    if order["constraints"]:
+        versions = ["--constraint", HOME + "/.tmp/constraints.txt"]
+        with open(versions[1], "w", encoding="utf-8") as file:
+            file.write("\n".join(order["constraints"]) + "\n")
+    flags = ["--dry-run", "--ignore-installed", "--report", report, *versions, *binary]
+    pip("install", *flags, "--", *wanted)
     with open(report, encoding="utf-8") as file:
         items = json.load(file)["install"]
     lock = []
@@ -85,6 +110,23 @@ def program_of(order):
     fail("no_program", f"the package has several programs: {names}" if own else "the package has no program")
 
 
+# Takes exactly as many bytes as it was told: stdin stays open. What the archive holds, the gateway wrote.
+def unpack(left):
+    folder = HOME + "/bundle"
+    os.mkdir(folder)
+    line = ["tar", "--extract", "--file=-", "--directory=" + folder, "--no-same-owner", "--preserve-permissions"]
+    tar = subprocess.Popen(line, cwd=HOME, stdin=subprocess.PIPE, stdout=2)
+    with tar.stdin:
+        while left > 0:
+            piece = sys.stdin.buffer.read(min(left, 1 << 16))
+            if not piece:
+                fail(None, "the bundle did not come to its end")
+            tar.stdin.write(piece)
+            left -= len(piece)
+    if tar.wait() != 0:
+        fail(None, f"`tar` ended with exit code {tar.returncode}")
+
+
 def install(order):
     with open("/tmp/ca.pem", "w", encoding="ascii") as file:
         file.write(order["authorities"])
@@ -107,6 +149,7 @@ def install(order):
         PIP_ROOT_USER_ACTION="ignore",
     )
     binary = [] if order["scripts"] else ["--only-binary", ":all:"]
+    tell(runtime="Python " + platform.python_version())
     if order["lock"] is None:
         tell(phase="resolving")
         lock = resolve(order, binary)
@@ -119,28 +162,33 @@ def install(order):
     tell(phase="downloading")
     wheels = HOME + "/.tmp/wheels"
     pinned = ["--no-deps", "--require-hashes", "-r", pins]
-    if order["scripts"]:
+    if not lock:
+        pass
+    elif order["scripts"]:
         pip("wheel", *pinned, "--wheel-dir", wheels)
     else:
         pip("download", *pinned, *binary, "--dest", wheels)
     tell(phase="installing")
-    files = sorted(glob.glob(glob.escape(wheels) + "/*.whl"))
-    pip("install", "--no-index", "--no-deps", "--target", SITE, *files)
-    point = program_of(order)
+    if lock:
+        files = sorted(glob.glob(glob.escape(wheels) + "/*.whl"))
+        pip("install", "--no-index", "--no-deps", "--target", SITE, *files)
+    if order["bundle"] is None:
+        program, environment = command_of(program_of(order))
+        version = next(version for name, version, _ in lock if name == order["name"])
+    else:
+        # What is started, and with which variables, says its entry.
+        program, environment, version = [], {}, order["version"]
     for left in (".cache", ".tmp"):
         shutil.rmtree(f"{HOME}/{left}", ignore_errors=True)
-    module, _, attribute = point.value.split("[")[0].strip().partition(":")
-    starter = STARTER.format(
-        site="/packages/site", name=point.name, module=module, attribute=attribute.strip()
-    )
-    version = next(version for name, version, _ in lock if name == order["name"])
+    if order["bundle"] is not None:
+        unpack(order["bundle"])
     tell(
         done={
             "version": version,
             "lock": json.dumps(lock),
             "pins": lock,
-            "program": ["python3", "-I", "-S", "-c", starter],
-            "environment": {"PYTHONPATH": "/packages/site", "PYTHONDONTWRITEBYTECODE": "1"},
+            "program": program,
+            "environment": environment,
             "skippedScripts": [],
         }
     )
@@ -148,7 +196,7 @@ def install(order):
 
 def main():
     try:
-        install(json.loads(sys.stdin.readline()))
+        install(json.loads(sys.stdin.buffer.readline()))
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         fail("too_large" if full else "other", str(error))

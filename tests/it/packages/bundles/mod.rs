@@ -2,6 +2,7 @@
 
 mod doors;
 mod newer;
+mod projects;
 mod runs;
 
 use std::io::{Cursor, Write as _};
@@ -76,15 +77,20 @@ pub(super) async fn add_bundle(
     app: &TestApp,
     person: &Person,
     socket: &mut TestSocket,
-    (file, values): (Vec<u8>, Value),
+    bundle: (Vec<u8>, Value),
 ) -> Value {
+    add_entry(app, person, bundle).await;
+    wait_for_end(socket, "it").await;
+    installation(&Api::new(app, person), "it").await
+}
+
+/// The same without waiting.
+pub(super) async fn add_entry(app: &TestApp, person: &Person, (file, values): (Vec<u8>, Value)) {
     let api = Api::new(app, person);
     let told = uploaded(app, person, file).await;
     let entry = filled(&api, &told, values).await;
     let body = json!({"name": "it", "config": entry["config"], "secrets": entry["secrets"]});
     api.add_with(body).await;
-    wait_for_end(socket, "it").await;
-    installation(&api, "it").await
 }
 
 async fn filled(api: &Api<'_>, told: &Value, values: Value) -> Value {

@@ -47,7 +47,8 @@ async fn a_node_bundle_answers_in_docker() {
     a_node_bundle_answers(docker_at).await;
 }
 
-const PYTHON: &str = r#"
+/// A server of few lines for Python, which says what `greet` of its module `greeting` gives.
+pub(super) const PYTHON: &str = r#"
 import json, sys
 from greeting import greet
 
@@ -160,7 +161,7 @@ async fn a_bundle_for_a_newer_runtime_says_which_one_there_is() {
 }
 
 /// Files of bundles on this gateway.
-fn volumes(app: &TestApp) -> usize {
+pub(super) fn volumes(app: &TestApp) -> usize {
     let folder = app.folder.path().join("data/workspaces");
     let found = std::fs::read_dir(folder).unwrap();
     found

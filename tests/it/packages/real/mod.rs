@@ -1,18 +1,17 @@
 //! The reference servers as people use them: the line of their README, the public registries, one call.
 
+mod bundles;
 mod transports;
 
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use sepal::domain::Role;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::bundles::{add_bundle, call};
-use super::{app_at, command, installation, with_docker};
+use super::{command, installation, with_docker};
 use crate::agent_mode::{sepal, with_model};
 use crate::model_stub::ModelStub;
 use crate::servers::{Api, operator, sampling};
@@ -287,44 +286,6 @@ async fn run(folder: &Path, line: &str) {
     let done = command.output().await.unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(done.status.success(), "{line}: {said}");
-}
-
-/// Packed by the official program, with all that the server uses.
-#[tokio::test]
-async fn memory_of_npm_runs_from_a_bundle() {
-    let entry_point = "node_modules/@modelcontextprotocol/server-memory/dist/index.js";
-    let manifest = json!({
-        "manifest_version": "0.3", "name": "memory", "version": "1.0.0",
-        "description": "A graph of what is known.", "author": {"name": "Ada"},
-        "server": {
-            "type": "node", "entry_point": entry_point,
-            "mcp_config": {
-                "command": "node", "args": [format!("${{__dirname}}/{entry_point}")],
-                "env": {"MEMORY_FILE_PATH": "${user_config.file}"},
-            },
-        },
-        "user_config": {
-            "file": {"type": "file", "title": "File", "description": "Of the graph", "required": true},
-        },
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    write("manifest.json", &manifest.to_string());
-    write("package.json", r#"{"name":"memory","version":"1.0.0"}"#);
-    let server = "@modelcontextprotocol/server-memory@2025.9.25";
-    let install = format!("npm install --no-audit --no-fund --ignore-scripts {server}");
-    run(folder.path(), &install).await;
-    let pack = "npx -y @anthropic-ai/mcpb@2.1.2 pack . out.mcpb";
-    run(folder.path(), pack).await;
-    let file = std::fs::read(folder.path().join("out.mcpb")).unwrap();
-    let app = app_at("https://registry.npmjs.org").await;
-    let owner = app.person_with("acme", Role::Owner).await;
-    let mut socket = TestSocket::open(app.address, &owner, None).await;
-    let values = json!({"file": "memory.json"});
-    let told = add_bundle(&app, &owner, &mut socket, (file, values)).await;
-    assert_eq!(told["state"], "ready", "{told:#}");
-    let said = call(&app, &mut socket, "read_graph").await;
-    assert!(said.contains("entities"), "{said}");
 }
 
 /// What `./run call-news`, `./run fetch_url` and `./run call-multistep` begin: an example with the servers

@@ -59,6 +59,17 @@ it('shows what a bundle is and runs, and hands on the entry that the answers mak
   expect(page.emitted('choose')).toEqual([[made]])
 })
 
+it('says what is installed beside a bundle, where something is', async () => {
+  vi.spyOn(bundles, 'upload').mockResolvedValueOnce({ ...notes, dependencies: ['mcp>=1.2', 'ht\u202etpx'] }).mockResolvedValueOnce(notes)
+  const page = mounted()
+  await flushPromises()
+  expect(page.text()).toContain('Installed beside it, from the Python package index')
+  expect(page.text()).toContain('mcp>=1.2, ht⟦U+202E⟧tpx')
+  const other = mounted()
+  await flushPromises()
+  expect(other.text()).not.toContain('Installed beside it')
+})
+
 it('says everything that is wrong with a file', async () => {
   const errors = [{ field: 'file', message: 'two files have this name' }, { field: 'manifest.name', message: 'it is missing' }]
   vi.spyOn(bundles, 'upload').mockRejectedValue(new RequestError(400, { detail: 'wrong', errors }))

@@ -1,0 +1,156 @@
+//! Bundles that are started by uv: a Python project whose `pyproject.toml` names the packages of the index
+//! that it needs. They are installed once beside the bundle's files, like those of [packages], and the
+//! program is started without uv.
+//!
+//! [packages]: crate::servers::packages
+
+mod declared;
+mod uv_run;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use self::declared::Declared;
+use self::uv_run::{Target, UvRun};
+use super::archive::Archive;
+use super::manifest::McpConfig;
+use super::path::shown;
+use super::template::{self, FOLDER};
+use crate::mcp::config::EntryProblem;
+
+pub(super) use self::uv_run::is_uv;
+
+/// Where the packages of the index lie for the program.
+const SITE: &str = "/packages/site";
+/// Nothing comes from the folder in which the program is started: a session's files may be there.
+const SAFELY: &str = "import sys;sys.path[:]=[p for p in sys.path if p];";
+/// Runs a module by its name.
+const MODULE: &str =
+    "import runpy;runpy.run_module(sys.argv.pop(1),run_name='__main__',alter_sys=True)";
+/// Calls what a script of the project names: `module:object`.
+const OBJECT: &str = "import functools,importlib;m,_,o=sys.argv.pop(1).partition(':');\
+                      sys.exit(functools.reduce(getattr,o.split('.'),importlib.import_module(m))())";
+/// Calls what a script of one of the packages names.
+const SCRIPT: &str = "from importlib.metadata import entry_points as e;n=sys.argv.pop(1);\
+                      p=[*e(group='console_scripts',name=n)] or sys.exit('no package has a program '+n);\
+                      sys.exit(p[0].load()())";
+
+/// What is installed from the index beside the files of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dependencies {
+    /// What its author asks for, each as pip reads it.
+    pub wanted: Vec<String>,
+    /// `NAME==VERSION` of what its author locked (`uv.lock`); empty where nothing is.
+    pub locked: Vec<String>,
+}
+
+/// How a bundle is started here.
+pub(super) struct Start {
+    pub(super) config: McpConfig,
+    /// What is installed first; `None` where the bundle brings everything along.
+    pub(super) dependencies: Option<Dependencies>,
+    /// Which versions of Python its project says that it runs with.
+    pub(super) python: Option<String>,
+}
+
+/// Takes uv out of what is started, or says what is in the way.
+pub(super) fn without_uv(
+    archive: &mut Archive<'_>,
+    config: McpConfig,
+) -> Result<Start, Vec<EntryProblem>> {
+    let refused = |text| vec![EntryProblem::new("manifest.server.mcp_config", text)];
+    let uv = UvRun::read(&config.command, &config.args).map_err(refused)?;
+    let folder = folder(uv.folder.as_deref()).map_err(refused)?;
+    let declared = Declared::read(archive, &folder)?;
+    let dependencies = declared.dependencies(&uv)?;
+    let code =
+        |code: &str, name: &str| ["-c".to_owned(), format!("{SAFELY}{code}"), name.to_owned()];
+    let start = match &uv.target {
+        Target::File(path) => vec![file(archive, &folder, path).map_err(refused)?],
+        Target::Module(name) => code(MODULE, name).to_vec(),
+        Target::Script(name) => match declared.script(name) {
+            Some(object) => code(OBJECT, object).to_vec(),
+            None => code(SCRIPT, name).to_vec(),
+        },
+    };
+    let mut env = environment(archive, &folder, config.env);
+    if uv.is_unbuffered {
+        env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
+    }
+    Ok(Start {
+        config: McpConfig {
+            command: "python3".to_owned(),
+            args: start.into_iter().chain(uv.arguments).collect(),
+            env,
+            platform_overrides: BTreeMap::new(),
+        },
+        dependencies: Some(dependencies).filter(|it| !it.wanted.is_empty()),
+        python: declared.python(),
+    })
+}
+
+/// The folder of the project, below that of the bundle; empty = the same.
+fn folder(written: Option<&str>) -> Result<String, String> {
+    let resolved = template::resolved(written.unwrap_or_default());
+    let below = resolved.strip_prefix(FOLDER).unwrap_or(&resolved);
+    let is_whole = below.len() < resolved.len() && !below.is_empty() && !below.starts_with('/');
+    let is_elsewhere = below.len() == resolved.len() && below.starts_with('/');
+    let parts: Vec<&str> = below
+        .split('/')
+        .filter(|it| !matches!(*it, "" | "."))
+        .collect();
+    if is_whole || is_elsewhere || parts.contains(&"..") || resolved.contains("${") {
+        return Err(format!(
+            "`--directory {}` is not a folder of the bundle: name one below `${{__dirname}}`",
+            shown(&resolved)
+        ));
+    }
+    Ok(parts.join("/"))
+}
+
+/// A name below the folder of the project, as the bundle calls it.
+fn below(folder: &str, name: &str) -> String {
+    if folder.is_empty() {
+        return name.to_owned();
+    }
+    format!("{folder}/{name}")
+}
+
+/// The file that Python runs.
+fn file(archive: &Archive<'_>, folder: &str, written: &str) -> Result<String, String> {
+    let resolved = template::resolved(written);
+    let path = match resolved.strip_prefix(&format!("{FOLDER}/")) {
+        Some(path) => path.to_owned(),
+        None => below(folder, resolved.strip_prefix("./").unwrap_or(&resolved)),
+    };
+    if archive.has_file(&path) {
+        return Ok(format!("{FOLDER}/{path}"));
+    }
+    let path = shown(&path);
+    Err(format!("the bundle has no file `{path}`: pack it again"))
+}
+
+/// The variables, so that Python finds packages and the project's own code.
+fn environment(
+    archive: &Archive<'_>,
+    folder: &str,
+    mut env: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let src = below(folder, "src");
+    let own = env.remove("PYTHONPATH").filter(|own| !own.is_empty());
+    let mut places: Vec<String> = own.into_iter().collect();
+    places.push(SITE.to_owned());
+    if archive.has_folder(&src) {
+        places.push(format!("{FOLDER}/{src}"));
+    }
+    places.push(
+        format!("{FOLDER}/{folder}")
+            .trim_end_matches('/')
+            .to_owned(),
+    );
+    env.insert("PYTHONPATH".to_owned(), places.join(":"));
+    let bytecode = env.entry("PYTHONDONTWRITEBYTECODE".to_owned());
+    bytecode.or_insert_with(|| "1".to_owned());
+    env
+}
