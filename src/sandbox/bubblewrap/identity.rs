@@ -5,8 +5,8 @@
 //! change them is root on this machine, as is whoever changes the kernel below an image.
 
 use std::{
-    fs::{self, Metadata},
-    io,
+    fs::{self, File, Metadata},
+    io::{self, Read as _},
     os::unix::fs::MetadataExt,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -15,6 +15,9 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use crate::sandbox::ImageId;
+
+/// Bytes of it that are read at once.
+const PIECE: usize = 64 << 10;
 
 /// The hash of the bundled server, with what tells whether it has to be computed again. Never
 /// locked across an await.
@@ -66,8 +69,18 @@ impl Identity {
     }
 }
 
+/// Piece by piece: the room of the whole file would not be given back for as long as a start with
+/// thousands of clients takes.
 fn hash(file: &Path) -> io::Result<ImageId> {
-    let hash = hex::encode(Sha256::digest(fs::read(file)?));
+    let (mut file, mut hash) = (File::open(file)?, Sha256::new());
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            read => hash.update(piece.get(..read).unwrap_or_default()),
+        }
+    }
+    let hash = hex::encode(hash.finalize());
     Ok(ImageId::new(format!("sha256:{hash}")))
 }
 
