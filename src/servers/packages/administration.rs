@@ -106,7 +106,7 @@ impl<'a> PackageAdministration<'a> {
         }))
     }
 
-    async fn preview_bundle(&self, spec: PackageSpec) -> Result<PackagePreview, Error> {
+    async fn preview_bundle(&self, mut spec: PackageSpec) -> Result<PackagePreview, Error> {
         administers_tenant(self.caller)?;
         let scope = Scope::Tenant(self.caller.tenant.id.clone());
         let facts = kept_facts(&self.servers.0.records, &scope, &spec.name).await?;
@@ -114,6 +114,8 @@ impl<'a> PackageAdministration<'a> {
             let text = "no such bundle is kept: upload its file".to_owned();
             (InstallProblem::NoSuchPackage, text)
         };
+        let dependencies = facts.as_ref().and_then(|it| it.dependencies.clone());
+        spec.with = dependencies.map(|it| it.wanted).unwrap_or_default();
         Ok(PackagePreview {
             spec,
             version: facts.as_ref().map(|it| it.version.clone()),

@@ -1,12 +1,13 @@
 //! Bundles that uv would start: what their project asks for is installed once, and they run without a network.
 
+use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::super::registry::{Answer, Registry};
 use super::super::{app_at, docker_at, installation, until};
 use super::runs::{PYTHON, volumes};
-use super::{add_bundle, call, manifest, pack, uploaded};
+use super::{add_bundle, call, filled, manifest, pack, uploaded};
 use crate::servers::Api;
 use crate::support::{TestApp, TestSocket};
 
@@ -131,6 +132,16 @@ async fn what_its_author_locked_is_installed_and_comes_back_as_it_was() {
         (&told["kind"], &told["dependencies"]),
         (&json!("python"), &json!(["tone"]))
     );
+    let entry = filled(&api, &told, json!({"word": "a"})).await;
+    let (status, preview) = api
+        .ask(
+            Method::POST,
+            "/api/mcp/package",
+            &json!({"config": entry["config"]}),
+        )
+        .await;
+    assert_eq!(status, 200, "{preview:#}");
+    assert_eq!(preview["package"]["with"], json!(["tone"]), "{preview:#}");
     let told = add_bundle(&app, &owner, &mut socket, (file, json!({"word": "a"}))).await;
     assert_eq!(told["state"], "ready", "{told:#}");
     let before = installation(&api, "it").await["installed"]["content"].clone();
@@ -197,9 +208,7 @@ async fn what_cannot_be_installed_says_why() {
 }
 
 async fn remove(api: &Api<'_>) {
-    let (status, _) = api
-        .ask(reqwest::Method::DELETE, "/api/mcp/it", &Value::Null)
-        .await;
+    let (status, _) = api.ask(Method::DELETE, "/api/mcp/it", &Value::Null).await;
     assert_eq!(status, 200);
 }
 
