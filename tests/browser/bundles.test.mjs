@@ -137,3 +137,28 @@ for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width
     await page.getByText('Can find').waitFor()
   })
 }
+
+story('what a bundle has installed beside it is shown before anything is', { env }, async ({ app, page }) => {
+  const manifest = {
+    manifest_version: '0.4', name: 'sums', display_name: 'Sums', version: '1.0.0', description: 'Adds numbers.', author: { name: 'Ada' },
+    server: { type: 'uv', entry_point: 'src/server.py', mcp_config: { command: 'uv', args: ['run', '--directory', '${__dirname}', 'src/server.py'] } },
+  }
+  const project = '[project]\nname = "sums"\nversion = "1.0.0"\nrequires-python = ">=3.10"\ndependencies = ["mcp[cli]>=1.10", "httpx"]\n'
+  const files = { 'manifest.json': JSON.stringify(manifest), 'src/server.py': '1' }
+  await page.goto(`${app.url}/servers/new`)
+  await page.getByRole('button', { name: 'Add from a bundle (.mcpb)' }).click()
+  const shown = page.getByRole('region', { name: 'Add from a bundle' })
+  const choose = (name, packed) => shown.locator('input[type=file]').setInputFiles({ name, mimeType: 'application/octet-stream', buffer: zip(packed) })
+  await choose('bad.mcpb', { ...files, 'pyproject.toml': project.replace('"httpx"', '"own @ git+https://x.test/own"') })
+  await shown.getByRole('alert').filter({ hasText: 'does not name a package of the index' }).waitFor()
+  await choose('sums.mcpb', { ...files, 'pyproject.toml': project })
+  await shown.getByText('Installed beside it, from the Python package index').waitFor()
+  await shown.getByText('httpx, mcp[cli]>=1.10', { exact: true }).waitFor()
+  await shown.getByText('python3 /packages/bundle/src/server.py').waitFor()
+  await shown.getByText('It says that it runs with python >=3.10.').waitFor()
+  await isAccessible(page, 'a bundle with packages')
+  await shown.getByRole('button', { name: 'Go on' }).click()
+  const draft = page.getByRole('region', { name: 'sums' })
+  await draft.getByText('Installs what version 1.0.0 of the bundle asks for (httpx, mcp[cli]>=1.10) from PyPI once').waitFor()
+  await draft.getByLabel('Allow install scripts').waitFor()
+})

@@ -21,5 +21,5 @@ pub use expand::{
 };
 pub use file::{ConfigFile, FileError, FileState, Looks};
 pub use package::{PackageCommand, package_of};
-pub(crate) use package::{Word, Words};
+pub(crate) use package::{Word, Words, named_packages, normal_name};
 pub use problem::EntryProblem;

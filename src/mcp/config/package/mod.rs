@@ -6,6 +6,7 @@ mod npm;
 mod pypi;
 
 pub(super) use fetching::installing_problem;
+pub(crate) use pypi::{named_packages, normal_name};
 
 use super::problem::EntryProblem;
 use crate::domain::{McpServerConfig, McpTransport, PackageRegistry, PackageSpec};

@@ -43,7 +43,7 @@ fn command(runner: &str, words: &[&str]) -> Result<PackageCommand, Refusal> {
                 from = Some(words.value(option, value)?);
             }
             Some(Word::Option(option @ ("--with" | "-w"), value)) => {
-                with.extend(packages(words.value(option, value)?));
+                with.extend(named_packages(words.value(option, value)?));
             }
             Some(Word::Option(option, None)) if IGNORED.contains(&option) => {}
             Some(Word::Option(option @ ("--python" | "-p"), _)) => {
@@ -86,7 +86,7 @@ fn command(runner: &str, words: &[&str]) -> Result<PackageCommand, Refusal> {
 }
 
 /// The packages of one `--with`, between commas; a comma inside a range of versions belongs to that.
-fn packages(words: &str) -> Vec<String> {
+pub(crate) fn named_packages(words: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for part in words.split(',').map(str::trim).filter(|it| !it.is_empty()) {
         match found.last_mut() {
@@ -119,7 +119,7 @@ fn requirement(package: &str) -> Result<Requirement, Refusal> {
         .split(',')
         .map(str::trim)
         .filter(|extra| !extra.is_empty())
-        .map(normal)
+        .map(normal_name)
         .collect();
     let is_plain = |text: &str| {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -150,14 +150,14 @@ fn requirement(package: &str) -> Result<Requirement, Refusal> {
         return Err(refused());
     }
     Ok(Requirement {
-        name: normal(name),
+        name: normal_name(name),
         extras,
         version,
     })
 }
 
 /// The one spelling of a name (PEP 503).
-fn normal(name: &str) -> String {
+pub(crate) fn normal_name(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
     for c in name.chars() {
         if !matches!(c, '-' | '_' | '.') {

@@ -9,7 +9,7 @@ use super::super::archive::Archive;
 use super::super::path::shown;
 use super::uv_run::UvRun;
 use super::{Dependencies, below};
-use crate::mcp::config::EntryProblem;
+use crate::mcp::config::{EntryProblem, normal_name};
 
 /// Bytes of each of the two files.
 const MOST_BYTES: u64 = 8 << 20;
@@ -145,11 +145,13 @@ impl Declared {
                      repositories are not installed",
                     shown(text)
                 )),
-                Some(name) if self.sources.keys().any(|it| normal(it) == name) => say(format!(
-                    "`{}` comes from elsewhere (`tool.uv.sources`), and packages of the index alone are \
+                Some(name) if self.sources.keys().any(|it| normal_name(it) == name) => {
+                    say(format!(
+                        "`{}` comes from elsewhere (`tool.uv.sources`), and packages of the index alone are \
                      installed: publish it, or pack its code into the bundle",
-                    shown(&name)
-                )),
+                        shown(&name)
+                    ))
+                }
                 Some(_) => {}
             }
         }
@@ -213,7 +215,7 @@ fn locked(lock: Lock) -> Vec<String> {
     for package in lock.packages {
         let version = package.version.filter(|it| is_version(it));
         let version = version.filter(|_| package.source.contains_key("registry"));
-        let name = normal(&package.name);
+        let name = normal_name(&package.name);
         if name_of(&name).is_some() {
             let known = versions.contains_key(&name);
             versions.insert(name, version.filter(|_| !known));
@@ -259,13 +261,7 @@ fn name_of(text: &str) -> Option<String> {
         && is_end(name.chars().next_back())
         && extras.chars().all(is_extra)
         && (versions.is_empty() || versions.split(',').all(is_range));
-    fits.then(|| normal(name))
-}
-
-/// The one spelling of a name (PEP 503).
-fn normal(name: &str) -> String {
-    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+    fits.then(|| normal_name(name))
 }
 
 #[cfg(test)]

@@ -74,6 +74,17 @@ pub(super) fn without_uv(
             None => code(SCRIPT, name).to_vec(),
         },
     };
+    // What names a file there has to, wherever the program is started.
+    let argument = |word: String| {
+        let path = below(&folder, word.strip_prefix("./").unwrap_or(&word));
+        if archive.has_file(&path) {
+            format!("{FOLDER}/{path}")
+        } else {
+            word
+        }
+    };
+    let arguments = uv.arguments.into_iter().map(argument);
+    let args = start.into_iter().chain(arguments).collect();
     let mut env = environment(archive, &folder, config.env);
     if uv.is_unbuffered {
         env.insert("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
@@ -81,7 +92,7 @@ pub(super) fn without_uv(
     Ok(Start {
         config: McpConfig {
             command: "python3".to_owned(),
-            args: start.into_iter().chain(uv.arguments).collect(),
+            args,
             env,
             platform_overrides: BTreeMap::new(),
         },
@@ -93,14 +104,14 @@ pub(super) fn without_uv(
 /// The folder of the project, below that of the bundle; empty = the same.
 fn folder(written: Option<&str>) -> Result<String, String> {
     let resolved = template::resolved(written.unwrap_or_default());
-    let below = resolved.strip_prefix(FOLDER).unwrap_or(&resolved);
-    let is_whole = below.len() < resolved.len() && !below.is_empty() && !below.starts_with('/');
-    let is_elsewhere = below.len() == resolved.len() && below.starts_with('/');
-    let parts: Vec<&str> = below
-        .split('/')
-        .filter(|it| !matches!(*it, "" | "."))
-        .collect();
-    if is_whole || is_elsewhere || parts.contains(&"..") || resolved.contains("${") {
+    let inside = match resolved.strip_prefix(FOLDER) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => Some(rest),
+        None if !resolved.starts_with('/') => Some(resolved.as_str()),
+        Some(_) | None => None,
+    };
+    let parts = inside.unwrap_or_default().split('/');
+    let parts: Vec<&str> = parts.filter(|it| !matches!(*it, "" | ".")).collect();
+    if inside.is_none() || parts.contains(&"..") || resolved.contains("${") {
         return Err(format!(
             "`--directory {}` is not a folder of the bundle: name one below `${{__dirname}}`",
             shown(&resolved)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::super::path::shown;
-use crate::mcp::config::{Word, Words};
+use crate::mcp::config::{Word, Words, named_packages};
 
 /// Options that change nothing where packages are installed once, and nothing of the network is there.
 const FLAGS: [&str; 22] = [
@@ -129,7 +129,7 @@ impl UvRun {
                 self.folder = Some(words.value(option, value)?.to_owned());
             }
             "--with" | "-w" => {
-                let with = words.value(option, value)?.split(',').map(str::to_owned);
+                let with = named_packages(words.value(option, value)?);
                 self.with.extend(with);
             }
             "--extra" => self.extras.push(words.value(option, value)?.to_owned()),
@@ -254,8 +254,8 @@ mod tests {
             );
             assert_eq!(read.is_unbuffered, line.contains("-u"), "{line}");
         }
-        let more = read("uv run --with a,b==1 --extra cli --all-extras --with=c a.py").unwrap();
-        assert_eq!(more.with, ["a", "b==1", "c"]);
+        let more = read("uv run --with a,b>=1,<2 --extra cli --all-extras --with=c a.py").unwrap();
+        assert_eq!(more.with, ["a", "b>=1,<2", "c"]);
         assert_eq!(
             (more.extras, more.has_all_extras),
             (vec!["cli".to_owned()], true)

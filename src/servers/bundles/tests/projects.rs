@@ -105,11 +105,20 @@ source = { registry = "https://pypi.org/simple" }
 fn one_of_type_python_that_uv_starts_is_a_project_too() {
     let server = json!({
         "type": "python", "entry_point": "src/server.py",
-        "mcp_config": {"command": "uv", "args": ["--directory", "${__dirname}/app", "run", "--extra", "more", "main.py"]},
+        "mcp_config": {"command": "uv", "args": ["--directory", "${__dirname}/app", "run", "--extra", "more", "main.py", "./a.json", "b"]},
     });
-    let files = [("app/pyproject.toml", PROJECT), ("app/main.py", "1")];
+    let files = [
+        ("app/pyproject.toml", PROJECT),
+        ("app/main.py", "1"),
+        ("app/a.json", "{}"),
+    ];
     let facts = facts(server, &files);
-    assert_eq!(facts.args, ["/packages/bundle/app/main.py"]);
+    let args = [
+        "/packages/bundle/app/main.py",
+        "/packages/bundle/app/a.json",
+        "b",
+    ];
+    assert_eq!(facts.args, args);
     assert_eq!(
         facts.env["PYTHONPATH"],
         "/packages/site:/packages/bundle/app"
