@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::fitness::{NewServer, check, check_address, check_package, check_secret, merge};
 use super::masking::unmasked;
-use super::retarget::{goes_elsewhere, kept_secret, kept_values, sent_elsewhere};
+use super::retarget::{goes_elsewhere, kept_secret, kept_values, replaced, sent_elsewhere};
 use super::{Administration, unknown};
-use crate::domain::{McpServerConfig, McpTransport, McpWorkspace, Scope, UserId};
+use crate::domain::{McpServerConfig, McpTransport, Scope, UserId};
 use crate::mcp::config::{Author, as_image, entry_problems};
 use crate::servers::bundles;
 use crate::servers::catalogue::entry::{BUNDLED, ServerEntry, Source};
@@ -356,30 +356,6 @@ impl Administration<'_> {
             (Scope::Installation | Scope::Tenant(_), _) => Ok(()),
         }
     }
-}
-
-/// An entry with what a newer bundle became; what people decided about it stays.
-fn replaced(old: &McpServerConfig, entry: &FilledEntry) -> Result<McpServerConfig, Error> {
-    let filled: McpServerConfig = serde_json::from_value(entry.config.clone())
-        .map_err(|error| Error::invalid("config", error.to_string()))?;
-    // What the program was not to have, it does not get now.
-    let mut secret_hosts = old.secret_hosts.clone();
-    secret_hosts.retain(|secret, _| entry.secrets.contains_key(secret));
-    let workspace = match old.workspace {
-        McpWorkspace::None => filled.workspace,
-        kept @ (McpWorkspace::Ro | McpWorkspace::Rw) => kept,
-    };
-    Ok(McpServerConfig {
-        command: filled.command,
-        args: filled.args,
-        env: filled.env,
-        bundle: filled.bundle,
-        description: filled.description,
-        network: filled.network.or_else(|| old.network.clone()),
-        secret_hosts,
-        workspace,
-        ..old.clone()
-    })
 }
 
 fn taken(error: store::Error) -> Error {

@@ -7,9 +7,11 @@ use serde_json::Value;
 use url::Url;
 
 use super::masking::hidden;
-use crate::domain::McpServerConfig;
+use crate::domain::{McpServerConfig, McpWorkspace};
 use crate::mcp::MASK;
 use crate::mcp::config::{EntryProblem, Reference, References, expand_text, references};
+use crate::servers::error::Error;
+use crate::servers::mcp_registry::FilledEntry;
 
 const AGAIN: &str =
     "it was given for another address or program: give it again, or `null` for none";
@@ -168,15 +170,63 @@ pub(crate) fn kept_secret(server: &str, secret: &str) -> EntryProblem {
     }
 }
 
+/// An entry with what a newer bundle became; what people decided about it stays.
+pub(super) fn replaced(
+    old: &McpServerConfig,
+    entry: &FilledEntry,
+) -> Result<McpServerConfig, Error> {
+    let filled: McpServerConfig = serde_json::from_value(entry.config.clone())
+        .map_err(|error| Error::invalid("config", error.to_string()))?;
+    // What the program was not to have, it does not get now.
+    let mut secret_hosts = old.secret_hosts.clone();
+    secret_hosts.retain(|secret, _| entry.secrets.contains_key(secret));
+    let workspace = match old.workspace {
+        McpWorkspace::None => filled.workspace,
+        kept @ (McpWorkspace::Ro | McpWorkspace::Rw) => kept,
+    };
+    Ok(McpServerConfig {
+        command: filled.command,
+        args: filled.args,
+        env: filled.env,
+        bundle: filled.bundle,
+        // Other packages, to whose code nobody said yes.
+        allow_scripts: false,
+        description: filled.description,
+        network: filled.network.or_else(|| old.network.clone()),
+        secret_hosts,
+        workspace,
+        ..old.clone()
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, json};
 
-    use super::{goes_elsewhere, kept_values};
+    use super::{goes_elsewhere, kept_values, replaced};
     use crate::domain::McpServerConfig;
+    use crate::servers::mcp_registry::FilledEntry;
 
     fn config(config: Value) -> McpServerConfig {
         serde_json::from_value(config).unwrap()
+    }
+
+    #[test]
+    fn a_newer_bundle_keeps_limits_and_has_to_be_allowed_its_scripts_again() {
+        let old = config(json!({
+            "command": "python3", "bundle": {"sha256": "a"}, "allowScripts": true, "timeout": 9,
+        }));
+        assert!(old.allow_scripts);
+        let entry = FilledEntry {
+            name: "it".to_owned(),
+            config: json!({"command": "python3", "bundle": {"sha256": "b"}}),
+            secrets: BTreeMap::new(),
+        };
+        let new = replaced(&old, &entry).unwrap();
+        assert_eq!(new.bundle.unwrap().sha256, "b");
+        assert_eq!((new.allow_scripts, new.timeout), (false, old.timeout));
     }
 
     #[test]
