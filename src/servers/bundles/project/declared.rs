@@ -150,7 +150,7 @@ impl Declared {
                         "`{}` comes from elsewhere (`tool.uv.sources`), and packages of the index alone are \
                      installed: publish it, or pack its code into the bundle",
                         shown(&name)
-                    ))
+                    ));
                 }
                 Some(_) => {}
             }

@@ -24,7 +24,7 @@ build-backend = "hatchling.build"
 "#;
 
 /// A bundle with the server of its manifest, and these files.
-fn bundle(server: Value, files: &[(&str, &str)]) -> Vec<u8> {
+fn bundle(server: &Value, files: &[(&str, &str)]) -> Vec<u8> {
     let manifest = json!({
         "manifest_version": "0.4", "name": "notes", "version": "1.2.3", "description": "Keeps notes.",
         "author": {"name": "Ada"}, "server": server,
@@ -44,7 +44,7 @@ fn of_uv(args: &[&str]) -> Value {
     })
 }
 
-fn facts(server: Value, files: &[(&str, &str)]) -> BundleFacts {
+fn facts(server: &Value, files: &[(&str, &str)]) -> BundleFacts {
     look(&bundle(server, files), MOST).unwrap()
 }
 
@@ -62,10 +62,10 @@ fn a_project_is_started_without_uv_and_says_what_it_needs() {
     let mut server = of_uv(&run);
     server["mcp_config"]["env"] = json!({"PYTHONPATH": "${__dirname}/lib", "MODE": "a"});
     let mut manifest_less = server.clone();
-    let found = look(&bundle(server, &whole), MOST).unwrap_err();
+    let found = look(&bundle(&server, &whole), MOST).unwrap_err();
     assert_eq!(found[0].field, "manifest.user_config", "{found:?}");
     manifest_less["mcp_config"]["args"] = json!(&run[..5]);
-    let facts = facts(manifest_less, &whole);
+    let facts = facts(&manifest_less, &whole);
     assert_eq!(
         (facts.kind.as_str(), facts.command.as_str()),
         ("python", "python3")
@@ -96,7 +96,7 @@ version = "1.9.0"
 source = { registry = "https://pypi.org/simple" }
 "#;
     let files = [("pyproject.toml", PROJECT), ("uv.lock", lock)];
-    let facts = facts(server, &files);
+    let facts = facts(&server, &files);
     assert_eq!(facts.args, ["/packages/bundle/src/server.py"]);
     assert_eq!(facts.dependencies.unwrap().locked, ["mcp==1.9.0"]);
 }
@@ -112,7 +112,7 @@ fn one_of_type_python_that_uv_starts_is_a_project_too() {
         ("app/main.py", "1"),
         ("app/a.json", "{}"),
     ];
-    let facts = facts(server, &files);
+    let facts = facts(&server, &files);
     let args = [
         "/packages/bundle/app/main.py",
         "/packages/bundle/app/a.json",
@@ -135,7 +135,7 @@ fn one_of_type_python_that_uv_starts_is_a_project_too() {
 #[test]
 fn programs_of_the_project_and_of_its_packages_are_called_by_their_names() {
     let whole = [("pyproject.toml", PROJECT)];
-    let started = |args: &[&str]| facts(of_uv(args), &whole).args;
+    let started = |args: &[&str]| facts(&of_uv(args), &whole).args;
     let own = started(&["run", "notes", "-v"]);
     assert_eq!(
         (own[0].as_str(), &own[2..]),
@@ -160,13 +160,13 @@ fn what_nothing_here_can_install_or_start_is_named() {
     let server = || of_uv(&["run", "src/server.py"]);
     let said = |project: &str, words: &str| {
         refused(
-            &bundle(server(), &[("pyproject.toml", project)]),
+            &bundle(&server(), &[("pyproject.toml", project)]),
             "file",
             words,
         );
     };
     refused(
-        &bundle(server(), &[]),
+        &bundle(&server(), &[]),
         "file",
         "`pyproject.toml`: the bundle has no such file",
     );
@@ -193,6 +193,10 @@ fn what_nothing_here_can_install_or_start_is_named() {
     let sources =
         "[project]\ndependencies = ['My_Own>=1']\n[tool.uv.sources]\nmy-own = { path = '../x' }";
     said(sources, "`my-own` comes from elsewhere");
+}
+
+#[test]
+fn a_command_of_uv_that_leads_nowhere_is_named() {
     let whole = [("pyproject.toml", PROJECT)];
     let field = "manifest.server.mcp_config";
     for (args, words) in [
@@ -219,11 +223,11 @@ fn what_nothing_here_can_install_or_start_is_named() {
             "`--index`",
         ),
     ] {
-        refused(&bundle(of_uv(args), &whole), field, words);
+        refused(&bundle(&of_uv(args), &whole), field, words);
     }
     let extra = ["run", "--extra", "none", "src/server.py"];
     refused(
-        &bundle(of_uv(&extra), &whole),
+        &bundle(&of_uv(&extra), &whole),
         "file",
         "no optional part `none`",
     );
