@@ -144,10 +144,11 @@ fn wheel(name: &str, version: &str) -> Vec<u8> {
             "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_owned(),
         ),
     ];
-    let record: String = files
-        .iter()
-        .map(|(path, _)| format!("{path},,\n"))
-        .collect();
+    let mut record = String::new();
+    for (path, _) in &files {
+        record.push_str(path);
+        record.push_str(",,\n");
+    }
     let record = (
         format!("{info}/RECORD"),
         format!("{record}{info}/RECORD,,\n"),
