@@ -1,22 +1,10 @@
 // @vitest-environment node
-/** How the page is built: small folders that stand on each other without circles, small files, generated types. */
+/** How the page is built: folders that stand on each other without circles. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { expect, it } from 'vitest'
 
 const ROOT = import.meta.dirname
-const MOST_FILES = 10
-const MOST_LINES = 300
-
-/** Folders with more files, and why. */
-const LARGE_FOLDERS: Readonly<Record<string, string>> = {
-  pages: 'It has one file for each route.',
-}
-/** Files with more lines, and why. */
-const LONG_FILES: Readonly<Record<string, string>> = {
-  'wire/rest.generated.ts': 'It is written by a generator, and read by the compiler alone.',
-}
-
 /** Tests, and what only they use, are not part of the page. */
 const IS_TEST = /(^|\/)testing\.ts$|\.test\.ts$|\.d\.ts$/
 /** Every way to name another module: `from '…'`, `import '…'` and `import('…')`. */
@@ -83,17 +71,4 @@ it('has no circle of folders', () => {
 it('finds a circle where there is one', () => {
   const graph = new Map([['a', new Map([['b', 'a to b']])], ['b', new Map([['c', 'b to c']])], ['c', new Map([['b', 'c to b']])]])
   expect(circleFrom('a', graph, [], new Set())).toEqual(['b to c', 'c to b'])
-})
-
-it('has no folder with more files than one can know, but those that say why', () => {
-  const counts = new Map<string, number>()
-  // Each `texts.ts` is the same four lines.
-  for (const file of sources.filter((file) => !file.endsWith('/texts.ts'))) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
-  const large = [...counts].filter(([, count]) => count > MOST_FILES).map(([folder]) => folder)
-  expect(large.sort()).toEqual(Object.keys(LARGE_FOLDERS).sort())
-})
-
-it('has no file with more lines than one reads at once, but those that say why', () => {
-  const long = sources.filter((file) => readFileSync(join(ROOT, file), 'utf8').split('\n').length > MOST_LINES + 1)
-  expect(long.sort()).toEqual(Object.keys(LONG_FILES).sort())
 })

@@ -50,39 +50,6 @@ const EMPTY_NAMES: &[&str] = &[
     "common", "core", "helper", "helpers", "manager", "managers", "types", "util", "utils",
 ];
 
-const MAX_LINES: usize = 400;
-
-/// Files above [`MAX_LINES`], each with its reason.
-const LONG_FILES: &[(&str, &str)] = &[
-    (
-        "session/properties/world.rs",
-        "the random world of the property tests is one state machine",
-    ),
-    ("session/decide/turn.rs", "one rule after the other"),
-];
-
-/// Files that one folder holds, its front page included.
-const MAX_FILES: usize = 10;
-
-/// What the first line of a folder's front page says if it holds more.
-const MANY_FILES: &str = "one file per ";
-
-/// Files that open a folder.
-const FRONT_PAGES: &[&str] = &["mod.rs", "lib.rs", "main.rs"];
-
-/// Folders with sources of ours beside `src`.
-const OTHER_SOURCES: &[&str] = &[
-    "bench/src",
-    "docker-proxy/src",
-    "fuzz/src",
-    "mcp-server/src",
-    "policy/src",
-    "tests/it",
-];
-
-/// Files over which the `impl` blocks of one type may be spread: a type that needs more is several.
-const MAX_SPREAD: usize = 3;
-
 /// One file of `src`.
 struct File {
     /// Its path below `src`.
@@ -251,19 +218,6 @@ fn without_front_page(files: &[File]) -> Vec<String> {
     without.map(|file| file.path.clone()).collect()
 }
 
-/// Long files without a reason, and reasons without a long file.
-fn wrong_lengths(files: &[File], reasons: &[(&str, &str)]) -> Vec<String> {
-    let is_long = |file: &&File| file.text.lines().count() > MAX_LINES;
-    let long: BTreeSet<&str> = files
-        .iter()
-        .filter(is_long)
-        .map(|file| file.path.as_str())
-        .collect();
-    let excused: BTreeSet<&str> = reasons.iter().map(|(path, _)| *path).collect();
-    let wrong = long.symmetric_difference(&excused);
-    wrong.map(|path| (*path).to_owned()).collect()
-}
-
 /// Public items without a doc comment. Modules open with their front page.
 fn undocumented(files: &[File]) -> Vec<String> {
     const ITEMS: &[&str] = &[
@@ -293,56 +247,6 @@ fn undocumented(files: &[File]) -> Vec<String> {
         }
     }
     wrong
-}
-
-/// The folder that a file stands in.
-fn folder(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
-}
-
-/// Folders that hold too many files without saying why in the first line of their front page.
-fn crowded_folders(files: &[File]) -> Vec<String> {
-    let mut folders: BTreeMap<&str, Vec<&File>> = BTreeMap::new();
-    for file in files {
-        folders.entry(folder(&file.path)).or_default().push(file);
-    }
-    let is_excused = |files: &[&File]| {
-        let is_page = |file: &&&File| FRONT_PAGES.iter().any(|page| file.path.ends_with(page));
-        let mut first = files.iter().filter(is_page);
-        first.any(|page| page.text.lines().next().unwrap().contains(MANY_FILES))
-    };
-    let crowded = folders
-        .iter()
-        .filter(|(_, files)| files.len() > MAX_FILES && !is_excused(files));
-    crowded
-        .map(|(folder, files)| format!("{folder}: {} files", files.len()))
-        .collect()
-}
-
-/// Types whose own `impl` blocks stand in too many files. A type is known by its name within one
-/// top-level module, unless it is defined more than once there.
-fn spread_types(files: &[File]) -> Vec<String> {
-    let mut defined: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    let mut spread: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
-    for file in files {
-        let Some(module) = file.module() else {
-            continue;
-        };
-        for name in &file.source.types {
-            *defined.entry((module, name)).or_default() += 1;
-        }
-        for name in &file.source.impls {
-            spread.entry((module, name)).or_default().insert(&file.path);
-        }
-    }
-    let wide = spread
-        .iter()
-        .filter(|(key, files)| files.len() > MAX_SPREAD && defined.get(*key) == Some(&1));
-    wide.map(|((module, name), files)| {
-        let files: Vec<&str> = files.iter().copied().collect();
-        format!("{module}: `{name}` in {}", files.join(", "))
-    })
-    .collect()
 }
 
 /// Modules of `lib.rs` that are in no layer or stand above one that they may not use.
@@ -407,37 +311,10 @@ fn every_file_opens_with_its_front_page() {
 }
 
 #[test]
-fn a_long_file_has_a_reason() {
-    assert_none(
-        "A file past 400 lines is split, or stands in LONG_FILES with its reason (and leaves it when it is short again)",
-        &wrong_lengths(files(), LONG_FILES),
-    );
-}
-
-#[test]
-fn a_folder_holds_ten_files_or_says_why_it_holds_more() {
-    assert_none(
-        "A folder of more than ten files falls into folders, or its front page begins with `… one file per …`",
-        &crowded_folders(files()),
-    );
-    for folder in OTHER_SOURCES {
-        assert_none(folder, &crowded_folders(&files_below(folder)));
-    }
-}
-
-#[test]
 fn every_public_item_says_what_it_is_for() {
     assert_none(
         "A public item has a doc comment (fields only where their name and type do not say it)",
         &undocumented(files()),
-    );
-}
-
-#[test]
-fn the_implementation_of_a_type_stands_in_three_files_at_most() {
-    assert_none(
-        "A type whose `impl` is spread over more than three files is several types",
-        &spread_types(files()),
     );
 }
 

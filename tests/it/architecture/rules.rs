@@ -103,7 +103,7 @@ fn a_circle_is_caught_and_a_chain_is_not() {
 }
 
 #[test]
-fn names_front_pages_lengths_and_order_are_caught() {
+fn names_front_pages_and_order_are_caught() {
     let house = [
         ("llm/util.rs", "use a;"),
         ("mcp/mod.rs", "//! Tools.\nmod helpers {}"),
@@ -111,52 +111,9 @@ fn names_front_pages_lengths_and_order_are_caught() {
     let expected = ["llm/util.rs: module `util`", "mcp/mod.rs: module `helpers`"];
     check(empty_names, &house, &expected);
     check(without_front_page, &house, &["llm/util.rs"]);
-    let long = "\n".repeat(401);
-    let files = [
-        File::new("llm/long.rs", &long),
-        File::new("llm/short.rs", ""),
-    ];
-    assert_eq!(wrong_lengths(&files, &[]), ["llm/long.rs"]);
-    assert_eq!(
-        wrong_lengths(&files, &[("llm/long.rs", "a table")]),
-        [""; 0]
-    );
-    assert_eq!(
-        wrong_lengths(&files[1..], &[("llm/short.rs", "")]),
-        ["llm/short.rs"]
-    );
     let order = [("lib.rs", "pub mod domain; pub mod llm; mod lost;")];
     let expected = ["`llm` stands too low", "`lost` is in no layer"];
     check(wrong_reading_order, &order, &expected);
-}
-
-#[test]
-fn a_crowded_folder_and_a_spread_type_are_caught() {
-    let paths: Vec<String> = (0..11).map(|at| format!("llm/f{at}.rs")).collect();
-    let mut house: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
-    check(crowded_folders, &house[..10], &[]);
-    check(crowded_folders, &house, &["llm: 11 files"]);
-    house.push(("llm/mod.rs", "//! Vendors, one file per vendor."));
-    check(crowded_folders, &house, &[]);
-    let spread = [
-        ("llm/a.rs", "struct Wide; impl Wide {}"),
-        ("llm/b.rs", "impl super::a::Wide {}"),
-        (
-            "llm/c.rs",
-            "impl Clone for Wide {} struct Other; impl Other {}",
-        ),
-        (
-            "llm/d.rs",
-            "impl<T> From<T> for Wide {} struct Other; impl Other {}",
-        ),
-        ("mcp/e.rs", "impl Wide {} struct Wide;"),
-    ];
-    check(spread_types, &spread[..3], &[]);
-    check(
-        spread_types,
-        &spread,
-        &["llm: `Wide` in llm/a.rs, llm/b.rs, llm/c.rs, llm/d.rs"],
-    );
 }
 
 #[test]

@@ -14,10 +14,6 @@ pub(super) struct Source {
     pub(super) words: Vec<String>,
     /// Modules that are declared, in order.
     pub(super) modules: Vec<String>,
-    /// Structs, enums and traits that are defined.
-    pub(super) types: Vec<String>,
-    /// Types that have an `impl` block of their own or of a trait.
-    pub(super) impls: Vec<String>,
 }
 
 /// Reads a file's text; `place` is the module it holds, without `crate`.
@@ -37,11 +33,6 @@ impl Source {
                 TokenTree::Group(group) => self.stream(group.stream(), place),
                 TokenTree::Ident(word) if word == "mod" => self.module(&mut tokens, place),
                 TokenTree::Ident(word) => {
-                    if word == "struct" || word == "enum" || word == "trait" {
-                        self.types.extend(next_word(&tokens));
-                    } else if word == "impl" {
-                        self.impls.extend(subject_of_impl(&tokens));
-                    }
                     let paths = rest_of_path(word.to_string(), &mut tokens, self, place);
                     let paths = paths.into_iter().filter(|path| path.len() > 1);
                     self.paths.extend(paths.map(|path| absolute(path, place)));
@@ -62,41 +53,6 @@ impl Source {
             self.stream(body.stream(), &place);
         }
     }
-}
-
-fn next_word(tokens: &Peekable<token_stream::IntoIter>) -> Option<String> {
-    match tokens.clone().next() {
-        Some(TokenTree::Ident(name)) => Some(name.to_string()),
-        _ => None,
-    }
-}
-
-/// The last name before the body that is not inside `<…>`, nor behind `where`: the type of an `impl`
-/// block. `impl Trait` in a signature has no body of items behind it, but whatever it names counts in
-/// its own file only.
-fn subject_of_impl(tokens: &Peekable<token_stream::IntoIter>) -> Option<String> {
-    let mut depth = 0_i32;
-    let mut name = None;
-    let mut last = ' ';
-    for token in tokens.clone() {
-        match token {
-            TokenTree::Punct(punct) => {
-                match punct.as_char() {
-                    '<' => depth += 1,
-                    // `->` of a function type is no bracket.
-                    '>' if last != '-' => depth -= 1,
-                    ';' | ',' | '=' if depth == 0 => return None,
-                    _ => {}
-                }
-                last = punct.as_char();
-            }
-            TokenTree::Ident(word) if depth == 0 && word == "where" => return name,
-            TokenTree::Ident(word) if depth == 0 => name = Some(word.to_string()),
-            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => return name,
-            TokenTree::Ident(_) | TokenTree::Group(_) | TokenTree::Literal(_) => {}
-        }
-    }
-    None
 }
 
 /// All paths that begin with the word: one, or one for each leaf behind braces.
@@ -225,15 +181,6 @@ mod tests {
             &["a"],
             &["std::fs::read"],
         );
-    }
-
-    #[test]
-    fn types_and_their_implementations_are_found() {
-        let text = "struct A<T>(T); impl<T: X<Y>> A<T> {} impl Trait for super::B where A<u8>: Sized {} \
-                    enum C {} fn f(x: impl Fn(u8) -> u8, y: &str) {} impl fmt::Display for C {}";
-        let source = read(text, &[]);
-        assert_eq!(source.types, ["A", "C"]);
-        assert_eq!(source.impls, ["A", "B", "C"]);
     }
 
     #[test]
