@@ -1,8 +1,8 @@
 //! The rules themselves, tried on small houses that break them.
 
 use super::{
-    File, circles, crowded_folders, empty_names, impurities, spread_types, undocumented,
-    without_front_page, wrong_layers, wrong_lengths, wrong_reading_order,
+    File, circles, empty_names, impurities, undocumented, without_front_page, wrong_layers,
+    wrong_reading_order,
 };
 
 #[track_caller]
