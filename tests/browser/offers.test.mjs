@@ -98,18 +98,21 @@ const env = { ...model.env, ...library.env }
 story('a resource is found by @ and the keyboard, goes with the message, and says when it changed', { env }, async ({ page, session }) => {
   await session.composer.focus()
   await page.keyboard.type('Look at @')
-  const picker = page.getByRole('dialog', { name: 'Resources of MCP servers' })
-  await picker.getByRole('option', { name: /The note/ }).waitFor()
-  await check(page, 'the picker')
+  const list = page.getByRole('listbox', { name: 'Resources of MCP servers' })
+  await list.getByRole('option', { name: /The note/ }).waitFor()
+  await check(page, 'the list')
   await page.keyboard.type('gone')
+  await list.getByRole('option', { name: /The note/ }).waitFor({ state: 'detached' })
   await page.keyboard.press('Enter')
-  await picker.getByRole('alert').filter({ hasText: 'there is no such thing' }).waitFor()
-  const find = picker.getByRole('combobox')
-  await find.fill('note')
-  await page.keyboard.press('Enter')
+  await page.getByRole('dialog', { name: 'Gone of lib' }).getByRole('alert').filter({ hasText: 'there is no such thing' }).waitFor()
+  assert.equal(await session.composer.inputValue(), 'Look at @gone')
+  for (const _ of 'gone@') await page.keyboard.press('Backspace')
+  await page.keyboard.type('@note')
+  await list.getByRole('option', { name: /The note/ }).waitFor()
+  await page.keyboard.press('Tab')
   const chips = page.getByRole('form', { name: 'Message' }).getByRole('list', { name: 'Attached files' })
   await chips.getByText('note').waitFor()
-  await picker.waitFor({ state: 'detached' })
+  await list.waitFor({ state: 'detached' })
   assert.equal(await session.composer.inputValue(), 'Look at ')
   assert.equal(await page.evaluate(() => document.activeElement.id), 'message')
 
@@ -132,7 +135,7 @@ story('a resource is found by @ and the keyboard, goes with the message, and say
 story('a prompt is found by /, filled in, shown, and sent only by the person', { env }, async ({ page, session }) => {
   await session.composer.focus()
   await page.keyboard.type('/')
-  const list = page.getByRole('dialog', { name: 'Prompts of MCP servers' })
+  const list = page.getByRole('listbox', { name: 'Prompts of MCP servers' })
   await list.getByRole('option', { name: /review/ }).waitFor()
   await page.keyboard.press('Enter')
   const form = page.getByRole('dialog', { name: 'review of lib' })
@@ -152,7 +155,7 @@ story('a prompt is found by /, filled in, shown, and sent only by the person', {
   await session.composer.press('Enter')
   assert.equal(await session.answer(), 'Reviewed')
 
-  // Escape leaves what was typed.
+  // Escape closes the list and keeps the text.
   await session.composer.focus()
   await page.keyboard.type('/')
   await list.waitFor()
@@ -161,12 +164,62 @@ story('a prompt is found by /, filled in, shown, and sent only by the person', {
   assert.equal(await session.composer.inputValue(), '/')
 })
 
+/** Lines of everyday work with signs that could open a list, in the middle of words and of paths. */
+const LINES = [
+  'use npm i @vue/core now',
+  '/etc/hosts is a file',
+  '/',
+  '// a comment of the parser',
+  '/tmp/out.txt and /tmp/err.txt',
+  '@',
+  '@ 5 dollars a piece',
+  'write to ana@example.org today',
+  'ask @ana and @bo, then @everybody',
+  'git show HEAD@{1} and main@origin',
+  'scp a.txt root@10.0.0.1:/srv/',
+  'docker pull ghcr.io/a/b@sha256:0123',
+  '@types/node @types/react @vue/compiler-sfc',
+  '@media (max-width: 639px) { a { color: red } }',
+  '@Override public void run() {}',
+  '@app.get("/users/{id}") is a decorator',
+  'either/or, and/or, 24/7',
+  'https://example.org/@ana/notes?x=@1',
+  '  /indented is no prompt',
+  'the ratio is 3 / 4 @ 20 degrees',
+  '/usr/bin/env node --version',
+  '/help me, is no prompt here',
+  '@@ -1,4 +1,4 @@ is a hunk of a diff',
+  'cd ~/src && ls ./@scope/*',
+  'mail me @home or at work/',
+  '/* a comment */',
+  '</div> and </p>',
+  'a@b @c d@e @',
+  '/deploy',
+  'npx @modelcontextprotocol/inspector /bin/server',
+]
+
+story('lines with @ and / are typed as they are, at speed, with Escape anywhere', { env }, async ({ page, session }) => {
+  const isAsked = new Promise((resolve) => page.on('response', (response) => response.url().endsWith('/resources') && resolve()))
+  await session.composer.focus()
+  await page.keyboard.type('@')
+  await isAsked
+  for (const line of LINES) {
+    await session.composer.fill('')
+    await page.keyboard.type(line)
+    assert.equal(await session.composer.inputValue(), line)
+    await page.keyboard.press('Escape')
+    await page.keyboard.type('!')
+    assert.equal(await session.composer.inputValue(), `${line}!`)
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'message')
+  }
+})
+
 // Asserts S0.52.
 story('a phone: the list fits, and a pattern asks for its parts', { env, context: PHONE }, async ({ page, session }) => {
   await session.composer.focus()
   await page.keyboard.type('@')
-  const picker = page.getByRole('dialog', { name: 'Resources of MCP servers' })
-  await picker.getByRole('option', { name: /One of the notes/ }).tap()
+  const list = page.getByRole('listbox', { name: 'Resources of MCP servers' })
+  await list.getByRole('option', { name: /One of the notes/ }).tap()
   const form = page.getByRole('dialog', { name: 'One of the notes of lib' })
   const { x, width } = await form.boundingBox()
   assert.ok(x >= 0 && x + width <= PHONE.viewport.width)
