@@ -67,6 +67,7 @@ story('what a call writes is in the files, and what is dropped there is in the w
 
   await write(session, 'report.html', HOSTILE)
   await files.line('report.html').click()
+  await files.preview('report.html').getByRole('button', { name: 'Open the page' }).click()
   const frame = files.preview('report.html').locator('iframe')
   assert.equal(await frame.getAttribute('sandbox'), '')
   await frame.contentFrame().getByRole('heading', { name: 'Report' }).waitFor()

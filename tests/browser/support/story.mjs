@@ -10,12 +10,16 @@ import { DEADLINE_MS } from './until.mjs'
 export const PERSON = { name: 'ana', password: 'a long enough password' }
 const SHOTS = fileURLToPath(new URL('../screenshots-out/', import.meta.url))
 
+/** More arguments of the browser, for a file that wants some before its first story. */
+export const launchArguments = []
+
 let launched
 
 export function browser() {
+  const usual = process.env.CHROMIUM_ARGS ?? (process.getuid?.() === 0 ? '--no-sandbox' : '')
   launched ??= chromium.launch({
     executablePath: process.env.CHROMIUM_PATH || '/usr/bin/chromium',
-    args: (process.env.CHROMIUM_ARGS ?? (process.getuid?.() === 0 ? '--no-sandbox' : '')).split(' ').filter(Boolean),
+    args: [...usual.split(' ').filter(Boolean), ...launchArguments],
   })
   return launched
 }

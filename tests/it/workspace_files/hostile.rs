@@ -160,6 +160,8 @@ async fn content_is_served_sealed() {
         assert_eq!(shown.header("x-frame-options"), "SAMEORIGIN");
         let saved = ana.get(&format!("files/{path}"), &[]).await;
         for content in [&shown, &saved] {
+            assert_eq!(content.header("connection-allowlist"), "()");
+            assert_eq!(content.header("x-dns-prefetch-control"), "off");
             assert_eq!(content.header("x-content-type-options"), "nosniff");
             assert_eq!(content.bytes, page.as_bytes());
         }

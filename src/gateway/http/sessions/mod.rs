@@ -15,11 +15,19 @@ mod one;
 mod search;
 mod shares;
 
+use axum::http::HeaderName;
+
 use crate::domain::{Caller, Code, SessionId, SessionKey, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::ApiError;
 use crate::gateway::wire::SessionItem;
+
+/// The hosts that a document may look up and connect to, for foreign markup: a content security policy
+/// blocks a load, but only after the browser has looked up its name, which tells the name's owner.
+const CONNECTION_ALLOWLIST: HeaderName = HeaderName::from_static("connection-allowlist");
+/// Keeps older browsers from looking up the hosts of links in advance.
+const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
 
 /// The routes of sessions.
 pub(super) fn routes() -> ApiRouter {

@@ -1,9 +1,9 @@
 /** How a file is shown, by its name and its first bytes. */
 
-export type Kind = 'image' | 'page' | 'markdown' | 'table' | 'text' | 'binary' | 'empty'
+export type Kind = 'image' | 'drawing' | 'page' | 'markdown' | 'table' | 'text' | 'binary' | 'empty'
 
 const IMAGES = new Set(['png', 'jpg', 'jpeg', 'gif', 'webp', 'avif', 'bmp', 'ico'])
-const PAGES = new Set(['html', 'htm', 'xhtml', 'svg'])
+const PAGES = new Set(['html', 'htm', 'xhtml'])
 
 export function extensionOf(name: string): string {
   const at = name.lastIndexOf('.')
@@ -29,6 +29,7 @@ export function kindOf(name: string, text: string | undefined): Kind {
   const extension = extensionOf(name)
   if (PAGES.has(extension)) return 'page'
   if (text === '') return 'empty'
+  if (extension === 'svg') return 'drawing'
   if (extension === 'md' || extension === 'markdown') return 'markdown'
   return extension === 'csv' || extension === 'tsv' ? 'table' : 'text'
 }

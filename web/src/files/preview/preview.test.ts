@@ -9,7 +9,7 @@ describe('the kind of a file', () => {
   it('follows its name and what its bytes are', () => {
     expect(kindOf('a.md', '# x')).toBe('markdown')
     expect(kindOf('a.HTML', '<p>')).toBe('page')
-    expect(kindOf('a.svg', '')).toBe('page')
+    expect(kindOf('a.svg', '<svg/>')).toBe('drawing')
     expect(kindOf('a.csv', 'a,b')).toBe('table')
     expect(kindOf('a.rs', 'fn')).toBe('text')
     expect(kindOf('a.rs', '')).toBe('empty')

@@ -16,7 +16,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::super::key_of;
+use super::super::{CONNECTION_ALLOWLIST, DNS_PREFETCH, key_of};
 use super::address::FileAddress;
 use crate::agent::{FilePurpose, SessionFiles};
 use crate::domain::Caller;
@@ -29,7 +29,7 @@ use crate::mcp::{FILE_PART, FilePart};
 const SAVED: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
 /// The same for what our own page shows in a frame: styles of its own, and images that are in it.
 const SHOWN: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
-     font-src data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
+     font-src data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'; webrtc 'block'";
 
 /// How it is served.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -184,6 +184,8 @@ fn describe(headers: &mut HeaderMap, (path, shows): (&str, bool), file: &FilePar
     for (header, value) in [
         (CONTENT_TYPE, kind),
         (CONTENT_SECURITY_POLICY, policy),
+        (CONNECTION_ALLOWLIST, "()"),
+        (DNS_PREFETCH, "off"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, frames),
         (ACCEPT_RANGES, "bytes"),

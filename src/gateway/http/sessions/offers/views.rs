@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::super::key_of;
+use super::super::{CONNECTION_ALLOWLIST, DNS_PREFETCH, key_of};
 use super::body::ReadResourceRequest;
 use crate::agent::{ServerView, SessionOffers, ViewBody, ViewContent};
 use crate::domain::{CallId, Caller, Code, ResourceRef, ViewHost, ViewHosts, ViewReach};
@@ -240,15 +240,17 @@ pub(in crate::gateway::http) async fn read_view_frame(
     }
     let policy = HeaderValue::try_from(hosts.policy());
     let policy = policy.map_err(|error| ApiError::new(Code::Internal, error.to_string()))?;
+    let reach = HeaderValue::try_from(hosts.connection_allowlist());
+    let reach = reach.map_err(|error| ApiError::new(Code::Internal, error.to_string()))?;
     let mut response = FRAME.into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, policy);
+    headers.insert(CONNECTION_ALLOWLIST, reach);
     for (header, value) in [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (X_FRAME_OPTIONS, "SAMEORIGIN"),
         (HeaderName::from_static("permissions-policy"), PERMISSIONS),
-        // What is looked up tells too.
-        (HeaderName::from_static("x-dns-prefetch-control"), "off"),
+        (DNS_PREFETCH, "off"),
     ] {
         headers.insert(header, HeaderValue::from_static(value));
     }
