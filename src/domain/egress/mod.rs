@@ -14,7 +14,7 @@ const MAX_NAME_BYTES: usize = 253;
 pub const MAX_ALLOWED_HOSTS: usize = 64;
 
 /// One entry of a list: `host`, `host:port`, `*.host` or `*.host:port`. Without a port it stands for
-/// 443 and 80.
+/// 443 and 80. Connections carry TLS for that host, or plain HTTP; `tcp://host:port` lets anything pass.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AllowedHost {
     /// Lower case, without the `*.` and without a dot at the end.
@@ -22,15 +22,26 @@ pub struct AllowedHost {
     is_wildcard: bool,
     /// `None` = the usual ones.
     port: Option<u16>,
+    /// Whether a connection may carry any protocol, so that nobody sees which host at that address it is
+    /// for.
+    is_raw: bool,
 }
+
+/// How an entry begins that lets any protocol pass.
+const RAW: &str = "tcp://";
 
 /// Why an entry cannot be taken. The text names the entry and says what to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostProblem {
     #[error("it is empty; name a host, such as `api.example.com`")]
     Empty,
-    #[error("it begins with a scheme; write only the host and, where needed, `:port`")]
+    #[error(
+        "it begins with a scheme; write only the host and, where needed, `:port` (`tcp://host:port` for \
+         a protocol that is neither HTTP nor TLS)"
+    )]
     Scheme,
+    #[error("it needs a port, as in `tcp://db.example.com:5432`")]
+    RawPort,
     #[error("it has a path; write only the host and, where needed, `:port`")]
     Path,
     #[error("it has a user name; write only the host and, where needed, `:port`")]
@@ -73,6 +84,10 @@ impl FromStr for AllowedHost {
         if text.is_empty() {
             return Err(HostProblem::Empty);
         }
+        let (is_raw, text) = match text.strip_prefix(RAW) {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
         if text.contains("://") {
             return Err(HostProblem::Scheme);
         }
@@ -102,6 +117,9 @@ impl FromStr for AllowedHost {
         if is_wildcard && !has_dot {
             return Err(HostProblem::TooWide);
         }
+        if is_raw && port.is_none() {
+            return Err(HostProblem::RawPort);
+        }
         // Rather a word that means something else than a host: `internet`, `all`, `bridge`.
         if !has_dot && port.is_none() {
             return Err(HostProblem::Bare);
@@ -110,6 +128,7 @@ impl FromStr for AllowedHost {
             name,
             is_wildcard,
             port,
+            is_raw,
         })
     }
 }
@@ -156,6 +175,11 @@ impl AllowedHost {
         self.port
     }
 
+    /// Whether a connection may carry any protocol.
+    pub fn is_raw(&self) -> bool {
+        self.is_raw
+    }
+
     /// Whether everything that the other stands for is meant here too, and how: an exact name is covered
     /// exactly by its own, and below by a `*.`.
     fn covers(&self, other: &Self) -> Option<Listed> {
@@ -164,7 +188,7 @@ impl AllowedHost {
             (None, Some(port)) => USUAL_PORTS.contains(&port),
             (Some(own), port) => port == Some(own),
         };
-        if !is_port {
+        if !is_port || (other.is_raw && !self.is_raw) {
             return None;
         }
         let is_same = self.name == other.name && self.is_wildcard == other.is_wildcard;
@@ -195,6 +219,9 @@ impl AllowedHost {
 
 impl fmt::Display for AllowedHost {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_raw {
+            formatter.write_str(RAW)?;
+        }
         if self.is_wildcard {
             formatter.write_str("*.")?;
         }

@@ -19,6 +19,11 @@ fn entries_are_read_or_refused_with_the_reason() {
     check("", Err(HostProblem::Empty));
     check(".", Err(HostProblem::Empty));
     check("https://api.github.com", Err(HostProblem::Scheme));
+    check("tcp://DB.example.com:5432", Ok("tcp://db.example.com:5432"));
+    check("tcp://*.example.com:22", Ok("tcp://*.example.com:22"));
+    check("tcp://db.example.com", Err(HostProblem::RawPort));
+    check("tcp://", Err(HostProblem::Empty));
+    check("tcp://https://a.example:1", Err(HostProblem::Scheme));
     check("api.github.com/repos", Err(HostProblem::Path));
     check("me@api.github.com", Err(HostProblem::UserName));
     check("internet", Err(HostProblem::Bare));
@@ -65,6 +70,9 @@ fn an_entry_covers_what_it_stands_for_and_nothing_more() {
     check("*.pypi.org", "pypi.org", None);
     check("*.pypi.org", "evilpypi.org", None);
     check("*.pypi.org:8443", "test.pypi.org", None);
+    check("tcp://pypi.org:443", "pypi.org:443", exactly);
+    check("pypi.org:443", "tcp://pypi.org:443", None);
+    check("pypi.org", "tcp://pypi.org:443", None);
 }
 
 #[test]

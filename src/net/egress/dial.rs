@@ -27,6 +27,15 @@ pub(super) enum Refused {
     /// It was allowed meanwhile.
     #[error("it was allowed after the running command was shown")]
     Unshown,
+    #[error(
+        "the connection carries neither TLS nor plain HTTP, which takes an entry `tcp://host:port`"
+    )]
+    NotTls,
+    #[error("the TLS of the connection names no host")]
+    Nameless,
+    /// Another host may stand at the same address.
+    #[error("the TLS of the connection is for another host, `{0}`")]
+    OtherName(String),
     #[error("it is an address, and hosts are reached by their names")]
     Address,
     #[error("it is no host name")]
@@ -82,7 +91,19 @@ impl From<HostProblem> for Refused {
             | HostProblem::Wildcard
             | HostProblem::Bare
             | HostProblem::Port
+            | HostProblem::RawPort
             | HostProblem::Name => Self::Name,
+        }
+    }
+}
+
+impl Refused {
+    /// The entry of a list that would help, if one would.
+    pub(super) fn entry(&self, target: &Target) -> Option<String> {
+        match self {
+            Self::Unlisted => Some(target.entry()),
+            Self::NotTls => Some(format!("tcp://{}:{}", target.host, target.port)),
+            _ => None,
         }
     }
 }

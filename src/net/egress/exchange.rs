@@ -1,4 +1,4 @@
-//! The requests of one connection: `CONNECT` for whatever passes unopened, and plain HTTP.
+//! The requests of one connection: `CONNECT` for TLS and for whatever an entry lets pass, and plain HTTP.
 
 use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
@@ -10,11 +10,12 @@ use hyper::header::{self, HeaderValue};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio_util::task::TaskTracker;
 
 use super::dial::{Refused, Target, dial};
+use super::hello::{UNRECOGNIZED_NAME, read_hello};
 use super::intercept::Interception;
 use super::journal::{Journal, Record};
 use super::message::{Body, Refusal, address_to, broken, remove_hop_by_hop, text};
@@ -69,8 +70,12 @@ impl<'a> Exchange<'a> {
 
     /// Moves the bytes of what was opened, if anything was.
     pub(super) async fn pass_on(self) {
-        let opened = self.opened.into_inner();
-        let Some(mut opened) = opened.unwrap_or_else(PoisonError::into_inner) else {
+        let opened = self
+            .opened
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(mut opened) = opened else {
             return;
         };
         let Ok(program) = opened.program.await else {
@@ -78,17 +83,46 @@ impl<'a> Exchange<'a> {
         };
         let mut program = TokioIo::new(program);
         let traffic = opened.host.traffic.clone();
+        let target = &opened.record.target;
         let passing = async {
-            match Interception::of(self.egress, &opened.record.target) {
+            match Interception::of(self.egress, target) {
                 Some(interception) => interception.run(program, opened.host).await,
-                // An error means that one of them left in the middle, which they tell each other.
-                None => drop(copy_bidirectional(&mut program, &mut opened.host).await),
+                None if self.begins(&mut program, &mut opened.host, target).await => {
+                    // An error means that one of them left in the middle, which they tell each other.
+                    drop(copy_bidirectional(&mut program, &mut opened.host).await);
+                }
+                None => {}
             }
         };
         tokio::select! {
             () = passing => {}
             () = traffic.until_idle(IDLE_LIMIT) => {}
             () = self.egress.withdrawn(&opened.record.target) => {}
+        }
+    }
+
+    /// Passes on how the program begins, if it may go on: with TLS for the host, or with anything where an
+    /// entry says so.
+    async fn begins(
+        &self,
+        program: &mut (impl AsyncRead + AsyncWrite + Unpin),
+        host: &mut (impl AsyncWrite + Unpin),
+        target: &Target,
+    ) -> bool {
+        if self.egress.is_raw(target) {
+            return true;
+        }
+        match read_hello(program, &target.host).await {
+            Ok(hello) => host.write_all(&hello).await.is_ok(),
+            Err(why) => {
+                self.journal.refused(target, &why, &self.egress.refusals);
+                if !matches!(why, Refused::NotTls) {
+                    // The program may have left already.
+                    drop(program.write_all(&UNRECOGNIZED_NAME).await);
+                }
+                drop(program.shutdown().await);
+                false
+            }
         }
     }
 
@@ -172,7 +206,12 @@ impl<'a> Exchange<'a> {
                 StatusCode::FORBIDDEN,
                 format!("{whose} may not reach {host}:{port} yet: {why}. Run the command again."),
             ),
-            Refused::Address | Refused::Name | Refused::Private => (
+            Refused::NotTls
+            | Refused::Nameless
+            | Refused::OtherName(_)
+            | Refused::Address
+            | Refused::Name
+            | Refused::Private => (
                 StatusCode::FORBIDDEN,
                 format!("{whose} may not reach {host}:{port}: {why}. {may}"),
             ),

@@ -83,6 +83,15 @@ impl Grants {
         found
     }
 
+    /// Whether connections to a host, by its canonical name, may carry any protocol now.
+    pub(super) fn is_raw(&self, host: &str, port: u16) -> bool {
+        let now = now();
+        self.grants().iter().any(|grant| {
+            let is_given = grant.is_now(now) && grant.is_shown && grant.host.is_raw();
+            is_given && grant.host.finds(host, port).is_some()
+        })
+    }
+
     /// Comes back when the host is not given any more: it was taken back, or its time is over.
     pub(super) async fn withdrawn(&self, host: &str, port: u16) {
         let mut changes = self.0.subscribe();

@@ -1,13 +1,15 @@
 //! The way out of a sandboxed program: an HTTP proxy that lets it reach the hosts of a list.
 //!
 //! A name is resolved here, once for each connection, and the connection goes to exactly the address
-//! that was judged. TLS passes unopened, but for the hosts of a secret that the proxy puts in ([`Secrets`]).
+//! that was judged. TLS passes unopened, but for the hosts of a secret that the proxy puts in ([`Secrets`]),
+//! and only where it begins with the name of that host: many hosts share an address.
 //! [`Proxy::serve`] speaks to one connection of the program,
 //! whatever stream that comes by; it knows nothing of sandboxes.
 
 mod dial;
 mod exchange;
 mod grants;
+mod hello;
 mod intercept;
 mod journal;
 mod message;
@@ -84,6 +86,16 @@ impl Egress {
             mask: HostMask::default(),
             grants: None,
         }
+    }
+
+    /// Whether connections to that host may carry any protocol.
+    fn is_raw(&self, target: &dial::Target) -> bool {
+        let is_listed = self
+            .hosts
+            .iter()
+            .any(|host| host.is_raw() && host.finds(&target.host, target.port).is_some());
+        let grants = self.grants.as_ref();
+        is_listed || grants.is_some_and(|grants| grants.is_raw(&target.host, target.port))
     }
 
     /// Comes back when a host that is open may not be reached any more; never for one of the list.

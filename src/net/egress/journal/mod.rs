@@ -61,6 +61,9 @@ impl Journal {
         let is_rule = match why {
             Refused::Unlisted
             | Refused::Unshown
+            | Refused::NotTls
+            | Refused::Nameless
+            | Refused::OtherName(_)
             | Refused::Address
             | Refused::Name
             | Refused::Private => true,
@@ -69,8 +72,7 @@ impl Journal {
         let outcome = if is_rule { "refused" } else { "failed" };
         instruments().egress_ended(outcome, (0, 0));
         // A name with a secret in it is nothing to allow, and what was allowed is nothing to tell people.
-        let entry = matches!(why, Refused::Unlisted) && !is_masked;
-        let entry = entry.then(|| target.entry());
+        let entry = why.entry(&target).filter(|_| !is_masked);
         let is_news = is_rule && !matches!(why, Refused::Unshown);
         let is_first = is_news && refusals.note((&target, entry), why, now());
         if is_first {

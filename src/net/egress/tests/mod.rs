@@ -96,10 +96,38 @@ async fn a_tunnel_passes_bytes_as_they_are_and_counts_them() {
     let host = format!("localhost:{port}");
     // What follows the head at once belongs to the host.
     let said = format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\nraw\r\n\r\n");
-    let ((read, log), ()) = tokio::join!(ask(egress(&[host]), said), serving);
+    let raw = egress(&[format!("tcp://{host}")]);
+    let ((read, log), ()) = tokio::join!(ask(raw, said), serving);
     assert!(read.starts_with("HTTP/1.1 200 OK\r\n"), "{read}");
     assert!(read.ends_with("X-Hop: 1\r\n\r\nraw\r\n\r\n"), "{read}");
     assert!(log[0].contains(": 7 bytes sent, "), "{log:?}");
+}
+
+/// An allowed host means that host alone, and not everybody at its address.
+#[tokio::test]
+async fn a_tunnel_for_one_host_carries_nothing_for_another() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = format!("localhost:{}", listener.local_addr().unwrap().port());
+    for (words, told) in [
+        (
+            "GET / HTTP/1.1\r\nHost: other.example\r\n\r\n",
+            "neither TLS nor plain HTTP",
+        ),
+        ("SSH-2.0-OpenSSH_9.6\r\n", "neither TLS nor plain HTTP"),
+    ] {
+        let said = format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n{words}");
+        let hearing = async {
+            let (mut visitor, _) = listener.accept().await.unwrap();
+            let mut heard = Vec::new();
+            visitor.read_to_end(&mut heard).await.unwrap();
+            heard
+        };
+        let asking = ask(egress(std::slice::from_ref(&host)), said);
+        let ((read, log), heard) = tokio::join!(asking, hearing);
+        assert!(read.starts_with("HTTP/1.1 200 OK\r\n"), "{read}");
+        assert_eq!(heard, b"", "{words}");
+        assert!(log.iter().any(|line| line.contains(told)), "{log:?}");
+    }
 }
 
 #[tokio::test]
