@@ -113,9 +113,26 @@ impl Registry {
 impl Registry {
     /// A package of Python in those versions, each as one wheel with one module that knows its `VERSION`.
     pub(super) fn publish_python(&self, name: &str, versions: &[&str]) {
+        self.publish_python_that_asks(name, versions, &[]);
+    }
+
+    /// A source archive of Python with that `setup.py`, which no index lists; its address.
+    pub(super) fn serve_source(&self, name: &str, setup: &str) -> String {
+        let about = format!("Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n");
+        let source = archive(&[
+            (&format!("{name}-1.0/setup.py"), setup.as_bytes()),
+            (&format!("{name}-1.0/PKG-INFO"), about.as_bytes()),
+        ]);
+        let path = format!("/files/{name}-1.0.tar.gz");
+        self.serve(&path, Answer::Bytes(source));
+        format!("{}{path}", self.address)
+    }
+
+    /// The same with those requirements (`Requires-Dist`).
+    pub(super) fn publish_python_that_asks(&self, name: &str, versions: &[&str], asks: &[&str]) {
         let links = versions.iter().map(|version| {
             let file = format!("{name}-{version}-py3-none-any.whl");
-            let wheel = wheel(name, version);
+            let wheel = wheel(name, version, asks);
             let hash = hex::encode(Sha256::digest(&wheel));
             self.serve(&format!("/files/{file}"), Answer::Bytes(wheel));
             format!("<a href=\"/files/{file}#sha256={hash}\">{file}</a>")
@@ -128,8 +145,10 @@ impl Registry {
     }
 }
 
-fn wheel(name: &str, version: &str) -> Vec<u8> {
+fn wheel(name: &str, version: &str, asks: &[&str]) -> Vec<u8> {
     let info = format!("{name}-{version}.dist-info");
+    let asks = asks.iter().map(|asked| format!("Requires-Dist: {asked}\n"));
+    let asks: String = asks.collect();
     let files = [
         (
             format!("{name}/__init__.py"),
@@ -137,7 +156,7 @@ fn wheel(name: &str, version: &str) -> Vec<u8> {
         ),
         (
             format!("{info}/METADATA"),
-            format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"),
+            format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{asks}"),
         ),
         (
             format!("{info}/WHEEL"),

@@ -49,6 +49,49 @@ async fn an_install_script_does_not_run_unless_an_admin_allows_it() {
     assert_eq!(told["installed"]["skippedScripts"], json!([]));
 }
 
+/// A wheel that asks for a package by its address, in the first line or at any depth, has that package
+/// built by pip while it looks for versions.
+#[tokio::test]
+async fn code_of_a_package_that_is_asked_for_by_its_address_does_not_run() {
+    let registry = Registry::start().await;
+    let told = format!("{}/told", registry.address);
+    let setup = format!(
+        "import os, urllib.request\nurllib.request.urlopen('{told}')\n\
+         os.makedirs('/workspace/site', exist_ok=True)\nopen('/workspace/site/evil.pth', 'w').write('import os')\n\
+         from setuptools import setup\nsetup(name='evil', version='1.0')\n"
+    );
+    registry.serve("/told", Answer::Json(json!({})));
+    let source = registry.serve_source("evil", &setup);
+    let by_address = format!("evil @ {source}");
+    registry.publish_python_that_asks("near", &["1.0"], &[&by_address]);
+    registry.publish_python_that_asks("far", &["1.0"], &["near"]);
+    registry.publish_python("plain", &["1.0"]);
+    let wheel = format!(
+        "plain @ {}/files/plain-1.0-py3-none-any.whl",
+        registry.address
+    );
+    registry.publish_python_that_asks("direct", &["1.0"], &[&wheel]);
+    let app = app_at(&registry.address).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let mut socket = TestSocket::open(app.address, &owner, None).await;
+    let api = Api::new(&app, &owner);
+    for (name, words) in [
+        ("near", "only there as source"),
+        ("far", "only there as source"),
+        ("direct", "not from the index"),
+    ] {
+        let config = command(&format!("uvx {name}"));
+        let told = add(&api, &mut socket, (name, config)).await;
+        assert_eq!(told["state"], "failed", "{told:#}");
+        assert_eq!(told["failure"]["reason"], "no_wheel", "{told:#}");
+        assert!(
+            told["failure"]["text"].as_str().unwrap().contains(words),
+            "{told:#}"
+        );
+    }
+    assert!(!registry.asked().contains(&"/told".to_owned()));
+}
+
 /// Asks for other hosts by the way that the installation has, and for all of them later on.
 async fn a_package_reaches_its_registry_alone(start: impl AsyncFn(&str) -> TestApp) {
     let registry = Registry::start().await;

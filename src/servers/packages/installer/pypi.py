@@ -22,6 +22,19 @@ sys.path.insert(0,{site!r})
 site.addsitedir({site!r})
 sys.argv[0]={name!r}
 sys.exit(functools.reduce(getattr,{attribute!r}.split('.'),importlib.import_module({module!r}))())"""
+# Runs pip where no process can be started: to build a package, also one that a wheel asks for by an
+# address, pip runs code of its authors. What pip asks of the system besides, it can do without.
+GUARD = """import runpy,sys
+STARTS=('subprocess.Popen','os.exec','os.fork','os.forkpty','os.posix_spawn','os.spawn','os.system','pty.spawn')
+def refuse(event,args):
+    if event in STARTS:
+        if event=='subprocess.Popen' and str(args[0])==sys.executable:
+            open({mark!r},'w').close()
+        raise PermissionError(13,'no code of packages runs here')
+sys.addaudithook(refuse)
+runpy.run_module('pip',run_name='__main__',alter_sys=True)"""
+# Is there when pip wanted to build something.
+MARK = HOME + "/.tmp/wanted-to-build"
 
 
 def tell(**what):
@@ -42,12 +55,15 @@ def command_of(point):
     return ["python3", "-I", "-S", "-c", starter], environment
 
 
-def pip(*args):
-    line = [sys.executable, "-m", "pip", *args]
+def pip(*args, scripts):
+    how = ["-m", "pip"] if scripts else ["-c", GUARD.format(mark=MARK)]
+    line = [sys.executable, *how, *args]
     done = subprocess.run(line, cwd=HOME, stdin=subprocess.DEVNULL, stdout=2)
     if done.returncode == -signal.SIGKILL:
         # So the kernel ends what takes more memory than the sandbox has; the sandbox itself goes on.
         fail("too_large", f"`pip {args[0]}` needed more memory than an installation may use")
+    if done.returncode != 0 and os.path.exists(MARK):
+        fail("no_wheel", "a package that it asks for is only there as source, and building it runs code of its authors")
     if done.returncode != 0:
         fail(None, f"`pip {args[0]}` ended with exit code {done.returncode}")
 
@@ -74,12 +90,15 @@ def resolve(order, binary):
         with open(versions[1], "w", encoding="utf-8") as file:
             file.write("\n".join(order["constraints"]) + "\n")
     flags = ["--dry-run", "--ignore-installed", "--report", report, *versions, *binary]
-    pip("install", *flags, "--", *wanted)
+    pip("install", *flags, "--", *wanted, scripts=order["scripts"])
     with open(report, encoding="utf-8") as file:
         items = json.load(file)["install"]
     lock = []
     for item in items:
         about = item["metadata"]
+        if item["is_direct"]:
+            address = item["download_info"]["url"]
+            fail("no_wheel", f"`{about['name']}` is taken from the address {address} and not from the index")
         hashes = item["download_info"].get("archive_info", {}).get("hashes", {})
         if "sha256" not in hashes:
             fail("wrong_hash", f"the index gives no hash for `{about['name']}`")
@@ -165,13 +184,13 @@ def install(order):
     if not lock:
         pass
     elif order["scripts"]:
-        pip("wheel", *pinned, "--wheel-dir", wheels)
+        pip("wheel", *pinned, "--wheel-dir", wheels, scripts=True)
     else:
-        pip("download", *pinned, *binary, "--dest", wheels)
+        pip("download", *pinned, *binary, "--dest", wheels, scripts=False)
     tell(phase="installing")
     if lock:
         files = sorted(glob.glob(glob.escape(wheels) + "/*.whl"))
-        pip("install", "--no-index", "--no-deps", "--target", SITE, *files)
+        pip("install", "--no-index", "--no-deps", "--target", SITE, *files, scripts=False)
     if order["bundle"] is None:
         program, environment = command_of(program_of(order))
         version = next(version for name, version, _ in lock if name == order["name"])
