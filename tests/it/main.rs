@@ -23,6 +23,7 @@ mod damage;
 mod database;
 mod disk_pressure;
 mod dry_runs;
+mod erasure;
 mod file_facts;
 mod forked_files;
 mod forks;

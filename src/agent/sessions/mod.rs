@@ -120,6 +120,7 @@ impl Sessions {
             indexing,
             waiting: on_waiting,
             given_up: Notify::new(),
+            deleted: Notify::new(),
             lists,
             cluster,
             slots: Mutex::default(),
@@ -143,6 +144,8 @@ impl Sessions {
         let sessions = Self(registry);
         let deleting = removal::delete_given_up(Arc::clone(&sessions.0));
         sessions.0.tasks.spawn(deleting);
+        let erasing = removal::erase_deleted(Arc::clone(&sessions.0));
+        sessions.0.tasks.spawn(erasing);
         sessions
     }
 

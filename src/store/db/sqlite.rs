@@ -74,6 +74,8 @@ impl SqliteDb {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT)
             .pragma("wal_autocheckpoint", LOG_PAGES)
+            // A deleted row leaves zeros in its page, not its words.
+            .pragma("secure_delete", "ON")
             .foreign_keys(true);
         let write = SqliteConnection::connect_with(&options).await?;
         migrate(&options).await?;
@@ -167,6 +169,80 @@ impl SqliteDb {
         changed
     }
 
+    /// Notes that deleted rows have left something behind, which [`erase`](Self::erase) removes; the note
+    /// outlives the process.
+    pub(in crate::store) async fn erase_later(&self) -> Result<(), Error> {
+        self.set_erasure("PRAGMA user_version = 1").await
+    }
+
+    async fn set_erasure(&self, sql: &'static str) -> Result<(), Error> {
+        let mut writing = self.writing().await?;
+        sqlx::query(sql).execute(&mut writing.connection).await?;
+        writing.keep();
+        Ok(())
+    }
+
+    /// Removes what deleted rows left behind: index entries that a full-text index without contents keeps
+    /// until its segments are merged (`begin` starts a merge of all of them, and each `step` is one
+    /// transaction, so that others write in between), and pages in the write-ahead log. Does nothing where
+    /// nothing was noted since the last time.
+    pub(in crate::store) async fn erase(
+        &self,
+        begin: &'static str,
+        step: &'static str,
+    ) -> Result<(), Error> {
+        if self.erasure().await? == 0 {
+            return Ok(());
+        }
+        self.set_erasure("PRAGMA user_version = 2").await?;
+        let mut sql = begin;
+        loop {
+            let mut writing = self.writing().await?;
+            let connection = &mut writing.connection;
+            let before = total_changes(connection).await?;
+            sqlx::query(sql).execute(&mut *connection).await?;
+            // The statement itself counts as one.
+            let is_done = total_changes(connection).await? - before < 2;
+            writing.keep();
+            if is_done && sql == step {
+                break;
+            }
+            sql = step;
+        }
+        if !self.empty_log().await? {
+            // A reader still needs a page of it.
+            return Ok(());
+        }
+        // What was deleted meanwhile has its own note.
+        if self.erasure().await? == 2 {
+            self.set_erasure("PRAGMA user_version = 0").await?;
+            self.empty_log().await?;
+        }
+        Ok(())
+    }
+
+    /// 0: nothing was deleted; 1: something was; 2: it is being erased.
+    async fn erasure(&self) -> Result<i64, Error> {
+        let mut writing = self.writing().await?;
+        let sql = "SELECT user_version FROM pragma_user_version";
+        let value: (i64,) = sqlx::query_as(sql)
+            .fetch_one(&mut writing.connection)
+            .await?;
+        writing.keep();
+        Ok(value.0)
+    }
+
+    /// Writes the log into the file and cuts it to nothing; whether no reader stood against it.
+    async fn empty_log(&self) -> Result<bool, Error> {
+        let mut writing = self.writing().await?;
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let (busy, _, _): (i64, i64, i64) = sqlx::query_as(sql)
+            .fetch_one(&mut writing.connection)
+            .await?;
+        writing.keep();
+        Ok(busy == 0)
+    }
+
     pub(super) async fn close(&self) {
         self.read.close().await;
         let connection = self.write.lock().await.take();
@@ -175,6 +251,14 @@ impl SqliteDb {
             let _ = connection.close().await;
         }
     }
+}
+
+/// Rows that this connection has changed since it was opened.
+async fn total_changes(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    let changes: (i64,) = sqlx::query_as("SELECT total_changes()")
+        .fetch_one(connection)
+        .await?;
+    Ok(changes.0)
 }
 
 type Bound = (Query<'static, Sqlite, SqliteArguments>, bool);
@@ -303,6 +387,7 @@ mod tests {
             ("SELECT timeout FROM pragma_busy_timeout", 30_000),
             ("SELECT journal_mode = 'wal' FROM pragma_journal_mode", 1),
             ("PRAGMA wal_autocheckpoint", 4_096),
+            ("PRAGMA secure_delete", 1),
         ] {
             let value: (i64,) = sqlx::query_as(sql)
                 .fetch_one(&mut *connection)

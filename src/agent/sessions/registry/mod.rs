@@ -50,6 +50,8 @@ pub(super) struct SessionRegistry {
     pub(super) waiting: Arc<Notify>,
     /// Rung when a session is given up.
     pub(super) given_up: Notify,
+    /// Rung when a session was deleted, so that what it left in the database is erased.
+    pub(super) deleted: Notify,
     pub(super) lists: ListBroadcast,
     pub(super) cluster: Arc<Cluster>,
     /// Unfinished sessions that are not in memory: version and runner when they were last read.

@@ -50,6 +50,24 @@ pub(super) async fn delete_given_up(registry: Arc<SessionRegistry>) {
     let _: Option<()> = stop.run_until_cancelled(deleting).await;
 }
 
+/// Erases what deleted sessions left in the database: soon after a deletion, and at the start what an
+/// earlier process did not come to.
+pub(super) async fn erase_deleted(registry: Arc<SessionRegistry>) {
+    let stop = registry.stop.clone();
+    let erasing = async {
+        loop {
+            if let Err(error) = registry.records().texts().erase_deleted().await {
+                tracing::warn!(%error, "Words of deleted sessions are not yet erased");
+            }
+            let deleted = registry.deleted.notified();
+            // A reader may have stood against it.
+            let _: Result<(), _> = tokio::time::timeout(EVERY, deleted).await;
+        }
+    };
+    // `None` is the stop.
+    let _: Option<()> = stop.run_until_cancelled(erasing).await;
+}
+
 /// Deletes what is due, and hides the rest; when the next one is.
 async fn look(registry: &Arc<SessionRegistry>) -> Result<Option<Timestamp>, Error> {
     let mut next = None;
@@ -141,6 +159,8 @@ pub(super) async fn remove(
     registry.projection.written().await;
     let stores = (&registry.store, registry.records());
     complete_before_removal(stores, key).await?;
+    let noted = registry.records().texts().erase_later().await;
+    noted.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
     let removed = registry.store.remove(key).await;
     removed.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
     registry.projection.forget(key, by);
@@ -160,6 +180,7 @@ pub(super) async fn remove(
             .broadcaster
             .tell_everybody(ClusterMessage::Removed { key, sandbox });
     }
+    registry.deleted.notify_one();
     Ok(())
 }
 

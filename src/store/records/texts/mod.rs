@@ -85,6 +85,30 @@ impl<'s> Texts<'s> {
         Ok(count.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
     }
 
+    /// Notes that texts are about to be deleted, so that their words are erased afterwards.
+    pub async fn erase_later(&self) -> Result<(), Error> {
+        match self.db {
+            Db::Sqlite(db) => db.erase_later().await,
+            Db::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// Removes for good what deleted sessions left in the file of `SQLite`: their words in the index, and
+    /// pages in the write-ahead log. `PostgreSQL` does the same by its own vacuum.
+    pub async fn erase_deleted(&self) -> Result<(), Error> {
+        match self.db {
+            // Source: <https://sqlite.org/fts5.html#the_merge_command>.
+            Db::Sqlite(db) => {
+                db.erase(
+                    "INSERT INTO texts_index (texts_index, rank) VALUES ('merge', -500)",
+                    "INSERT INTO texts_index (texts_index, rank) VALUES ('merge', 500)",
+                )
+                .await
+            }
+            Db::Postgres(_) => Ok(()),
+        }
+    }
+
     /// Takes up what sessions' journals changed, in one transaction. `false`, and nothing of any, where
     /// the index of one is not where its changes begin: somebody else was faster.
     pub async fn keep(&self, taken: &[TakenUp]) -> Result<bool, Error> {
