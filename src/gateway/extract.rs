@@ -6,14 +6,16 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
+use utoipa::{IntoParams, ToSchema};
 
+use super::bounds::Bounds;
 use super::error::ApiError;
 use crate::domain::{Code, SessionId};
 
-/// A JSON body.
+/// A JSON body, within the bounds of its description.
 pub(super) struct Body<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned + ToSchema + 'static, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
@@ -45,6 +47,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         })?;
         json.end()
             .map_err(|error| ApiError::new(Code::InvalidArguments, error.to_string()))?;
+        let whole = serde_json::from_slice(&bytes)
+            .map_err(|error| ApiError::new(Code::InvalidArguments, error.to_string()))?;
+        Bounds::of_body::<T>().check(&whole)?;
         Ok(Self(read))
     }
 }
@@ -52,7 +57,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 /// A JSON body that may be left out.
 pub(super) struct OptionalBody<T>(pub(super) Option<T>);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
+impl<T: DeserializeOwned + ToSchema + 'static, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
@@ -64,18 +69,20 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
     }
 }
 
-/// The query of the address.
+/// The query of the address, within the bounds of its description.
 pub(super) struct Query<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+impl<T: DeserializeOwned + IntoParams + 'static, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         let query = parts.uri.query().unwrap_or_default();
         let pairs = url::form_urlencoded::parse(query.as_bytes());
         let read = serde_path_to_error::deserialize(serde_urlencoded::Deserializer::new(pairs));
-        read.map(Self)
-            .map_err(|error| wrong(Some(error.path().to_string()), &error.into_inner()))
+        let read =
+            read.map_err(|error| wrong(Some(error.path().to_string()), &error.into_inner()))?;
+        Bounds::of_query::<T>().check_query(pairs)?;
+        Ok(Self(read))
     }
 }
 

@@ -5,6 +5,7 @@ mod access;
 mod api_router;
 mod auth;
 mod body_time;
+mod bounds;
 mod error;
 mod export;
 mod extract;

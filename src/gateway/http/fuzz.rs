@@ -11,6 +11,7 @@ use futures::executor::block_on;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
 
 use super::auth::{SetUpRequest, SignInRequest};
 use super::providers::PutProviderRequest;
@@ -20,7 +21,7 @@ use crate::gateway::auth::{shown, ticket};
 use crate::gateway::extract::{Body, OptionalBody, Query};
 
 /// The kinds of parameters that our routes have.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
 struct AnyQuery {
     after: Option<u64>,
     limit: Option<usize>,
@@ -101,7 +102,7 @@ fn check_doors(parts: &Parts) {
     let _ = (shown(&parts.headers, peer), ticket(parts));
 }
 
-fn read<T: DeserializeOwned>(parts: &Parts, body: &[u8]) -> Option<T> {
+fn read<T: DeserializeOwned + ToSchema + 'static>(parts: &Parts, body: &[u8]) -> Option<T> {
     let request = || Request::from_parts(parts.clone(), Bytes::from(body.to_vec()));
     let optional = block_on(OptionalBody::<T>::from_request(request(), &()));
     let read = block_on(Body::<T>::from_request(request(), &()));

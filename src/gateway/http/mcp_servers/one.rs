@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::body::{RemoveServerResponse, SecretRequest, Server, ServerLogs};
 use crate::domain::Caller;
@@ -36,9 +36,8 @@ pub(in crate::gateway) async fn change_mcp_server(
     State(state): State<GatewayState>,
     caller: Caller,
     Path(name): Path<String>,
-    Body(patch): Body<Map<String, Value>>,
+    Body(patch): Body<Value>,
 ) -> Result<Json<Server>, ApiError> {
-    let patch = Value::Object(patch);
     state
         .servers
         .administration(&caller)
