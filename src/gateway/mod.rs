@@ -17,6 +17,7 @@ mod openapi;
 pub mod socket;
 mod spa;
 mod unread_body;
+mod unreadable_head;
 pub mod wire;
 mod word_list;
 
@@ -39,6 +40,7 @@ pub use http::{
 };
 pub use openapi::openapi_json;
 pub use spa::page_is_built;
+pub use unreadable_head::explain as explain_unreadable_head;
 
 use crate::agent::{Notifications, Sessions};
 use crate::config::AuthMode;

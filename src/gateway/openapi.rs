@@ -82,7 +82,7 @@ const OPEN: [&str; 6] = [
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// What each refusal means, for every route alike.
-const REFUSALS: [(&str, &str); 14] = [
+const REFUSALS: [(&str, &str); 16] = [
     (
         "400",
         "The request is not valid; `errors` names the fields.",
@@ -102,11 +102,13 @@ const REFUSALS: [(&str, &str); 14] = [
         "The present state stands against it; `code` says what.",
     ),
     ("413", "The body is larger than the limit."),
+    ("414", "The address is too long."),
     ("415", "The body is not `application/json`."),
     (
         "429",
         "Too many requests; `Retry-After` says how long to wait.",
     ),
+    ("431", "The headers are too many or too large."),
     (
         "500",
         "An error of the gateway; `requestId` finds it in the log.",
@@ -156,6 +158,7 @@ fn description() -> utoipa::openapi::OpenApi {
 /// Adds what holds for every route and the macros cannot know: who has to sign in, the refusals of
 /// the layers around the handlers, and the descriptions that OpenAPI asks of each answer.
 fn complete(path: &str, operation: &mut Operation, components: &Components) {
+    add_refusals(operation, &["414", "431"]);
     if OPEN.contains(&path) {
         operation.security = Some(Vec::new());
     } else {

@@ -20,7 +20,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Layer as _;
 
-use crate::gateway::{AccessRules, AddressShare, Addresses, Crowd, turn_away};
+use crate::gateway::{
+    AccessRules, AddressShare, Addresses, Crowd, explain_unreadable_head, turn_away,
+};
 use crate::telemetry::instruments;
 
 /// How long the head of a request may take, counted from the moment the connection waits for one: as
@@ -87,6 +89,7 @@ pub(in crate::app) async fn serve(
             Ok(share) => {
                 let stream = Counted {
                     stream,
+                    explained: None,
                     _share: share,
                 };
                 let (router, stop) = (router.clone(), stop.clone());
@@ -177,7 +180,43 @@ impl Refusals {
 /// A connection that counts until it ends, as a websocket's too.
 struct Counted {
     stream: TcpStream,
+    /// A problem document that is written in place of the library's empty answer.
+    explained: Option<Box<Explained>>,
     _share: AddressShare,
+}
+
+struct Explained {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Counted {
+    /// Writes the problem document, if the library's answer is one that has no body; the whole of that
+    /// answer counts as written when the document is.
+    fn poll_explain(
+        &mut self,
+        cx: &mut Context<'_>,
+        answer: &[u8],
+    ) -> Option<Poll<io::Result<usize>>> {
+        if self.explained.is_none() {
+            let bytes = explain_unreadable_head(answer)?;
+            self.explained = Some(Box::new(Explained { bytes, written: 0 }));
+        }
+        let explained = self.explained.as_mut()?;
+        while let Some(rest) = explained.bytes.get(explained.written..)
+            && !rest.is_empty()
+        {
+            match Pin::new(&mut self.stream).poll_write(cx, rest) {
+                Poll::Ready(Ok(count)) if count > 0 => explained.written += count,
+                Poll::Ready(Ok(_)) => {
+                    return Some(Poll::Ready(Err(io::ErrorKind::WriteZero.into())));
+                }
+                other => return Some(other),
+            }
+        }
+        self.explained = None;
+        Some(Poll::Ready(Ok(answer.len())))
+    }
 }
 
 impl AsyncRead for Counted {
@@ -196,6 +235,9 @@ impl AsyncWrite for Counted {
         cx: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if let Some(explained) = self.poll_explain(cx, buffer) {
+            return explained;
+        }
         Pin::new(&mut self.stream).poll_write(cx, buffer)
     }
 
@@ -204,6 +246,11 @@ impl AsyncWrite for Counted {
         cx: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let [answer] = buffers
+            && let Some(explained) = self.poll_explain(cx, answer)
+        {
+            return explained;
+        }
         Pin::new(&mut self.stream).poll_write_vectored(cx, buffers)
     }
 
@@ -289,6 +336,35 @@ mod tests {
             stream.write_all(said.as_bytes()).await.unwrap();
             let rest = rest_of(&mut stream).await;
             assert!(!rest.contains("200 OK"), "{rest}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_that_cannot_be_read_is_answered_with_a_problem_document() {
+        let (address, ..) = start().await;
+        let long = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(70_000));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X-Y: z\r\n".repeat(200));
+        for (head, status, words) in [
+            (long.as_str(), "414", "the address is too long"),
+            (
+                many.as_str(),
+                "431",
+                "the headers are too many or too large",
+            ),
+            (
+                "no request\r\n\r\n",
+                "400",
+                "the request is not valid HTTP/1.1",
+            ),
+        ] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let told = rest_of(&mut stream).await;
+            assert!(told.starts_with(&format!("HTTP/1.1 {status} ")), "{told}");
+            assert!(
+                told.contains("application/problem+json") && told.contains(words),
+                "{told}"
+            );
         }
     }
 

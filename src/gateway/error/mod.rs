@@ -184,31 +184,35 @@ impl ApiError {
     }
 }
 
+impl Problem {
+    fn of(error: ApiError, request: &RequestId) -> Self {
+        let detail = error.detail().into_owned();
+        let code = error.0.code;
+        Self {
+            r#type: format!("urn:sepal:problem:{}", code.as_str()),
+            title: code.cause(),
+            status: error.0.status.as_u16(),
+            error: detail.clone(),
+            detail,
+            code: code.as_str(),
+            category: code.fault().as_str(),
+            errors: error.0.fields,
+            request_id: request.as_str().to_owned(),
+            more: error.0.more,
+        }
+    }
+}
+
+/// The body alone of the answer to a refused request.
+pub(super) fn document(error: ApiError, request: &RequestId) -> Vec<u8> {
+    serde_json::to_vec(&Problem::of(error, request)).unwrap_or_default()
+}
+
 /// The answer to a refused request. Logs it, once.
 pub(super) fn render(error: ApiError, request: &RequestId) -> Response {
     error.log();
-    let detail = error.detail().into_owned();
-    let Inner {
-        code,
-        status,
-        fields,
-        retry_after,
-        more,
-        ..
-    } = *error.0;
-    let problem = Problem {
-        r#type: format!("urn:sepal:problem:{}", code.as_str()),
-        title: code.cause(),
-        status: status.as_u16(),
-        error: detail.clone(),
-        detail,
-        code: code.as_str(),
-        category: code.fault().as_str(),
-        errors: fields,
-        request_id: request.as_str().to_owned(),
-        more,
-    };
-    let mut response = (status, axum::Json(problem)).into_response();
+    let (status, retry_after) = (error.0.status, error.0.retry_after);
+    let mut response = (status, axum::Json(Problem::of(error, request))).into_response();
     let headers = response.headers_mut();
     headers.insert(
         CONTENT_TYPE,
