@@ -100,8 +100,8 @@ impl Bounds {
         };
         let broken: Vec<(String, String)> = validator
             .iter_errors(value)
+            .flat_map(|error| broken_bounds(&error))
             .take(MOST_ERRORS)
-            .map(|error| (field_of(&error), words_of(&error)))
             .collect();
         match broken.as_slice() {
             [] => Ok(()),
@@ -160,9 +160,24 @@ fn field_of(error: &ValidationError<'_>) -> String {
     field
 }
 
-/// The bound in words. The value itself is not repeated: it may be a secret.
-fn words_of(error: &ValidationError<'_>) -> String {
+/// The bounds that an error is about, each with its field. A value that may have several forms breaks those
+/// of the form that it has.
+fn broken_bounds(error: &ValidationError<'_>) -> Vec<(String, String)> {
     match error.kind() {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            context.iter().flatten().flat_map(broken_bounds).collect()
+        }
+        _ => words_of(error)
+            .map(|words| (field_of(error), words))
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// The bound in words; `None` for what is no bound: forms and missing fields are the reader's, who knows
+/// what else is wrong. The value itself is not repeated: it may be a secret.
+fn words_of(error: &ValidationError<'_>) -> Option<String> {
+    Some(match error.kind() {
         ValidationErrorKind::MaxLength { limit } => format!("has more than {limit} characters"),
         ValidationErrorKind::MinLength { limit: 1 } => "is empty".to_owned(),
         ValidationErrorKind::MinLength { limit } => format!("has fewer than {limit} characters"),
@@ -171,8 +186,8 @@ fn words_of(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Maximum { limit } => format!("is more than {limit}"),
         ValidationErrorKind::Minimum { limit } => format!("is less than {limit}"),
         ValidationErrorKind::Pattern { pattern } => format!("does not match `{pattern}`"),
-        _ => error.masked().to_string(),
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -54,6 +54,7 @@ mod replay;
 mod replicas;
 mod requirements;
 mod rest;
+mod roles;
 mod rules;
 mod sandboxes;
 mod search;
