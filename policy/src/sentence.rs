@@ -16,6 +16,9 @@ pub fn sentence(rule: &Rule) -> String {
         format!(", except {}", except.join(", or "))
     };
     let mut text = format!("{}, {}{except}.", duration(rule), action(rule));
+    if rule.allows_everything() {
+        text = format!("Everything: {}", with_small_letter(&text));
+    }
     if rule.effect == Effect::Ask {
         text.push_str(&approvers(rule));
     }
@@ -23,6 +26,12 @@ pub fn sentence(rule: &Rule) -> String {
         text.push_str(" This ends when the tool's definition changes.");
     }
     text
+}
+
+fn with_small_letter(text: &str) -> String {
+    let mut signs = text.chars();
+    let first = signs.next().map(|sign| sign.to_ascii_lowercase());
+    first.into_iter().chain(signs).collect()
 }
 
 fn duration(rule: &Rule) -> String {
@@ -98,8 +107,14 @@ fn of_prefixes(prefixes: &[CommandPrefix]) -> String {
         .iter()
         .map(|prefix| {
             let words: Vec<String> = prefix.words.iter().map(|word| quoted(word)).collect();
-            let more = if prefix.more { " …" } else { "" };
-            format!("`{}{more}`", words.join(" "))
+            let words = words.join(" ");
+            match (prefix.more, prefix.any_words) {
+                (_, true) => format!(
+                    "`{words}` and any words behind it, also ones that write files or run programs,"
+                ),
+                (true, false) => format!("`{words} …`"),
+                (false, false) => format!("`{words}`"),
+            }
         })
         .collect();
     prefixes.join(" or ")
@@ -231,6 +246,7 @@ mod tests {
             command: Some(vec![CommandPrefix {
                 words: vec!["git".into(), "push".into(), "a b".into()],
                 more: false,
+                any_words: false,
             }]),
             ..Conditions::default()
         }];

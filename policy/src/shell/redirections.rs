@@ -11,6 +11,8 @@ pub(super) struct HereDocument<'a> {
     strips_tabs: bool,
     /// How deep in substitutions it was announced.
     depth: usize,
+    /// The part whose input it is, by its place in the list; of a group it is nobody's.
+    pub(super) part: Option<usize>,
 }
 
 impl Grammar<'_> {
@@ -29,7 +31,9 @@ impl Grammar<'_> {
         }
         if self.cursor.take("<<<") {
             self.cursor.skip_blanks();
-            self.target()?;
+            if let Word::Literal(text) = self.target()? {
+                part.inputs.push(text);
+            }
             return Ok(true);
         }
         if self.cursor.take("<<") {
@@ -46,7 +50,12 @@ impl Grammar<'_> {
             && target.literal().is_some_and(|text| {
                 text == "-" || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
             });
-        part.redirects |= !is_copy && target.literal() != Some("/dev/null");
+        // Reading a file changes nothing, but bash connects to a host by such a name.
+        let is_only_read = *operator == "<"
+            && target.literal().is_some_and(|name| {
+                !name.starts_with("/dev/tcp/") && !name.starts_with("/dev/udp/")
+            });
+        part.redirects |= !is_copy && !is_only_read && target.literal() != Some("/dev/null");
         Ok(true)
     }
 
@@ -93,6 +102,7 @@ impl Grammar<'_> {
             is_quoted: quote.is_some(),
             strips_tabs,
             depth: self.depth,
+            part: None,
         });
         Ok(())
     }
@@ -104,6 +114,7 @@ impl Grammar<'_> {
             if document.depth > self.depth + 1 || document.depth < self.depth {
                 return Err(Unread::Form("a here-document around a substitution"));
             }
+            let mut text = String::new();
             loop {
                 let line = self.cursor.take_while(|sign| sign != '\n');
                 let stripped = if document.strips_tabs {
@@ -117,9 +128,14 @@ impl Grammar<'_> {
                 if !document.is_quoted && line.contains(['$', '`', '\\']) {
                     return Err(Unread::Form("an expansion in a here-document"));
                 }
+                text.push_str(stripped);
+                text.push('\n');
                 if self.cursor.next().is_none() {
                     return Err(Unread::Unfinished("a here-document"));
                 }
+            }
+            if let Some(part) = document.part.and_then(|at| self.parts.get_mut(at)) {
+                part.inputs.push(text);
             }
         }
         Ok(())
