@@ -344,7 +344,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn what_a_read_rule_allows_only_reads(commands in prop::collection::vec(command(), 40)) {
+    fn what_a_read_rule_allows_only_reads(commands in prop::collection::vec(command(), 24)) {
         let rules = rules();
         let allowed: Vec<String> = commands
             .into_iter()

@@ -317,9 +317,19 @@ impl Grammar<'_> {
             return Err(Unread::Form("this kind of loop"));
         }
         self.cursor.skip_blanks();
-        // The shell changes some variables by itself, such as `_`; none of them is of small letters.
-        let mut is_tame = name.starts_with(|sign: char| sign.is_ascii_lowercase())
-            && !name.contains(|sign: char| sign.is_ascii_uppercase());
+        // The shell changes some variables by itself, such as `_`, and programs read others, such as
+        // `PATH`, `HOME` or `http_proxy`; none of them is of small letters alone.
+        let is_own = name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        if !is_own {
+            self.add(Part {
+                text: format!("for {name}"),
+                hidden: Some(Hidden::Assignment),
+                ..Part::default()
+            });
+        }
+        let mut is_tame = is_own;
         if self.is_reserved(&["in"]) {
             self.take_reserved(&["in"])?;
             loop {

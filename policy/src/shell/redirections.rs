@@ -2,7 +2,7 @@
 
 use super::cursor::{ends_word, is_name};
 use super::grammar::Grammar;
-use super::{Part, Unread, Word};
+use super::{Hidden, Part, Unread, Word};
 
 /// A here-document whose text follows the line.
 pub(super) struct HereDocument<'a> {
@@ -28,6 +28,11 @@ impl Grammar<'_> {
         if !is_next {
             self.cursor = before;
             return Ok(false);
+        }
+        // `{HOME}<file` sets the variable to the number of the file.
+        let names_variable = number.is_empty() && before.is_behind('}');
+        if names_variable && part.words.last().is_some_and(Word::is_wild) {
+            part.hidden = Some(Hidden::Assignment);
         }
         if self.cursor.take("<<<") {
             self.cursor.skip_blanks();

@@ -276,6 +276,8 @@ const MORE: &[(&str, &[(&str, &str)])] = &[
             ("NODE_OPTIONS=--require=./evil.js ls", "it sets a variable"),
             ("LD_PRELOAD=./evil.so ls", "it sets a variable"),
             ("PATH=. ls", "it sets a variable"),
+            ("for PATH in .; do ls; done", "no rule allows `for PATH`"),
+            ("ls {HOME}<a", "it sets a variable"),
             (
                 "ls --frobnicate",
                 "it is not known that `--frobnicate` only reads",

@@ -68,7 +68,12 @@ fn every_command_of_a_line_is_a_part() {
         "for f in s/*; do a \"$f\"; done; a \"$f\"",
         &["[a]*", "[a]?"],
     );
-    check("for _ in s; do a \"$_\"; done", &["[a]?"]);
+    check("for _ in s; do a \"$_\"; done", &[" hidden", "[a]?"]);
+    check("for PATH in s; do a; done", &[" hidden", "[a]"]);
+    check("for http_proxy in s; do a; done", &[" hidden", "[a]"]);
+    check("a {b}<c", &["[a]? hidden"]);
+    check("{b}>/dev/null a", &["?[a] hidden"]);
+    check("{ a; }</dev/null", &["[a]"]);
 }
 
 #[test]
