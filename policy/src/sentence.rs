@@ -3,6 +3,9 @@
 use crate::conditions::{CommandPrefix, Conditions};
 use crate::rule::{Approver, Effect, Network, Rule, Scope};
 
+/// What a rule says that lets any words follow a command.
+const ANY_WORDS: &str = "even ones that write files or run programs";
+
 /// The rule as an English sentence, or two.
 pub fn sentence(rule: &Rule) -> String {
     if let Some(network) = &rule.network {
@@ -51,6 +54,9 @@ fn duration(rule: &Rule) -> String {
 /// What is done with what.
 fn action(rule: &Rule) -> String {
     let object = match &rule.when.command {
+        Some(prefixes) if prefixes.iter().any(|prefix| prefix.any_words) => {
+            format!("run {},", of_prefixes(prefixes))
+        }
         Some(prefixes) => format!("run {}", of_prefixes(prefixes)),
         None => "run".to_owned(),
     };
@@ -88,7 +94,11 @@ pub fn subject(rule: &Rule) -> String {
         return network.hosts.join(", ");
     }
     if let Some(prefixes) = &rule.when.command {
-        return of_prefixes(prefixes).replace('`', "");
+        let short = prefixes.iter().map(|prefix| CommandPrefix {
+            any_words: false,
+            ..prefix.clone()
+        });
+        return of_prefixes(&short.collect::<Vec<_>>()).replace('`', "");
     }
     match rule.tool.as_exact() {
         Some(tool) => tool.to_owned(),
@@ -109,9 +119,7 @@ fn of_prefixes(prefixes: &[CommandPrefix]) -> String {
             let words: Vec<String> = prefix.words.iter().map(|word| quoted(word)).collect();
             let words = words.join(" ");
             match (prefix.more, prefix.any_words) {
-                (_, true) => format!(
-                    "`{words}` and any words behind it, also ones that write files or run programs,"
-                ),
+                (_, true) => format!("`{words}` with any further words, {ANY_WORDS}"),
                 (true, false) => format!("`{words} …`"),
                 (false, false) => format!("`{words}`"),
             }

@@ -491,9 +491,10 @@ fn a_typed_rule_may_be_wider_and_says_so() {
     }
     assert_eq!(
         sentence(&typed),
-        "Always, for you, run `npm test` and any words behind it, also ones that write files or run \
+        "Always, for you, run `npm test` with any further words, even ones that write files or run \
          programs, with `execute_command` of any server without asking."
     );
+    assert_eq!(crate::subject(&typed), "npm test …");
     let mut nothing = typed.clone();
     nothing.when.command = Some(vec![CommandPrefix {
         more: false,
