@@ -12,6 +12,8 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use sepal_policy::{Call, CommandPrefix, Conditions, Effect, Rule, Rules, Scope, ShellTool};
 use serde_json::json;
 use tempfile::TempDir;
@@ -387,4 +389,14 @@ fn what_writes_and_runs_is_seen() {
         assert!(besides.is_empty(), "{command}: {besides:#?}");
         assert!(is_allowed(&rules(), command), "{command}");
     }
+}
+
+/// Of what is made up, enough is allowed to be tried, and enough is not.
+#[test]
+fn some_random_commands_are_allowed_and_others_are_not() {
+    let (rules, mut runner) = (rules(), TestRunner::deterministic());
+    let commands = prop::collection::vec(command(), 400);
+    let commands = commands.new_tree(&mut runner).unwrap().current();
+    let allowed = commands.iter().filter(|it| is_allowed(&rules, it)).count();
+    assert!((80..320).contains(&allowed), "{allowed} of 400");
 }

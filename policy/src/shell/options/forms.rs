@@ -793,7 +793,7 @@ pub(super) const FORMS: &[Form] = &[
          --username= --password= --tls-server-name= -k= --kustomize= -f= --filename= --raw= --kuberc=",
     ),
     global("terraform", &["-version -help"], "-chdir="),
-    offered("terraform fmt", &["-check -diff -recursive -list= -no-color"])
+    offered("terraform fmt", &["-check -diff -recursive -list[=] -no-color"])
         .needs("-check")
         .operands(Operands::Inside)
         .writes("-write[=]")
