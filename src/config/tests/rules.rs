@@ -88,6 +88,10 @@ fn a_rule_that_says_nothing_clear_is_refused() {
         &["policy.rules.a", "no words"],
     );
     check(
+        "a: {effect: allow, command: null}",
+        &["policy.rules.a.command", "empty"],
+    );
+    check(
         "a: {effect: allow, below: {}}",
         &["policy.rules.a.below", "empty"],
     );

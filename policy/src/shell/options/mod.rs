@@ -37,6 +37,10 @@ pub(crate) enum Harm {
 
 /// A command of the table: a program, or one of its subcommands.
 #[derive(Debug, Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a column of the table"
+)]
 pub(super) struct Form {
     command: &'static str,
     reads: &'static [&'static str],
