@@ -93,9 +93,10 @@ fn is_offered(call: &Call<'_>) -> bool {
 
 /// Whether the decision is right for an option of that class.
 fn is_right(class: &str, decision: &Decision) -> bool {
-    let gap = match &decision.because {
-        Because::PartNotAllowed { nearest, .. } => nearest.as_ref().map(|(_, gap)| gap),
-        _ => None,
+    let gap = if let Because::PartNotAllowed { nearest, .. } = &decision.because {
+        nearest.as_ref().map(|(_, gap)| gap)
+    } else {
+        None
     };
     match (class, decision.effect) {
         ("reads", effect) => effect == Effect::Allow,

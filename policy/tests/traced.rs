@@ -2,6 +2,7 @@
 //! sandbox: nothing is executed but the programs that the rules name, and no file is written.
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "functions that tests share are tests too"
 )]
 
@@ -171,8 +172,8 @@ fn option() -> impl Strategy<Value = (Index, Index, u8, Index)> {
 
 fn written(reader: &Reader, (at, other, way, cut): &(Index, Index, u8, Index)) -> String {
     let name = |option: &'static str| option.trim_end_matches("[=]").trim_end_matches('=');
-    let options: &[&'static str] = &reader.options;
-    let option = name(*at.get(options));
+    let pick = |at: &Index| -> &'static str { at.get::<&'static str>(&reader.options) };
+    let option = name(pick(at));
     let letter = |option: &str| {
         option
             .trim_start_matches('-')
@@ -187,15 +188,15 @@ fn written(reader: &Reader, (at, other, way, cut): &(Index, Index, u8, Index)) -
             let end = 3 + cut.index(option.len() - 3);
             option[..end].to_owned()
         }
-        3 => format!("-{}{}F", letter(option), letter(name(*other.get(options)))),
-        4 => format!("-{}{} F", letter(option), letter(name(*other.get(options)))),
+        3 => format!("-{}{}F", letter(option), letter(name(pick(other)))),
+        4 => format!("-{}{} F", letter(option), letter(name(pick(other)))),
         5 => format!("{option}=./evil"),
         _ => option.to_owned(),
     }
 }
 
 fn command() -> impl Strategy<Value = String> {
-    let reader = (0..READERS_HERE.len()).prop_map(|at| &READERS_HERE[at]);
+    let reader = (0..READERS_HERE.len()).prop_filter_map("there is one", |at| READERS_HERE.get(at));
     let options = prop::collection::vec(option(), 0..3);
     let words = prop::collection::vec(select(WORDS), 0..3);
     (reader, options, words, any::<bool>(), select(ENDS)).prop_map(
@@ -319,7 +320,7 @@ fn does_more(line: &str) -> bool {
         "execve" | "execveat" => {
             let name = path.rsplit('/').next().unwrap_or_default();
             let is_named = |prefix: &&str| prefix.split(' ').next() == Some(name);
-            !matches!(name, "bash" | "timeout" | "xargs") && !READERS.iter().any(|it| is_named(&it))
+            !matches!(name, "bash" | "timeout" | "xargs") && !READERS.iter().any(is_named)
         }
         "open" | "openat" | "openat2" => {
             let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"];
