@@ -189,7 +189,7 @@ async fn a_rule_about_every_call_is_confirmed_by_the_name_of_its_tool() {
             sentence.starts_with("Everything: always, for you, run "),
             "{sentence}"
         );
-        for wrong in [json!(null), json!(""), json!("yes"), json!(true)] {
+        for wrong in [json!(null), json!(""), json!("yes")] {
             body["confirm"] = wrong;
             let (status, answer) = api.ask(Method::POST, "/api/rules", &body).await;
             assert_eq!(status, 400, "{answer}");
