@@ -55,11 +55,11 @@ impl fmt::Display for RuleName {
 }
 
 /// Why a rule that begins like a command does not allow it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gap {
     /// Its words differ, or there are more of them than the rule takes.
     OtherWords,
-    /// A file is written or read by a redirection.
+    /// A file may be written by a redirection, or by the program itself.
     Redirection,
     /// A variable is set.
     Assignment,
@@ -73,20 +73,50 @@ pub enum Gap {
     UnnamedScript,
     /// The call has other arguments beside its command.
     OtherArguments,
+    /// An option writes to a file.
+    Writes { option: String },
+    /// An option names or starts a program, or a folder or configuration to run from.
+    Runs { option: String },
+    /// It is not known what an option or a subcommand does.
+    UnknownWord { word: String },
+    /// With this word the command does more than read.
+    MoreThanReads { word: String },
+    /// The command writes unless it has this option.
+    Without { option: &'static str },
+    /// The command changes the folder from which another command of the line runs.
+    Folder,
 }
 
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let text = match self {
+            Self::Writes { option } => return write!(f, "`{option}` may write to a file"),
+            Self::Runs { option } => {
+                return write!(
+                    f,
+                    "`{option}` may run another program, or run it from another place"
+                );
+            }
+            Self::UnknownWord { word } => {
+                return write!(f, "it is not known that `{word}` only reads");
+            }
+            Self::MoreThanReads { word } => {
+                return write!(f, "with `{word}` it may do more than read");
+            }
+            Self::Without { option } => return write!(f, "without `{option}` it writes files"),
             Self::OtherWords => "other words follow",
-            Self::Redirection => "it redirects to or from a file",
+            Self::Folder => {
+                "it names no folder for another command, which goes by the files of its folder"
+            }
+            Self::Redirection => "it redirects to a file",
             Self::Assignment => "it sets a variable",
             Self::OpenWord => "a word is only known when it runs, and may become an option",
             Self::RunsUnknown => "it runs something that its words do not tell",
             Self::ChangesShell => "it changes what later commands mean",
             Self::UnnamedScript => "it runs a file that the rule does not name",
             Self::OtherArguments => "the call has other arguments beside its command",
-        })
+        };
+        f.write_str(text)
     }
 }
 

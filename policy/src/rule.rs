@@ -233,6 +233,11 @@ impl Rule {
         self.binding || self.approvers != Approvers::default()
     }
 
+    /// Whether it lets every call of its tools run: nothing about the calls is asked for.
+    pub fn allows_everything(&self) -> bool {
+        self.effect == Effect::Allow && self.network.is_none() && self.when.is_empty()
+    }
+
     /// A rule for every call, to be narrowed by its fields.
     pub fn new(id: impl Into<String>, effect: Effect, scope: Scope) -> Self {
         Self {

@@ -3,6 +3,9 @@
 use crate::conditions::{CommandPrefix, Conditions};
 use crate::rule::{Approver, Effect, Network, Rule, Scope};
 
+/// What a rule says that lets any words follow a command.
+const ANY_WORDS: &str = "even ones that write files or run programs";
+
 /// The rule as an English sentence, or two.
 pub fn sentence(rule: &Rule) -> String {
     if let Some(network) = &rule.network {
@@ -16,6 +19,9 @@ pub fn sentence(rule: &Rule) -> String {
         format!(", except {}", except.join(", or "))
     };
     let mut text = format!("{}, {}{except}.", duration(rule), action(rule));
+    if rule.allows_everything() {
+        text = format!("Everything: {}", with_small_letter(&text));
+    }
     if rule.effect == Effect::Ask {
         text.push_str(&approvers(rule));
     }
@@ -23,6 +29,12 @@ pub fn sentence(rule: &Rule) -> String {
         text.push_str(" This ends when the tool's definition changes.");
     }
     text
+}
+
+fn with_small_letter(text: &str) -> String {
+    let mut signs = text.chars();
+    let first = signs.next().map(|sign| sign.to_ascii_lowercase());
+    first.into_iter().chain(signs).collect()
 }
 
 fn duration(rule: &Rule) -> String {
@@ -42,6 +54,9 @@ fn duration(rule: &Rule) -> String {
 /// What is done with what.
 fn action(rule: &Rule) -> String {
     let object = match &rule.when.command {
+        Some(prefixes) if prefixes.iter().any(|prefix| prefix.any_words) => {
+            format!("run {},", of_prefixes(prefixes))
+        }
         Some(prefixes) => format!("run {}", of_prefixes(prefixes)),
         None => "run".to_owned(),
     };
@@ -79,7 +94,11 @@ pub fn subject(rule: &Rule) -> String {
         return network.hosts.join(", ");
     }
     if let Some(prefixes) = &rule.when.command {
-        return of_prefixes(prefixes).replace('`', "");
+        let short = prefixes.iter().map(|prefix| CommandPrefix {
+            any_words: false,
+            ..prefix.clone()
+        });
+        return of_prefixes(&short.collect::<Vec<_>>()).replace('`', "");
     }
     match rule.tool.as_exact() {
         Some(tool) => tool.to_owned(),
@@ -98,8 +117,12 @@ fn of_prefixes(prefixes: &[CommandPrefix]) -> String {
         .iter()
         .map(|prefix| {
             let words: Vec<String> = prefix.words.iter().map(|word| quoted(word)).collect();
-            let more = if prefix.more { " …" } else { "" };
-            format!("`{}{more}`", words.join(" "))
+            let words = words.join(" ");
+            match (prefix.more, prefix.any_words) {
+                (_, true) => format!("`{words}` with any further words, {ANY_WORDS}"),
+                (true, false) => format!("`{words} …`"),
+                (false, false) => format!("`{words}`"),
+            }
         })
         .collect();
     prefixes.join(" or ")
@@ -231,6 +254,7 @@ mod tests {
             command: Some(vec![CommandPrefix {
                 words: vec!["git".into(), "push".into(), "a b".into()],
                 more: false,
+                any_words: false,
             }]),
             ..Conditions::default()
         }];

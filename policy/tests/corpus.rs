@@ -94,9 +94,12 @@ fn sets() -> Vec<(&'static str, Vec<Rule>)> {
             commands(DEVELOPER),
         )
     };
-    let rm = || Rule {
-        id: "allowed rm".into(),
-        ..one(Effect::Allow, Scope::Session, "rm")
+    let rm = || {
+        let mut rule = one(Effect::Allow, Scope::Session, "rm");
+        rule.id = "allowed rm".into();
+        let prefixes = rule.when.command.iter_mut().flatten();
+        prefixes.for_each(|prefix| prefix.any_words = true);
+        rule
     };
     let curl = || Rule {
         id: "allowed curl".into(),

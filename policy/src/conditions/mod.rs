@@ -45,6 +45,10 @@ pub struct CommandPrefix {
     /// Whether more words may follow.
     #[serde(default = "yes")]
     pub more: bool,
+    /// Whether these may be any words. Without it, an allow rule takes only words of which it is known
+    /// that they are harmless; so do rules that were kept before there was this field.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_words: bool,
 }
 
 fn yes() -> bool {
@@ -52,11 +56,12 @@ fn yes() -> bool {
 }
 
 impl CommandPrefix {
-    /// These words, and whatever follows.
+    /// These words, and further ones. For an allow rule only words that are known to be harmless.
     pub fn new<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         Self {
             words: words.into_iter().map(str::to_owned).collect(),
             more: true,
+            any_words: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
 use thiserror::Error;
 
 use super::compiled::{Compiled, Test};
@@ -33,6 +34,22 @@ pub(super) fn names(rules: &[Rule]) -> Vec<Problem> {
             rule: rule.id.clone(),
         })
         .collect()
+}
+
+/// Makes a rule ready that was kept before. An allow rule that by now fits fewer commands than its
+/// example stays, and decides what it still fits.
+pub(super) fn kept(mut rule: Rule) -> Result<Compiled, Vec<Problem>> {
+    let narrower = |problems: &[Problem]| {
+        let is_narrower = |problem| matches!(problem, &Problem::ExampleNotMatched { .. });
+        problems.iter().all(is_narrower)
+    };
+    match self::rule(rule.clone()) {
+        Err(problems) if rule.effect == Effect::Allow && narrower(&problems) => {
+            rule.examples = None;
+            self::rule(rule)
+        }
+        checked => checked,
+    }
 }
 
 /// Makes a rule ready, or says everything that is wrong with it.
@@ -79,6 +96,8 @@ fn wrong_field(rule: &Rule) -> Option<&'static str> {
         Some("only ask rules can be binding")
     } else if !is(Effect::Ask) && rule.approvers != Approvers::default() {
         Some("only ask rules say who must say yes")
+    } else if !is(Effect::Allow) && !rule.reviewed && takes_any_words(&rule.when) {
+        Some("what asks or refuses is about any words already")
     } else if rule.reviewed && !is(Effect::Ask) {
         Some("only ask rules can open calls to the reviewer")
     } else if rule.reviewed && !matches!(rule.scope, Scope::Tenant | Scope::Installation) {
@@ -130,6 +149,16 @@ fn wrong_condition(conditions: &Conditions) -> Option<&'static str> {
         .any(|prefix| prefix.words.iter().any(is_unusable))
     {
         Some("a word of a command is empty or has signs that cannot be seen")
+    } else if commands
+        .into_iter()
+        .flatten()
+        .any(|prefix| prefix.any_words && !prefix.more)
+    {
+        Some("a command that takes no further words cannot take any words")
+    } else if conditions.schema.as_ref().is_some_and(fits_everything) {
+        Some("the schema is empty: every call would fit it")
+    } else if has_no_argument(conditions) {
+        Some("the name of an argument is empty")
     } else if !conditions.paths.iter().all(|path| is_folder(&path.below)) {
         Some("a folder must be relative to the workspace and without `..`")
     } else if !conditions
@@ -141,6 +170,22 @@ fn wrong_condition(conditions: &Conditions) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+fn takes_any_words(conditions: &Conditions) -> bool {
+    let mut prefixes = conditions.command.iter().flatten();
+    prefixes.any(|prefix| prefix.any_words)
+}
+
+/// Whether the schema asks for nothing.
+fn fits_everything(schema: &Value) -> bool {
+    *schema == Value::Bool(true) || schema.as_object().is_some_and(serde_json::Map::is_empty)
+}
+
+fn has_no_argument(conditions: &Conditions) -> bool {
+    let paths = conditions.paths.iter().map(|path| &path.argument);
+    let hosts = conditions.hosts.iter().map(|host| &host.argument);
+    paths.chain(hosts).any(|name| name.trim().is_empty())
 }
 
 /// Tries the rule alone on its examples.

@@ -2,7 +2,7 @@
 
 use crate::because::Gap;
 use crate::conditions::{CommandPrefix, Fit};
-use crate::shell::{Hidden, Part, Word, base_name};
+use crate::shell::{Harm, Hidden, Part, Word, base_name, harm};
 
 /// Why a prefix does not surely mean the whole part; `None` if it does.
 pub(super) fn gap(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
@@ -24,8 +24,26 @@ pub(super) fn gap(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
         Some(Hidden::ChangesShell) => Some(Gap::ChangesShell),
         Some(Hidden::Expansion) => Some(Gap::OpenWord),
         Some(Hidden::Code | Hidden::Input | Hidden::Option) => Some(Gap::RunsUnknown),
-        None => rest.iter().any(Word::is_wild).then_some(Gap::OpenWord),
+        None if prefix.any_words => None,
+        None => further(prefix, part),
     }
+}
+
+/// Why the words behind the prefix, or the folder that it names, are not surely harmless.
+fn further(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
+    let named = prefix.words.len();
+    let names_folder = named > 1 && part.words.len() == named;
+    if part.leads && prefix.more && !names_folder {
+        return Some(Gap::Folder);
+    }
+    harm(part, named).map(|harm| match harm {
+        Harm::Writes(option) => Gap::Writes { option },
+        Harm::Runs(option) => Gap::Runs { option },
+        Harm::Unknown(word) => Gap::UnknownWord { word },
+        Harm::Operand(word) => Gap::MoreThanReads { word },
+        Harm::Without(option) => Gap::Without { option },
+        Harm::Open => Gap::OpenWord,
+    })
 }
 
 /// How many words the part begins with as the prefix does.

@@ -52,8 +52,8 @@ impl Rules {
                 continue;
             }
             let strict = (rule.effect != Effect::Allow).then(|| in_place_of(&rule));
-            let usable = check::rule(rule).ok();
-            let usable = usable.or_else(|| strict.and_then(|strict| check::rule(strict).ok()));
+            let usable = check::kept(rule).ok();
+            let usable = usable.or_else(|| strict.and_then(|strict| check::kept(strict).ok()));
             compiled.extend(usable.map(Arc::new));
         }
         Self::sorted(compiled)

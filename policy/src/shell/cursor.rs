@@ -48,6 +48,11 @@ impl<'a> Cursor<'a> {
         rest.get(..end).unwrap_or_default()
     }
 
+    /// Whether `sign` was read last.
+    pub(super) fn is_behind(&self, sign: char) -> bool {
+        self.text.get(..self.at).unwrap_or_default().ends_with(sign)
+    }
+
     /// What was read since `start`.
     pub(super) fn since(&self, start: &Self) -> &'a str {
         self.text.get(start.at..self.at).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! Lists, pipelines and loops: the grammar around words. It takes more than bash takes,
 //! never other commands than bash runs.
 
-use super::cursor::{Cursor, ends_word, is_name, is_name_start};
+use super::cursor::{Cursor, ends_word, is_blank, is_name, is_name_start};
 use super::redirections::HereDocument;
 use super::{Hidden, MAX_DEPTH, MAX_PARTS, Part, Unread, Word};
 
@@ -18,6 +18,8 @@ enum End {
     Parenthesis,
     /// One of these reserved words.
     Words(&'static [&'static str]),
+    /// The end of a branch of `case`.
+    Branch,
 }
 
 /// A variable of a loop around.
@@ -31,7 +33,7 @@ pub(super) struct LoopVariable<'a> {
 pub(super) struct Grammar<'a> {
     pub(super) cursor: Cursor<'a>,
     pub(super) loops: Vec<LoopVariable<'a>>,
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     pub(super) waiting: Vec<HereDocument<'a>>,
     pub(super) depth: usize,
     /// Substitutions around.
@@ -69,11 +71,16 @@ impl Grammar<'_> {
                 (End::Parenthesis, None) => return Err(Unread::Unfinished("a parenthesis")),
                 (End::Words(_), None) => return Err(Unread::Unfinished("a loop or a condition")),
                 (End::Words(words), Some(_)) if self.is_reserved(words) => break,
+                (End::Branch, None) => return Err(Unread::Unfinished("`case`")),
+                (End::Branch, Some(_)) if self.ends_branch() || self.is_reserved(&["esac"]) => {
+                    break;
+                }
                 (_, Some(_)) => {}
             }
             self.and_or()?;
             self.cursor.skip_blanks();
             match self.cursor.peek() {
+                Some(';') if matches!(end, End::Branch) && self.ends_branch() => {}
                 Some(';') if !self.cursor.starts_with(";;") => self.skip(1),
                 Some('&') => self.skip(1),
                 None | Some('\n' | ')' | '#') => {}
@@ -82,6 +89,11 @@ impl Grammar<'_> {
         }
         self.depth -= 1;
         Ok(())
+    }
+
+    /// Whether `;;`, `;&` or `;;&` is next.
+    fn ends_branch(&self) -> bool {
+        self.cursor.starts_with(";;") || self.cursor.starts_with(";&")
     }
 
     fn skip(&mut self, signs: usize) {
@@ -156,6 +168,7 @@ impl Grammar<'_> {
                 self.skip(1);
                 self.redirections_of_compound()?;
             }
+            None if self.starts_function() => self.function(self.cursor, false)?,
             None => self.simple()?,
             Some("!") => {
                 self.skip(1);
@@ -174,9 +187,13 @@ impl Grammar<'_> {
                 self.body()?;
             }
             Some("for") => self.for_loop()?,
-            Some("case") => return Err(Unread::Form("`case`")),
+            Some("case") => self.case()?,
             Some("select") => return Err(Unread::Form("`select`")),
-            Some("function") => return Err(Unread::Form("a function")),
+            Some("function") => {
+                let start = self.cursor;
+                self.take_reserved(&["function"])?;
+                self.function(start, true)?;
+            }
             Some("coproc") => return Err(Unread::Form("`coproc`")),
             Some("[[") => return Err(Unread::Form("`[[`")),
             Some(_) => return Err(Unread::Form("this order of words and signs")),
@@ -204,6 +221,86 @@ impl Grammar<'_> {
         self.redirections_of_compound()
     }
 
+    /// `case WORD in PATTERN) …;; esac`. Every branch may run.
+    fn case(&mut self) -> Result<(), Unread> {
+        self.take_reserved(&["case"])?;
+        self.cursor.skip_blanks();
+        self.plain_word()?;
+        self.skip_lines()?;
+        self.take_reserved(&["in"])?;
+        loop {
+            self.skip_lines()?;
+            if self.is_reserved(&["esac"]) {
+                break;
+            }
+            self.cursor.take("(");
+            loop {
+                self.cursor.skip_blanks();
+                self.plain_word()?;
+                self.cursor.skip_blanks();
+                if !self.cursor.take("|") {
+                    break;
+                }
+            }
+            if !self.cursor.take(")") {
+                return Err(Unread::Form("this pattern of `case`"));
+            }
+            self.list(End::Branch)?;
+            if !(self.cursor.take(";;&") || self.cursor.take(";;") || self.cursor.take(";&")) {
+                break;
+            }
+        }
+        self.take_reserved(&["esac"])?;
+        self.redirections_of_compound()
+    }
+
+    /// A word where one has to stand.
+    fn plain_word(&mut self) -> Result<(), Unread> {
+        match self.cursor.peek() {
+            Some(sign) if !ends_word(sign) && sign != '#' => self.word().map(|_| ()),
+            _ => Err(Unread::Form("this order of words and signs")),
+        }
+    }
+
+    /// Whether `name ()` is next.
+    fn starts_function(&self) -> bool {
+        let mut ahead = self.cursor;
+        let name = ahead.take_while(|sign| is_name(sign) || sign == '-');
+        ahead.take_while(is_blank);
+        name.starts_with(is_name_start) && ahead.take("(")
+    }
+
+    /// A function's name and what it runs when it is called. From then on its name means something
+    /// else, so the definition is a part of its own that no prefix allows.
+    fn function(&mut self, start: Cursor<'_>, has_keyword: bool) -> Result<(), Unread> {
+        self.cursor.skip_blanks();
+        let name = self.cursor.take_while(|sign| is_name(sign) || sign == '-');
+        self.cursor.skip_blanks();
+        let has_parentheses = self.cursor.take("(");
+        self.cursor.skip_blanks();
+        let is_closed = !has_parentheses || self.cursor.take(")");
+        let is_head = name.starts_with(is_name_start) && (has_parentheses || has_keyword);
+        if !is_head || !is_closed {
+            return Err(Unread::Form("this kind of function"));
+        }
+        let text = self.cursor.since(&start).trim_end().to_owned();
+        self.skip_lines()?;
+        let is_group = self.is_reserved(&["{"]) || self.cursor.starts_with("(");
+        if !is_group || self.cursor.starts_with("((") {
+            return Err(Unread::Form("this kind of function"));
+        }
+        // Its words are read when it is called, where loops around are over.
+        let loops = std::mem::take(&mut self.loops);
+        self.command()?;
+        self.loops = loops;
+        self.add(Part {
+            text,
+            hidden: Some(Hidden::ChangesShell),
+            ..Part::default()
+        });
+        Ok(())
+    }
+
     /// `do … done` and what is redirected.
     fn body(&mut self) -> Result<(), Unread> {
         self.take_reserved(&["do"])?;
@@ -220,9 +317,19 @@ impl Grammar<'_> {
             return Err(Unread::Form("this kind of loop"));
         }
         self.cursor.skip_blanks();
-        // The shell changes some variables by itself, such as `_`; none of them is of small letters.
-        let mut is_tame = name.starts_with(|sign: char| sign.is_ascii_lowercase())
-            && !name.contains(|sign: char| sign.is_ascii_uppercase());
+        // The shell changes some variables by itself, such as `_`, and programs read others, such as
+        // `PATH`, `HOME` or `http_proxy`; none of them is of small letters alone.
+        let is_own = name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        if !is_own {
+            self.add(Part {
+                text: format!("for {name}"),
+                hidden: Some(Hidden::Assignment),
+                ..Part::default()
+            });
+        }
+        let mut is_tame = is_own;
         if self.is_reserved(&["in"]) {
             self.take_reserved(&["in"])?;
             loop {
@@ -254,14 +361,8 @@ impl Grammar<'_> {
     fn simple(&mut self) -> Result<(), Unread> {
         let start = self.cursor;
         let mut end = self.cursor;
-        let mut part = Part {
-            text: String::new(),
-            words: Vec::new(),
-            redirects: false,
-            hidden: None,
-            script_at: None,
-            is_shadow: false,
-        };
+        let mut part = Part::default();
+        let documents = self.waiting.len();
         loop {
             self.cursor.skip_blanks();
             if self.redirection(&mut part)? {
@@ -290,15 +391,22 @@ impl Grammar<'_> {
         if part.text.is_empty() {
             return Err(Unread::Form("this order of words and signs"));
         }
-        self.add(part);
+        let place = self.parts.len();
+        if self.add(part) {
+            for document in self.waiting.iter_mut().skip(documents) {
+                document.part = Some(place);
+            }
+        }
         Ok(())
     }
 
     /// Keeps a part, unless it does nothing.
-    fn add(&mut self, part: Part) {
-        if !part.words.is_empty() || part.redirects || part.hidden.is_some() {
+    fn add(&mut self, part: Part) -> bool {
+        let does_something = !part.words.is_empty() || part.redirects || part.hidden.is_some();
+        if does_something {
             self.parts.push(part);
         }
+        does_something
     }
 
     /// Whether the next word sets a variable.
@@ -318,14 +426,7 @@ impl Grammar<'_> {
         self.cursor.skip_blanks();
         let start = self.cursor;
         let mut end = start;
-        let mut part = Part {
-            text: String::new(),
-            words: Vec::new(),
-            redirects: false,
-            hidden: None,
-            script_at: None,
-            is_shadow: false,
-        };
+        let mut part = Part::default();
         while self.redirection(&mut part)? {
             end = self.cursor;
             self.cursor.skip_blanks();
@@ -337,6 +438,24 @@ impl Grammar<'_> {
 
     pub(super) fn starts_substitution(&self) -> bool {
         self.cursor.starts_with("<(") || self.cursor.starts_with(">(")
+    }
+
+    /// The commands that stood between backquotes, read as a text of their own.
+    pub(super) fn backquoted(&mut self, text: &str) -> Result<(), Unread> {
+        let mut inner = Grammar {
+            cursor: Cursor::new(text),
+            loops: Vec::new(),
+            parts: Vec::new(),
+            waiting: Vec::new(),
+            depth: self.depth,
+            substitutions: self.substitutions + 1,
+        };
+        inner.list(End::Text)?;
+        if inner.parts.is_empty() {
+            return Err(Unread::Form("a substitution that runs nothing"));
+        }
+        self.parts.append(&mut inner.parts);
+        Ok(())
     }
 
     /// The commands of `$(`, `<(` or `>(`, which was just read.

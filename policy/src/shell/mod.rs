@@ -3,13 +3,15 @@
 
 mod cursor;
 mod grammar;
+mod options;
 mod redirections;
 mod runners;
 mod words;
 
 use thiserror::Error;
 
-pub(crate) use self::runners::{base_name, may_run_others};
+pub(crate) use self::options::{Harm, harm, offered_prefix};
+pub(crate) use self::runners::base_name;
 use self::{cursor::Cursor, runners::Look};
 
 /// Longer command lines are not read, in bytes.
@@ -80,18 +82,23 @@ pub(crate) enum Hidden {
 }
 
 /// One simple command that a command line may run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     /// The command as it is written.
     pub(crate) text: String,
     pub(crate) words: Vec<Word>,
-    /// Whether output or input is redirected to a file.
+    /// Whether a redirection, or the command's own program, opens a file to write to it.
     pub(crate) redirects: bool,
+    /// Texts that it gets as its input from here-documents and here-strings.
+    pub(crate) inputs: Vec<String>,
     pub(crate) hidden: Option<Hidden>,
     /// The word that names the file which the command runs as a program. A prefix must name it.
     pub(crate) script_at: Option<usize>,
     /// Whether only deny and ask rules look at this reading of a command.
     pub(crate) is_shadow: bool,
+    /// Whether it changes the folder in which another command of the line runs that goes by the files
+    /// of its folder.
+    pub(crate) leads: bool,
 }
 
 /// The commands that `text` may run, those that its commands run included.
@@ -101,7 +108,19 @@ pub(crate) fn read(text: &str) -> Result<Vec<Part>, Unread> {
     if parts.is_empty() {
         return Err(Unread::Empty);
     }
+    mark_leading(&mut parts);
     Ok(parts)
+}
+
+/// Marks commands that change the folder of others. Their order does not count: loops run it again.
+fn mark_leading(parts: &mut [Part]) {
+    if !parts.iter().any(options::is_of_folder) {
+        return;
+    }
+    for part in parts {
+        let program = part.words.first().and_then(Word::literal);
+        part.leads = program.is_some_and(options::is_mover);
+    }
 }
 
 fn read_into(text: &str, depth: usize, parts: &mut Vec<Part>) -> Result<(), Unread> {
@@ -128,22 +147,27 @@ fn look_through(mut part: Part, depth: usize, parts: &mut Vec<Part>) -> Result<(
         texts,
         hidden,
         script_at,
+        writes,
     } = runners::look(&part.words);
+    let reads_input = hidden == Some(Hidden::Input);
+    part.redirects |= writes;
     part.hidden = part.hidden.or(hidden);
     part.script_at = script_at;
     let inner = |words: Vec<Word>, is_shadow: bool| Part {
         text: shown(&words),
         words,
-        redirects: false,
-        hidden: None,
-        script_at: None,
         is_shadow: is_shadow || part.is_shadow,
+        // What `sudo sh` runs stands in the here-document of `sudo`.
+        inputs: part.inputs.clone(),
+        ..Part::default()
     };
     let commands = commands.into_iter().map(|words| inner(words, false));
     let shadows = shadows.into_iter().map(|words| inner(words, true));
     for inner in commands.chain(shadows) {
         look_through(inner, depth + 1, parts)?;
     }
+    let inputs = part.inputs.iter().filter(|_| reads_input).cloned();
+    let texts: Vec<String> = texts.into_iter().chain(inputs).collect();
     for text in texts {
         match read_into(&text, depth + 1, parts) {
             Ok(()) => {}

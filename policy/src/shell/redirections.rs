@@ -2,7 +2,7 @@
 
 use super::cursor::{ends_word, is_name};
 use super::grammar::Grammar;
-use super::{Part, Unread, Word};
+use super::{Hidden, Part, Unread, Word};
 
 /// A here-document whose text follows the line.
 pub(super) struct HereDocument<'a> {
@@ -11,6 +11,8 @@ pub(super) struct HereDocument<'a> {
     strips_tabs: bool,
     /// How deep in substitutions it was announced.
     depth: usize,
+    /// The part whose input it is, by its place in the list; of a group it is nobody's.
+    pub(super) part: Option<usize>,
 }
 
 impl Grammar<'_> {
@@ -27,9 +29,16 @@ impl Grammar<'_> {
             self.cursor = before;
             return Ok(false);
         }
+        // `{HOME}<file` sets the variable to the number of the file.
+        let names_variable = number.is_empty() && before.is_behind('}');
+        if names_variable && part.words.last().is_some_and(Word::is_wild) {
+            part.hidden = Some(Hidden::Assignment);
+        }
         if self.cursor.take("<<<") {
             self.cursor.skip_blanks();
-            self.target()?;
+            if let Word::Literal(text) = self.target()? {
+                part.inputs.push(text);
+            }
             return Ok(true);
         }
         if self.cursor.take("<<") {
@@ -46,7 +55,12 @@ impl Grammar<'_> {
             && target.literal().is_some_and(|text| {
                 text == "-" || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
             });
-        part.redirects |= !is_copy && target.literal() != Some("/dev/null");
+        // Reading a file changes nothing, but bash connects to a host by such a name.
+        let is_only_read = *operator == "<"
+            && target.literal().is_some_and(|name| {
+                !name.starts_with("/dev/tcp/") && !name.starts_with("/dev/udp/")
+            });
+        part.redirects |= !is_copy && !is_only_read && target.literal() != Some("/dev/null");
         Ok(true)
     }
 
@@ -93,6 +107,7 @@ impl Grammar<'_> {
             is_quoted: quote.is_some(),
             strips_tabs,
             depth: self.depth,
+            part: None,
         });
         Ok(())
     }
@@ -104,6 +119,7 @@ impl Grammar<'_> {
             if document.depth > self.depth + 1 || document.depth < self.depth {
                 return Err(Unread::Form("a here-document around a substitution"));
             }
+            let mut text = String::new();
             loop {
                 let line = self.cursor.take_while(|sign| sign != '\n');
                 let stripped = if document.strips_tabs {
@@ -117,9 +133,14 @@ impl Grammar<'_> {
                 if !document.is_quoted && line.contains(['$', '`', '\\']) {
                     return Err(Unread::Form("an expansion in a here-document"));
                 }
+                text.push_str(stripped);
+                text.push('\n');
                 if self.cursor.next().is_none() {
                     return Err(Unread::Unfinished("a here-document"));
                 }
+            }
+            if let Some(part) = document.part.and_then(|at| self.parts.get_mut(at)) {
+                part.inputs.push(text);
             }
         }
         Ok(())

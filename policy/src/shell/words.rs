@@ -91,7 +91,10 @@ impl Grammar<'_> {
                 None | Some('\n') => return Err(Unread::Form("a line that goes on within a word")),
                 Some(sign) => draft.push(sign),
             },
-            '`' => return Err(Unread::Form("a backquote")),
+            '`' => {
+                self.backquotes(false)?;
+                draft.split();
+            }
             '$' => self.dollar(draft, false)?,
             '*' | '?' | '[' => draft.open(false),
             '~' if is_home => draft.open(false),
@@ -130,7 +133,10 @@ impl Grammar<'_> {
             match self.cursor.next() {
                 None => return Err(Unread::Unfinished("a quotation")),
                 Some('"') => return Ok(()),
-                Some('`') => return Err(Unread::Form("a backquote")),
+                Some('`') => {
+                    self.backquotes(true)?;
+                    draft.open(false);
+                }
                 Some('$') => self.dollar(draft, true)?,
                 Some('\\') => match self.cursor.next() {
                     None => return Err(Unread::Unfinished("a quotation")),
@@ -149,6 +155,35 @@ impl Grammar<'_> {
                 }
             }
         }
+    }
+
+    /// The commands between backquotes, of which the first was just read. A backslash in them protects
+    /// `$`, a backquote and itself, and within double quotes also a double quote.
+    fn backquotes(&mut self, is_quoted: bool) -> Result<(), Unread> {
+        let mut text = String::new();
+        loop {
+            match self.cursor.next() {
+                None => return Err(Unread::Unfinished("a backquote")),
+                Some('`') => break,
+                Some('\\') => match self.cursor.next() {
+                    None => return Err(Unread::Unfinished("a backquote")),
+                    Some('\n') => return Err(Unread::Form("a line that goes on within a word")),
+                    Some(sign @ ('$' | '`' | '\\')) => text.push(sign),
+                    Some('"') if is_quoted => text.push('"'),
+                    Some(sign) => {
+                        text.push('\\');
+                        text.push(sign);
+                    }
+                },
+                Some(sign) => {
+                    if sign == '\n' {
+                        self.check_line_end()?;
+                    }
+                    text.push(sign);
+                }
+            }
+        }
+        self.backquoted(&text)
     }
 
     /// What follows a `$`, which was just read.

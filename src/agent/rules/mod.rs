@@ -43,6 +43,15 @@ pub struct Given {
     pub has_approved: bool,
 }
 
+/// A rule as it would be kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PreviewedRule {
+    pub rule: Rule,
+    /// The name that has to be repeated to give it, because it lets every call of a tool run that may
+    /// write or run something.
+    pub confirm: Option<String>,
+}
+
 /// The door to rules.
 pub struct RuleAccess<'s> {
     sessions: &'s Sessions,
@@ -119,6 +128,8 @@ impl<'s> RuleAccess<'s> {
             let text = "what would run is no longer what was shown; read the card again";
             return Err(Refusal::of_field(Code::ChangedSinceShown, "digest", text).into());
         }
+        let wanted = self.confirmation(caller, &rule).await?;
+        new_rule::check_confirmed(&new, wanted.as_deref())?;
         self.keep(caller, &new.whose, &rule).await?;
         let has_approved = match (&new.call, call) {
             (Some((key, id)), Some(call)) if rule.effect == policy::Effect::Allow => {
@@ -262,10 +273,34 @@ impl<'s> RuleAccess<'s> {
     }
 
     /// A rule as it would be kept, and nothing is kept.
-    pub async fn preview(&self, caller: &Caller, new: &NewRule) -> Result<Rule, RuleError> {
+    pub async fn preview(
+        &self,
+        caller: &Caller,
+        new: &NewRule,
+    ) -> Result<PreviewedRule, RuleError> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, new).await?;
-        Ok(self.rule(caller, new, call.as_deref())?)
+        let rule = self.rule(caller, new, call.as_deref())?;
+        let confirm = self.confirmation(caller, &rule).await?;
+        Ok(PreviewedRule { rule, confirm })
+    }
+
+    /// The name that has to be typed again to give the rule: of one that lets every call run, unless
+    /// its one tool only reads, by the word of a trusted server.
+    async fn confirmation(
+        &self,
+        caller: &Caller,
+        rule: &Rule,
+    ) -> Result<Option<String>, RuleError> {
+        if !rule.allows_everything() {
+            return Ok(None);
+        }
+        let view = self.sessions.servers().view(caller.whose()).await?;
+        let only_reads = match (rule.server.as_exact(), rule.tool.as_exact()) {
+            (Some(server), Some(tool)) => view.only_reads(server, tool),
+            _ => false,
+        };
+        Ok((!only_reads).then(|| new_rule::name_to_confirm(rule).to_owned()))
     }
 
     /// The rule that it becomes, if the caller may give it.

@@ -57,6 +57,8 @@ pub struct NewRule {
     pub name: Option<String>,
     /// Calls that show what it is about and what not; none = they are found for it.
     pub examples: Option<Examples>,
+    /// The name that was typed again, for a rule that lets every call of a tool run.
+    pub confirm: Option<String>,
     /// The call that it is made from: the rule has to be about it, and is about its tool as it is now.
     pub call: Option<(SessionKey, CallId)>,
 }
@@ -199,6 +201,28 @@ fn of_call(rule: &mut Rule, call: &Call, now: Timestamp) -> Result<(), Refusal> 
         return Err(wrong("when", text));
     }
     Ok(())
+}
+
+/// The name that has to be typed again to give a rule about every call of its tools: the tool's, else
+/// the server's, else `everything`.
+pub(super) fn name_to_confirm(rule: &Rule) -> &str {
+    match (rule.tool.is_any(), rule.server.is_any()) {
+        (false, _) => rule.tool.as_str(),
+        (true, false) => rule.server.as_str(),
+        (true, true) => "everything",
+    }
+}
+
+/// Refuses a rule about every call of its tools unless `wanted` was typed again.
+pub(super) fn check_confirmed(new: &NewRule, wanted: Option<&str>) -> Result<(), Refusal> {
+    let Some(wanted) = wanted.filter(|wanted| new.confirm.as_deref() != Some(wanted)) else {
+        return Ok(());
+    };
+    let text = format!(
+        "the rule has no condition, so every call runs without asking, whatever it does; add a \
+         condition, or repeat `{wanted}` in `confirm` to give it"
+    );
+    Err(wrong("confirm", text))
 }
 
 pub(super) fn new_id() -> String {

@@ -44,9 +44,25 @@ pub(in crate::config) fn rule(
     rule.name = Some(name.to_owned());
     rule.server = text("server").map_or_else(Glob::any, Glob::from);
     rule.tool = text("tool").map_or_else(Glob::any, Glob::from);
+    for field in ["below", "hosts"] {
+        let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
+        if fields.get(field).is_some_and(is_empty) {
+            let text = "it is empty: name an argument in it, or leave it out";
+            return Err((field, text.to_owned()));
+        }
+    }
     let schema = text("schema").map(serde_json::from_str).transpose();
+    let any_words = fields.get("any_words").and_then(Value::as_bool) == Some(true);
+    let command = prefix(fields, "command").map(|prefix| CommandPrefix {
+        any_words,
+        ..prefix
+    });
+    if any_words && command.is_none() {
+        let text = "it is about the words behind `command`, which is missing";
+        return Err(("any_words", text.to_owned()));
+    }
     rule.when = Conditions {
-        command: prefix(fields, "command").map(|prefix| vec![prefix]),
+        command: command.map(|prefix| vec![prefix]),
         paths: map(fields, "below", |argument, below| PathBelow {
             argument,
             below,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::config::check::Raw;
 use crate::config::family::{Fields, Member, checked_field, path};
 use crate::config::problem::did_you_mean;
-use crate::config::table::{FAMILIES, Family, KEY_ALIASES, LATER, SETTINGS, find};
+use crate::config::table::{FAMILIES, Family, KEY_ALIASES, LATER, RULES, SETTINGS, find};
 use crate::config::{Problem, Source, SourceFile};
 
 /// A key of the file with its value.
@@ -173,6 +173,10 @@ impl Reader<'_> {
             if fields.contains_key(field.name) {
                 let what = "the field stands twice, in two spellings".to_owned();
                 self.refuse(&path, &spelled, what, format!("only `{}`", field.name));
+            } else if value.is_null() && family.key == RULES.key {
+                // A condition that is written down and empty would make the rule wider than it looks.
+                let accepted = "a value, or no such field".to_owned();
+                self.refuse(&path, &spelled, "it is empty".to_owned(), accepted);
             } else if !value.is_null()
                 && let Some(raw) = self.expanded(&path, &spelled, value)
             {

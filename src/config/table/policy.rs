@@ -42,6 +42,12 @@ pub const RULES: Family = Family {
             "The words with which the command begins, for tools that run commands.",
         ),
         field(
+            "any_words",
+            FieldKind::One(Kind::Flag),
+            "Whether any words may follow those of `command`, also ones that write files or run programs; for \
+             `allow`. Without it, only words that are known to be harmless.",
+        ),
+        field(
             "below",
             FieldKind::Map,
             "Arguments that are paths, each with the folder of the workspace that it is below.",

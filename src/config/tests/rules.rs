@@ -79,6 +79,38 @@ fn a_rule_that_says_nothing_clear_is_refused() {
         "a: {effect: deny, below: {path: ../x}}",
         &["policy.rules.a", "without `..`"],
     );
+    check(
+        "a: {effect: allow, command: []}",
+        &["policy.rules.a", "no words"],
+    );
+    check(
+        "a: {effect: allow, command: ''}",
+        &["policy.rules.a", "no words"],
+    );
+    check(
+        "a: {effect: allow, command: null}",
+        &["policy.rules.a.command", "empty"],
+    );
+    check(
+        "a: {effect: allow, below: {}}",
+        &["policy.rules.a.below", "empty"],
+    );
+    check(
+        "a: {effect: allow, hosts: {}}",
+        &["policy.rules.a.hosts", "empty"],
+    );
+    check(
+        "a: {effect: allow, schema: '{}'}",
+        &["policy.rules.a", "every call would fit"],
+    );
+    check(
+        "a: {effect: allow, any_words: true}",
+        &["policy.rules.a.any_words", "`command`"],
+    );
+    check(
+        "a: {effect: deny, command: rm, any_words: true}",
+        &["policy.rules.a", "any words already"],
+    );
     check("a: {effect: deny, schema: '{'}", &["policy.rules.a.schema"]);
     check("'a b': {effect: deny}", &["cannot be used"]);
     check("a: {effect: deny, colour: red}", &["policy.rules.a.colour"]);

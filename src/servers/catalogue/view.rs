@@ -342,6 +342,13 @@ impl View {
         Some(tool.definition.as_str().to_owned())
     }
 
+    /// Whether a tool that is offered now only reads, by the word of a server that is trusted.
+    pub(crate) fn only_reads(&self, server: &str, tool: &str) -> bool {
+        let mut tools = self.toolbox.tools();
+        let tool = tools.find(|it| it.at.server == server && it.at.tool == tool);
+        tool.is_some_and(|it| it.is_trusted && it.tool.annotations.read_only_hint == Some(true))
+    }
+
     /// Since when a tool is another than the one that the tenant said yes to.
     pub(crate) fn drift(&self, at: &ToolRef) -> Option<Timestamp> {
         let server = self.server(&at.server)?;

@@ -124,6 +124,23 @@ async fn a_rule_that_means_nothing_is_refused_by_the_name_of_its_field() {
             "when",
         ),
         ("when", json!({ "command": [] }), "when"),
+        ("when", json!({ "command": [{ "words": [] }] }), "when"),
+        ("when", json!({ "command": [{ "words": [""] }] }), "when"),
+        ("when", json!({ "paths": [] }), "when"),
+        ("when", json!({ "hosts": [] }), "when"),
+        ("when", json!({ "schema": {} }), "when"),
+        (
+            "when",
+            json!({ "paths": [{ "argument": " ", "below": "x" }] }),
+            "when",
+        ),
+        (
+            "when",
+            json!({ "command": [{ "words": ["a"], "more": false, "anyWords": true }] }),
+            "when",
+        ),
+        ("when", json!({}), "confirm"),
+        ("confirm", json!("y"), "confirm"),
         (
             "when",
             json!({ "paths": [{ "argument": "p", "below": "../x" }] }),
@@ -147,6 +164,52 @@ async fn a_rule_that_means_nothing_is_refused_by_the_name_of_its_field() {
         );
     }
     assert_eq!(api.get("/api/rules").await["rules"], json!([]));
+}
+
+/// A rule without a condition is given only by somebody who repeats whose calls it lets run, unless its tool
+/// only reads.
+#[tokio::test]
+async fn a_rule_about_every_call_is_confirmed_by_the_name_of_its_tool() {
+    let app = TestApp::with_sandbox().await;
+    let person = app.person("acme").await;
+    let api = Api::new(&app, &person);
+    for (server, tool, name) in [
+        ("sandbox", "execute_command", "execute_command"),
+        ("*", "execute_command", "execute_command"),
+        ("sandbox", "write_*", "write_*"),
+        ("sandbox", "*", "sandbox"),
+        ("*", "*", "everything"),
+    ] {
+        let mut body =
+            json!({ "effect": "allow", "scope": "person", "server": server, "tool": tool });
+        let preview = api.ask(Method::POST, "/api/rules/preview", &body).await.1;
+        assert_eq!(preview["confirm"], name, "{preview}");
+        let sentence = preview["sentence"].as_str().unwrap();
+        assert!(
+            sentence.starts_with("Everything: always, for you, run "),
+            "{sentence}"
+        );
+        for wrong in [json!(null), json!(""), json!("yes")] {
+            body["confirm"] = wrong;
+            let (status, answer) = api.ask(Method::POST, "/api/rules", &body).await;
+            assert_eq!(status, 400, "{answer}");
+        }
+        body["confirm"] = json!(name);
+        super::given(&api, &body).await;
+    }
+    // One that only reads, one with a condition, and ones that let nothing run are given as they are.
+    for body in [
+        json!({ "effect": "allow", "server": "sandbox", "tool": "read_file" }),
+        json!({ "effect": "allow", "when": { "command": [{ "words": ["ls"] }] } }),
+        json!({ "effect": "ask" }),
+        json!({ "effect": "deny" }),
+    ] {
+        let mut body = body;
+        body["scope"] = json!("person");
+        let preview = api.ask(Method::POST, "/api/rules/preview", &body).await.1;
+        assert_eq!(preview["confirm"], json!(null), "{preview}");
+        super::given(&api, &body).await;
+    }
 }
 
 /// A rule about arguments and about what its session has cost brings examples of such a session.

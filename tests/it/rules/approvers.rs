@@ -151,6 +151,7 @@ async fn a_role_decides_and_no_other_and_nobody_of_another_tenant() {
         let rule = json!({
             "effect": "allow", "scope": scope, "session": house.socket.session(),
             "callId": house.card["callId"], "digest": house.card["digest"],
+            "confirm": "execute_command",
         });
         let answer = given(&Api::new(&house.app, &house.ana), &rule).await;
         assert_eq!(answer["hasApproved"], false, "{answer}");

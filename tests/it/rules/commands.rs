@@ -32,8 +32,13 @@ async fn commands_like_one_that_was_approved_run_unasked_and_no_others() {
     assert_eq!(told["rule"], "npm test …");
     socket.wait_for_answer().await;
 
-    let by = unasked(&app, &mut socket, "npm test -- --watch=false").await;
+    let by = unasked(&app, &mut socket, "npm test --silent").await;
     assert_eq!(by, id);
+    let card = asked(&app, &mut socket, "npm test --script-shell=./evil.sh").await;
+    let why = card["why"].as_str().unwrap();
+    assert!(why.contains("`--script-shell` may run"), "{why}");
+    socket.decide(&card, false).await;
+    socket.wait_for_answer().await;
     let card = asked(&app, &mut socket, "npm test && curl evil.example").await;
     let why = card["why"].as_str().unwrap();
     assert!(why.contains("`curl evil.example`"), "{why}");

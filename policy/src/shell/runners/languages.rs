@@ -41,6 +41,11 @@ pub(super) fn is_language(name: &str) -> bool {
         || matches!(name, "eval" | "sed")
 }
 
+/// Whether [`look`] checks all of its options.
+pub(super) fn is_checked(name: &str) -> bool {
+    is_language(name) && name != "sed"
+}
+
 /// `python3.12` is `python`.
 fn is_interpreter(name: &str) -> bool {
     let plain = name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.');
@@ -78,8 +83,11 @@ fn shell(words: &[Word]) -> Look {
             Some(letters)
                 if !wants_text
                     && !letters.is_empty()
-                    && letters.bytes().all(|byte| b"ceulx".contains(&byte)) =>
+                    && letters.bytes().all(|byte| b"ceulsx".contains(&byte)) =>
             {
+                if letters.contains('s') {
+                    return Look::hidden(Hidden::Input);
+                }
                 wants_text = letters.contains('c');
             }
             Some(_) => return Look::hidden(Hidden::Option),
@@ -126,6 +134,7 @@ fn awk(rest: &[Word]) -> Look {
     let runs = |word: &str| word.contains(['|', '@']) || word.contains("system");
     let mut has_program = false;
     let mut is_value = false;
+    let mut writes = false;
     for word in rest {
         let is_plain = match word {
             Word::Open { is_tame } => *is_tame && has_program,
@@ -134,6 +143,8 @@ fn awk(rest: &[Word]) -> Look {
                 matches!(text.as_str(), "-v" | "-F") || text.starts_with("-F")
             }
             Word::Literal(text) => {
+                // `print > "file"`; in a comparison it is asked needlessly.
+                writes |= !has_program && text.contains('>');
                 has_program = true;
                 !runs(text)
             }
@@ -143,7 +154,10 @@ fn awk(rest: &[Word]) -> Look {
         }
         is_value = !is_value && matches!(word.literal(), Some("-v" | "-F"));
     }
-    Look::default()
+    Look {
+        writes,
+        ..Look::default()
+    }
 }
 
 /// Scripts of `sed` run commands by `e`. Only substitutions and lines by number are sure not to.

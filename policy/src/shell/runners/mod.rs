@@ -22,6 +22,8 @@ pub(super) struct Look {
     pub(super) texts: Vec<String>,
     pub(super) hidden: Option<Hidden>,
     pub(super) script_at: Option<usize>,
+    /// Whether it opens a file to write to it.
+    pub(super) writes: bool,
 }
 
 impl Look {
@@ -59,8 +61,16 @@ pub(crate) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
+pub(super) use finders::end_of_exec;
+
+/// Whether [`look`] checks every option of the program, so that one that it does not know hides what
+/// runs.
+pub(super) fn checks_its_options(name: &str) -> bool {
+    wrappers::is_wrapper(name) || languages::is_checked(name) || name == "xargs"
+}
+
 /// Whether a prefix that begins with this program could give everything away.
-pub(crate) fn may_run_others(words: &[&str]) -> bool {
+fn may_run_others(words: &[&str]) -> bool {
     let Some(name) = words.first().map(|name| base_name(name)) else {
         return true;
     };
@@ -79,6 +89,9 @@ pub(super) fn look(words: &[Word]) -> Look {
         return Look::hidden(Hidden::Expansion);
     };
     let name = base_name(program);
+    if name == "trap" {
+        return trap(rest);
+    }
     if tables::changes_shell(name, rest) {
         return Look::hidden(Hidden::ChangesShell);
     }
@@ -92,6 +105,16 @@ pub(super) fn look(words: &[Word]) -> Look {
         };
     }
     runs(name, words, rest)
+}
+
+/// `trap TEXT SIGNAL`: the text runs later. Rules that refuse look into it.
+fn trap(rest: &[Word]) -> Look {
+    let text = rest.iter().map_while(Word::literal);
+    let mut text = text.skip_while(|word| *word == "--");
+    Look {
+        texts: text.next().map(str::to_owned).into_iter().collect(),
+        ..Look::hidden(Hidden::ChangesShell)
+    }
 }
 
 fn runs(name: &str, words: &[Word], rest: &[Word]) -> Look {

@@ -183,7 +183,7 @@ pub(super) fn has_running_option(name: &str, rest: &[Word]) -> bool {
     let Some((_, options)) = RUNNING_OPTIONS.iter().find(|(program, _)| *program == name) else {
         return false;
     };
-    let sets_variable = |word: &str| name == "make" && word.contains('=');
+    let sets_variable = |word: &str| name == "make" && word.contains('=') && !word.starts_with('-');
     // The first word of `tar` may be options without a dash.
     let is_old_style = name == "tar"
         && rest

@@ -37,7 +37,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(
         "env",
         &["-i", "-", "--ignore-environment"],
-        &["-u", "--unset", "-C", "--chdir"],
+        &["-u", "--unset"],
         0,
     ),
     wrapper("exec", &["-c", "-l"], &["-a"], 0),
@@ -55,7 +55,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(
         "sudo",
         &["-n", "-E", "-H", "-k", "-b", "-S"],
-        &["-u", "-g", "-p", "-C", "-D"],
+        &["-u", "-g", "-p", "-C"],
         0,
     ),
     wrapper("taskset", &["-c"], &[], 1),
@@ -117,6 +117,8 @@ impl Wrapper {
         }
         Look {
             hidden,
+            // It creates the file that it locks.
+            writes: self.name == "flock",
             ..Look::command(rest)
         }
     }

@@ -68,13 +68,39 @@ fn every_command_of_a_line_is_a_part() {
         "for f in s/*; do a \"$f\"; done; a \"$f\"",
         &["[a]*", "[a]?"],
     );
-    check("for _ in s; do a \"$_\"; done", &["[a]?"]);
+    check("for _ in s; do a \"$_\"; done", &[" hidden", "[a]?"]);
+    check("for PATH in s; do a; done", &[" hidden", "[a]"]);
+    check("for http_proxy in s; do a; done", &[" hidden", "[a]"]);
+    check("a {b}<c", &["[a]? hidden"]);
+    check("{b}>/dev/null a", &["?[a] hidden"]);
+    check("{ a; }</dev/null", &["[a]"]);
+}
+
+#[test]
+fn functions_branches_and_backquotes_are_read() {
+    check("a `b` \"x`c \\`d\\``\"", &["[b]", "[d]", "[c]?", "[a]?*"]);
+    check("a() { b; }; a", &["[b]", " hidden", "[a]"]);
+    check("function a { b $1; }", &["[b]?", " hidden"]);
+    check("a () ( b )", &["[b]", " hidden"]);
+    check(
+        "case $(a) in b|'c d') e;; (f*) g; h ;& *) i; esac > j",
+        &["[a]", "[e]", "[g]", "[h]", "[i]", " redirects"],
+    );
+    check(
+        "trap 'a; b' EXIT",
+        &["[a]", "[b]", "[trap][a; b][EXIT] hidden"],
+    );
+    check("sh <<X\na\nX\nb", &["[a]", "[sh] hidden", "[b]"]);
+    check("a <<X\nb\nX", &["[a]"]);
 }
 
 #[test]
 fn redirections_and_assignments_are_seen() {
     check("a > b", &["[a] redirects"]);
-    check("a <b", &["[a] redirects"]);
+    check("a <b", &["[a]"]);
+    check("a <$b", &["[a] redirects"]);
+    check("a <>b", &["[a] redirects"]);
+    check("a </dev/tcp/b/1", &["[a] redirects"]);
     check("a >/dev/null 2>&1 2>&-", &["[a]"]);
     check("a &>b", &["[a] redirects"]);
     check("a >&b", &["[a] redirects"]);
@@ -124,7 +150,7 @@ fn commands_in_commands_are_looked_through() {
         "find s -exec a {} \\; -exec b {}x +",
         &[
             "[a]*",
-            "[b]?",
+            "[b]?[+]",
             "[find][s][-exec][a][{}][;][-exec][b][{}x][+]",
         ],
     );
@@ -160,23 +186,27 @@ const UNREAD: &[&str] = &[
     "a '",
     "a \"",
     "a $(",
-    "a `b`",
-    "a \"`b`\"",
     "a $((1))",
     "a $[1]",
     "a $'b'",
     "a $\"b\"",
     "a ${b:-c}",
     "a ${#b}",
-    "a() { b; }",
-    "function a { b; }",
-    "case a in a) b;; esac",
     "[[ a ]]",
     "((a))",
     "select a in b; do c; done",
     "coproc a",
     "a |& b",
     "a ;; b",
+    "a `b",
+    "a ``",
+    "a() b",
+    "a() (( b ))",
+    "function a b",
+    "case a in a) b;; ",
+    "case a in a b) c;; esac",
+    "case a in @(a|b)) c;; esac",
+    "case in esac",
     "a &&& b",
     "a(b)",
     "a @(b|c)",

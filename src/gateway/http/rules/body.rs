@@ -1,12 +1,12 @@
 //! Rules as they stand on the wire.
 
-use sepal_policy::{Approver, Approvers, Effect, Example, Examples, Glob, Rule, Scope};
+use sepal_policy::{Approver, Approvers, Effect, Example, Examples, Glob, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::conditions::{ConditionsBody, MAX_CONDITIONS};
-use crate::agent::{NewRule, RuleOffer, RuleView, RuleWhose};
+use crate::agent::{NewRule, PreviewedRule, RuleOffer, RuleView, RuleWhose};
 use crate::domain::{
     CallId, Caller, Code, SessionId, SessionKey, Timestamp, ToolRef, known_approver, shell_tool,
 };
@@ -226,6 +226,10 @@ pub(super) struct NewRuleBody {
     /// When it ends by itself; none = never.
     #[schema(minimum = 1, maximum = 87_600)]
     expires_in_hours: Option<u32>,
+    /// For a rule that allows every call of a tool that may write or run something: the tool's name once
+    /// more, that of the server if the rule is about all its tools, or `everything`. The preview names it.
+    #[schema(max_length = 200)]
+    confirm: Option<String>,
     /// What people call it, 200 bytes at most.
     #[schema(max_length = 200)]
     name: Option<String>,
@@ -299,6 +303,7 @@ impl NewRuleBody {
             lasts_hours: hours(self.expires_in_hours)?,
             name,
             examples,
+            confirm: self.confirm,
             call,
         })
     }
@@ -386,13 +391,18 @@ pub(super) struct RulePreview {
     sentence: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     examples: Option<ExamplesBody>,
+    /// What `confirm` has to repeat to give it: it lets every call of a tool run that may write or run
+    /// something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirm: Option<String>,
 }
 
 impl RulePreview {
-    pub(super) fn of(rule: &Rule) -> Self {
+    pub(super) fn of(PreviewedRule { rule, confirm }: PreviewedRule) -> Self {
         Self {
-            sentence: sepal_policy::sentence(rule),
+            sentence: sepal_policy::sentence(&rule),
             examples: rule.examples.as_ref().map(ExamplesBody::of),
+            confirm,
         }
     }
 }

@@ -17,17 +17,20 @@ pub(super) const MAX_CONDITIONS: usize = 50;
 pub(super) struct ConditionsBody {
     /// The command is one of these, part by part; for tools that run commands.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_items = 1)]
     command: Option<Vec<CommandBody>>,
     /// The arguments are exactly these.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     exactly: Option<Value>,
     /// Each of these arguments is a path below its folder.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    paths: Vec<PathBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_items = 1)]
+    paths: Option<Vec<PathBody>>,
     /// Each of these arguments is an address at its host.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    hosts: Vec<HostBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_items = 1)]
+    hosts: Option<Vec<HostBody>>,
     /// A JSON Schema for which the arguments are valid.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,9 +51,13 @@ pub(super) struct ConditionsBody {
 struct CommandBody {
     /// Whole words, as the program gets them.
     words: Vec<String>,
-    /// Whether more words may follow; none = yes.
+    /// Whether more words may follow; none = yes. For a rule that allows, only words of which it is known
+    /// that they neither write nor run anything beside the command.
     #[serde(default = "yes")]
     more: bool,
+    /// Whether these may be any words, for a rule that allows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    any_words: bool,
 }
 
 fn yes() -> bool {
@@ -83,6 +90,7 @@ impl ConditionsBody {
             let prefixes = prefixes.iter().map(|prefix| CommandBody {
                 words: prefix.words.clone(),
                 more: prefix.more,
+                any_words: prefix.any_words,
             });
             prefixes.collect()
         });
@@ -97,8 +105,8 @@ impl ConditionsBody {
         Self {
             command,
             exactly: conditions.exactly.clone(),
-            paths: paths.collect(),
-            hosts: hosts.collect(),
+            paths: (!conditions.paths.is_empty()).then(|| paths.collect()),
+            hosts: (!conditions.hosts.is_empty()).then(|| hosts.collect()),
             schema: conditions.schema.clone(),
             cost_above_usd: conditions.cost_above.map(usd),
             cost_below_usd: conditions.cost_below.map(usd),
@@ -106,27 +114,44 @@ impl ConditionsBody {
     }
 
     pub(super) fn conditions(self, field: &'static str) -> Result<Conditions, ApiError> {
+        // A list of nothing asks for nothing, and the rule would be wider than it looks.
+        for (name, is_empty) in [
+            ("command", self.command.as_ref().is_some_and(Vec::is_empty)),
+            ("paths", self.paths.as_ref().is_some_and(Vec::is_empty)),
+            ("hosts", self.hosts.as_ref().is_some_and(Vec::is_empty)),
+        ] {
+            if is_empty {
+                let text =
+                    format!("`{field}.{name}` is empty: name something in it, or leave it out");
+                return Err(ApiError::of_field(Code::InvalidArguments, field, text));
+            }
+        }
+        let (paths, hosts) = (
+            self.paths.unwrap_or_default(),
+            self.hosts.unwrap_or_default(),
+        );
         let command = self.command.map(|prefixes| {
             let prefixes = prefixes.into_iter().map(|prefix| CommandPrefix {
                 words: prefix.words,
                 more: prefix.more,
+                any_words: prefix.any_words,
             });
             prefixes.collect::<Vec<_>>()
         });
         let most = [
             command.as_ref().map_or(0, Vec::len),
-            self.paths.len(),
-            self.hosts.len(),
+            paths.len(),
+            hosts.len(),
         ];
         if most.into_iter().any(|count| count > MAX_CONDITIONS) {
             let text = format!("`{field}` may have {MAX_CONDITIONS} conditions of one kind");
             return Err(ApiError::of_field(Code::TooLarge, field, text));
         }
-        let paths = self.paths.into_iter().map(|path| PathBelow {
+        let paths = paths.into_iter().map(|path| PathBelow {
             argument: path.argument,
             below: path.below,
         });
-        let hosts = self.hosts.into_iter().map(|host| HostIs {
+        let hosts = hosts.into_iter().map(|host| HostIs {
             argument: host.argument,
             host: host.host,
         });

@@ -135,7 +135,7 @@ async fn preview_rule(
     let rule = RuleAccess::of(&state.sessions)
         .preview(&caller, &new)
         .await?;
-    Ok(Json(RulePreview::of(&rule)))
+    Ok(Json(RulePreview::of(rule)))
 }
 
 /// What a rule would have changed.

@@ -132,6 +132,25 @@ describe('the whole tool', () => {
     expect(doors.give.mock.calls[0]?.[0].when).toEqual({})
   })
 
+  it('is saved only once its name is typed out', async () => {
+    doors.preview.mockImplementation(async ({ when }) => ({ sentence: 'Everything: …', ...(Object.keys(when ?? {}).length === 0 && { confirm: 'execute_command' }) }))
+    await show()
+    expect(composer.text()).not.toContain('to confirm')
+    await button('Wider…')?.trigger('click')
+    await choose('tool')
+    await settle()
+    await save()
+    await select('Type execute_command to confirm').setValue('execute_comman')
+    await settle()
+    await save()
+    expect(doors.give).not.toHaveBeenCalled()
+    expect(button('Save and approve')?.attributes('aria-disabled')).toBe('true')
+    await select('Type execute_command to confirm').setValue('execute_command')
+    await settle()
+    await save()
+    expect(doors.give.mock.calls[0]?.[0]).toMatchObject({ when: {}, confirm: 'execute_command' })
+  })
+
   it('is listed last for other tools, and never chosen by itself', async () => {
     doors.offers.mockResolvedValue({ offers: fileOffers().slice(2) })
     await show({ name: 'read', args: { path: 'a' } })

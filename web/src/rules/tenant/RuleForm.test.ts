@@ -38,6 +38,26 @@ describe('readDraft', () => {
     ])
   })
 
+  it.each([
+    [{ commands: [{ text: ' ', more: true }] }, 'when.commands.0 command'],
+    [{ commands: [{ text: 'ls', more: true }, { text: '', more: true }] }, 'when.commands.1 command'],
+    [{ paths: [{ argument: ' ', below: '' }] }, 'when.paths.0 argument'],
+    [{ hosts: [{ argument: 'url', host: '' }] }, 'when.hosts.0 host'],
+    [{ hosts: [{ argument: '', host: '' }] }, 'when.hosts.0 argument'],
+  ])('takes no line without words for a condition, or for none: %j', (change, problem) => {
+    const read = readDraft({ ...emptyDraft(), effect: 'allow', when: { ...emptyConditions(), ...change } })
+    expect(read.rule).toBe(null)
+    expect(read.problems.map(({ where, code }) => `${where} ${code}`)).toEqual([problem])
+  })
+
+  it('lets any words follow only where a rule allows, or leaves something to others', () => {
+    const when = { ...emptyConditions(), commands: [{ text: 'npm', more: true, anyWords: true }, { text: 'ls', more: false, anyWords: true }] }
+    const wide = { command: [{ words: ['npm'], more: true, anyWords: true }, { words: ['ls'], more: false }] }
+    expect(readDraft({ ...emptyDraft(), effect: 'allow', when }).rule?.when).toEqual(wide)
+    expect(readDraft({ ...emptyDraft(), effect: 'deny', when }).rule?.when).toEqual({ command: [{ words: ['npm'], more: true }, { words: ['ls'], more: false }] })
+    expect(readDraft({ ...emptyDraft(), effect: 'deny', except: [when] }).rule?.except).toEqual([wide])
+  })
+
   it('holds arguments against exactly these, or a schema', () => {
     const of = (fits: 'exactly' | 'schema') => readDraft({ ...emptyDraft(), when: { ...emptyConditions(), fits, json: '{"a":1}' } }).rule?.when
     expect(of('exactly')).toEqual({ exactly: { a: 1 } })
@@ -140,6 +160,38 @@ describe('RuleForm', () => {
     expect(form.emitted('given')).toHaveLength(1)
     expect(form.text()).toContain('The rule is saved and decides from now on.')
     expect(form.findAll('input.wide')).toHaveLength(0)
+  })
+
+  it('has the name typed out before a rule lets every call run', async () => {
+    doors.preview.mockResolvedValue({ sentence: 'Everything: always, …', confirm: 'execute_command' })
+    await form.get('input[value=allow]').setValue(true)
+    await field('Tool').setValue('execute_command')
+    await settle()
+    const save = form.get('button[type=submit]')
+    expect(save.attributes('aria-disabled')).toBe('true')
+    await form.trigger('submit')
+    await field('Type execute_command to confirm').setValue('execute')
+    await form.trigger('submit')
+    expect(doors.give).not.toHaveBeenCalled()
+    await field('Type execute_command to confirm').setValue('execute_command')
+    expect(save.attributes('aria-disabled')).toBe('false')
+    await form.trigger('submit')
+    await flushPromises()
+    expect(doors.give).toHaveBeenCalledExactlyOnceWith({ effect: 'allow', scope: 'tenant', server: '*', tool: 'execute_command', when: {}, confirm: 'execute_command' })
+  })
+
+  it('saves no rule with a command that was left empty', async () => {
+    await form.get('input[value=allow]').setValue(true)
+    await press('Add a command')
+    await settle()
+    expect(form.text()).toContain('An empty line is no condition.')
+    await form.trigger('submit')
+    expect(doors.give).not.toHaveBeenCalled()
+    expect(doors.preview).not.toHaveBeenCalledWith(expect.objectContaining({ when: {}, tool: 'execute_command' }))
+    await field('The command begins with').setValue('ls')
+    await form.findAll('label.tick').find((label) => label.text() === 'also words that write files or run programs')?.get('input').setValue(true)
+    await settle()
+    expect(doors.preview.mock.lastCall?.[0].when).toEqual({ command: [{ words: ['ls'], more: true, anyWords: true }] })
   })
 
   it('warns before a model may approve calls', async () => {

@@ -8,7 +8,8 @@ import { commandWords } from './commandWords'
 export type Fits = 'any' | 'exactly' | 'schema'
 
 export interface ConditionDraft {
-  commands: { text: string; more: boolean }[]
+  /** `anyWords`: whether further words may also write files or run programs. */
+  commands: { text: string; more: boolean; anyWords?: boolean }[]
   paths: { argument: string; below: string }[]
   hosts: { argument: string; host: string }[]
   fits: Fits
@@ -40,7 +41,7 @@ export interface RuleDraft {
 /** `where`: the field, as `when.json`, `except.0.commands.1`, `reviewed`, `matching`. */
 export interface DraftProblem {
   where: string
-  code: 'json' | 'object' | 'inexact' | 'quote' | 'argument' | 'host' | 'empty' | 'examples' | 'cost' | 'reviewed'
+  code: 'command' | 'json' | 'object' | 'inexact' | 'quote' | 'argument' | 'host' | 'empty' | 'examples' | 'cost' | 'reviewed'
 }
 
 export function emptyConditions(): ConditionDraft {
@@ -61,7 +62,8 @@ export interface ReadDraft {
 export function readDraft(draft: RuleDraft): ReadDraft {
   const problems: DraftProblem[] = []
   const report = (where: string, code: DraftProblem['code']) => void problems.push({ where, code })
-  const when = readConditions(draft.when, (where, code) => report(`when.${where}`, code))
+  const conditions = draft.effect === 'allow' ? draft.when : withoutAnyWords(draft.when)
+  const when = readConditions(conditions, (where, code) => report(`when.${where}`, code))
   const except = (draft.effect === 'allow' ? [] : draft.except).map((one, at) => {
     const conditions = readConditions(one, (where, code) => report(`except.${at}.${where}`, code))
     if (Object.keys(conditions).length === 0 && !problems.some(({ where }) => where.startsWith(`except.${at}.`))) report(`except.${at}`, 'empty')
@@ -91,21 +93,29 @@ export function readDraft(draft: RuleDraft): ReadDraft {
   return { rule: problems.length === 0 ? rule : null, problems }
 }
 
+/** What asks or refuses is about any words already. */
+function withoutAnyWords(draft: ConditionDraft): ConditionDraft {
+  return { ...draft, commands: draft.commands.map(({ text, more }) => ({ text, more })) }
+}
+
 type Report = (where: string, code: DraftProblem['code']) => void
 
-/** Lines that hold nothing are not there. */
+/** A line that holds nothing is not finished: left out, the rule would be wider than it looks. */
 export function readConditions(draft: ConditionDraft, report: Report): RuleConditions {
-  const commands = draft.commands.flatMap(({ text, more }, at) => {
+  const commands = draft.commands.flatMap(({ text, more, anyWords }, at) => {
     const words = commandWords(text)
-    if (words === null) report(`commands.${at}`, 'quote')
-    return words === null || words.length === 0 ? [] : [{ words, more }]
+    if (words === null || words.length === 0) {
+      report(`commands.${at}`, words === null ? 'quote' : 'command')
+      return []
+    }
+    return [{ words, more, ...(more && anyWords === true && { anyWords }) }]
   })
   const paths = draft.paths.flatMap(({ argument, below }, at) => {
-    if (argument.trim() === '' && below.trim() !== '') report(`paths.${at}`, 'argument')
+    if (argument.trim() === '') report(`paths.${at}`, 'argument')
     return argument.trim() === '' ? [] : [{ argument: argument.trim(), below: below.trim() }]
   })
   const hosts = draft.hosts.flatMap(({ argument, host }, at) => {
-    if ((argument.trim() === '') !== (host.trim() === '')) report(`hosts.${at}`, argument.trim() === '' ? 'argument' : 'host')
+    if (argument.trim() === '' || host.trim() === '') report(`hosts.${at}`, argument.trim() === '' ? 'argument' : 'host')
     return argument.trim() === '' || host.trim() === '' ? [] : [{ argument: argument.trim(), host: host.trim() }]
   })
   const costAboveUsd = readCost(draft.costAbove, report)

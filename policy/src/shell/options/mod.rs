@@ -1,0 +1,549 @@
+//! Tells whether the words behind a rule's prefix are known to be harmless.
+//!
+//! [`forms`] is the table: for each command that it knows, the options that only read, those that
+//! write and those that run something else. An option that the table does not list as reading is
+//! asked, and so is every option of a program that the table does not have.
+//!
+//! Options are compared as they are written. A long option that is cut short is never taken for one
+//! that reads, because programs complete it by all options that they have, not by those listed here.
+//! A word behind an option that takes a value is its value only if it does not look like an option
+//! itself: programs and versions differ in which options take values.
+
+mod forms;
+
+use super::runners::checks_its_options;
+use super::{Part, Word};
+use forms::FORMS;
+
+/// Options of one command that are looked up; more are asked. Each rule looks them up anew.
+const MAX_OPTIONS: usize = 64;
+
+/// The reason why a command may do more than its rule's prefix says. Each names the word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Harm {
+    /// The option writes to a file.
+    Writes(String),
+    /// The option names or starts a program, or a folder or configuration to run from.
+    Runs(String),
+    /// It is not known what the option or the subcommand does.
+    Unknown(String),
+    /// The command does more than read with this word.
+    Operand(String),
+    /// The command writes unless it has this option.
+    Without(&'static str),
+    /// The word is only known when the command runs, and may become an option.
+    Open,
+}
+
+/// A command of the table: a program, or one of its subcommands.
+#[derive(Debug, Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a column of the table"
+)]
+pub(super) struct Form {
+    command: &'static str,
+    reads: &'static [&'static str],
+    writes: &'static str,
+    runs: &'static str,
+    style: Style,
+    operands: Operands,
+    behind: Behind,
+    /// Whether `reads` holds every option of the program's manual, so that a word that is only known
+    /// when the command runs cannot become one that writes or runs.
+    is_complete: bool,
+    /// Whether the card may offer it.
+    is_offered: bool,
+    /// Whether files of the folder in which it runs decide what it does: settings, scripts, tests.
+    is_of_folder: bool,
+    /// The option without which it writes.
+    needs: Option<&'static str>,
+    /// Texts in words that make the program start another one.
+    running_texts: &'static [&'static str],
+    /// Whether only options before a subcommand are listed.
+    is_global: bool,
+}
+
+/// How a program reads its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// As `getopt_long`: single letters may stand together, and a value may stand in the same word.
+    Letters,
+    /// Letters may stand together, but values are always words of their own.
+    LettersOnly,
+    /// Each option is a word, with one dash or two.
+    Words,
+}
+
+/// Words that are no options and change nothing that the prefix does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operands {
+    Any,
+    None,
+    /// One, as the second names a file that is written.
+    AtMostOne,
+    /// Paths below the folder in which it runs: it runs what they name.
+    Inside,
+    /// Plain names of packages: with other signs they are addresses or folders.
+    Names,
+    /// Words that begin with `+`, as formats of `date` do.
+    Formats,
+    /// This word alone.
+    Word(&'static str),
+}
+
+/// The meaning of words behind `--`.
+#[derive(Debug, Clone, Copy)]
+enum Behind {
+    Operands,
+    /// Options of another program, which is not known.
+    Unknown,
+    /// Options of another program, of which these only read.
+    Options(&'static str),
+}
+
+/// What the table says of an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Reads,
+    Writes,
+    Runs,
+    Unknown,
+}
+
+/// An option as it stands in a command.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    class: Class,
+    /// Whether the next word is its value.
+    wants_value: bool,
+}
+
+impl Reading {
+    const UNKNOWN: Self = Self {
+        class: Class::Unknown,
+        wants_value: false,
+    };
+}
+
+/// An entry of the table, such as `-v`, `-n=` or `--color[=]`.
+struct Listed<'a> {
+    name: &'a str,
+    value: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Value {
+    None,
+    /// In the same word only.
+    Attached,
+    /// In the same word or in the next one.
+    Any,
+}
+
+impl<'a> Listed<'a> {
+    fn read(entry: &'a str) -> Self {
+        if let Some(name) = entry.strip_suffix("[=]") {
+            let value = Value::Attached;
+            Self { name, value }
+        } else if let Some(name) = entry.strip_suffix('=') {
+            let value = Value::Any;
+            Self { name, value }
+        } else {
+            let value = Value::None;
+            Self { name: entry, value }
+        }
+    }
+}
+
+/// Why the words of `part` behind the first `named` ones are not surely harmless; `None` if they are.
+pub(crate) fn harm(part: &Part, named: usize) -> Option<Harm> {
+    let words = &part.words;
+    if let Some(script) = part.script_at {
+        return of_unknown(words, named.max(script + 1));
+    }
+    let Some(program) = words.first().and_then(Word::literal) else {
+        return Some(Harm::Open);
+    };
+    let Some(name) = known_name(program) else {
+        return of_unknown(words, named.max(1));
+    };
+    if checks_its_options(name) {
+        return None;
+    }
+    match find(name, words, named) {
+        Found::Form(form, start) => form.harm(words, start, named),
+        Found::NotInTable(start) => of_unknown(words, named.max(start)),
+        Found::Harm(harm) => Some(harm),
+        Found::Nothing => None,
+    }
+}
+
+/// The words with which a card offers commands like this one, if it may.
+pub(crate) fn offered_prefix(part: &Part) -> Option<Vec<&str>> {
+    let words: Vec<&str> = part.words.iter().map_while(Word::literal).collect();
+    let name = words.first().copied()?;
+    let Found::Form(form, start) = find(name, &part.words, usize::MAX) else {
+        return None;
+    };
+    let is_at_once = start == form.command.split(' ').count();
+    let mut length = start;
+    if form.takes_script() {
+        words.get(start).filter(|word| is_plain_name(word))?;
+        length += 1;
+    }
+    if let Some(option) = form.needs {
+        words.get(start).filter(|word| **word == option)?;
+        length += 1;
+    }
+    let is_harmless = form.is_offered && is_at_once && harm(part, length).is_none();
+    is_harmless.then(|| words.into_iter().take(length).collect())
+}
+
+/// Whether files of the folder in which the command runs may decide what it does.
+pub(super) fn is_of_folder(part: &Part) -> bool {
+    if part.script_at.is_some() {
+        return true;
+    }
+    let Some(program) = part.words.first() else {
+        return false;
+    };
+    let Some(name) = program.literal().and_then(known_name) else {
+        return true;
+    };
+    if is_mover(name) || checks_its_options(name) {
+        return false;
+    }
+    match find(name, &part.words, usize::MAX) {
+        Found::Form(form, _) => form.is_of_folder,
+        Found::NotInTable(_) | Found::Harm(_) => true,
+        Found::Nothing => FORMS
+            .iter()
+            .any(|form| form.program() == name && form.is_of_folder),
+    }
+}
+
+/// Whether the builtin changes the folder of all commands behind it.
+pub(super) fn is_mover(name: &str) -> bool {
+    matches!(name, "cd" | "pushd" | "popd")
+}
+
+/// The name by which the table knows a program: `/usr/bin/git` is `git`, `./git` is anything.
+fn known_name(program: &str) -> Option<&str> {
+    let name = program
+        .strip_prefix("/usr/bin/")
+        .or_else(|| program.strip_prefix("/bin/"))
+        .unwrap_or(program);
+    (!name.contains('/')).then_some(name)
+}
+
+enum Found {
+    /// The entry, and the first word behind its name.
+    Form(&'static Form, usize),
+    /// No entry; the first word that may be an option.
+    NotInTable(usize),
+    Harm(Harm),
+    /// There is no subcommand.
+    Nothing,
+}
+
+fn find(name: &str, words: &[Word], named: usize) -> Found {
+    let mut forms = FORMS.iter().filter(|form| form.program() == name);
+    let is_alone = |form: &&Form| !form.is_global && form.command == name;
+    if let Some(form) = forms.clone().find(is_alone) {
+        return Found::Form(form, 1);
+    }
+    if forms.clone().next().is_none() {
+        return Found::NotInTable(1);
+    }
+    let globals = forms.clone().find(|form| form.is_global);
+    let mut at = 1;
+    loop {
+        let Some(word) = words.get(at) else {
+            return Found::Nothing;
+        };
+        let Some(text) = word.literal() else {
+            return Found::Harm(Harm::Open);
+        };
+        if !is_option(text) {
+            let is_named = |form: &&Form| {
+                let mut parts = form.command.split(' ');
+                parts.next() == Some(name) && parts.next() == Some(text)
+            };
+            return match forms.find(is_named) {
+                Some(form) => Found::Form(form, at + 1),
+                None if at < named => Found::NotInTable(at + 1),
+                None => Found::Harm(Harm::Unknown(shown(text))),
+            };
+        }
+        let reading = globals.map_or(Reading::UNKNOWN, |form| form.option(text));
+        if let Some(harm) = reading.harm(text).filter(|_| at >= named) {
+            return Found::Harm(harm);
+        }
+        at += 1 + usize::from(reading.wants_value);
+    }
+}
+
+/// Whether words of a program that is not known may be options.
+fn of_unknown(words: &[Word], from: usize) -> Option<Harm> {
+    let rest = words.get(from..).unwrap_or_default();
+    rest.iter().find_map(|word| match word {
+        Word::Literal(text) if is_option(text) || (text.starts_with('+') && text.len() > 1) => {
+            Some(Harm::Unknown(shown(text)))
+        }
+        Word::Literal(_) | Word::Open { is_tame: true } => None,
+        Word::Open { is_tame: false } => Some(Harm::Open),
+    })
+}
+
+/// `-` alone is a file's name.
+fn is_option(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('-')
+}
+
+/// Whether a word behind an option that wants a value is this value: `-5` is one, `-o` may not be.
+fn is_value(word: &Word) -> bool {
+    let is_number = |text: &str| {
+        text.bytes()
+            .skip(1)
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    word.literal()
+        .is_some_and(|text| !is_option(text) || is_number(text))
+}
+
+/// The word as a reason names it: without its value, and cut.
+fn shown(text: &str) -> String {
+    let name = text.split('=').next().unwrap_or(text);
+    name.chars().take(60).collect()
+}
+
+/// A name as scripts of a project have them.
+fn is_plain_name(word: &str) -> bool {
+    word.starts_with(|sign: char| sign.is_ascii_alphabetic())
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_:".contains(&byte))
+}
+
+impl Reading {
+    fn harm(self, text: &str) -> Option<Harm> {
+        match self.class {
+            Class::Reads => None,
+            Class::Writes => Some(Harm::Writes(shown(text))),
+            Class::Runs => Some(Harm::Runs(shown(text))),
+            Class::Unknown => Some(Harm::Unknown(shown(text))),
+        }
+    }
+}
+
+impl Form {
+    fn program(&self) -> &'static str {
+        self.command.split(' ').next().unwrap_or_default()
+    }
+
+    /// Whether its first operand names a script of the project.
+    fn takes_script(&self) -> bool {
+        self.command.ends_with(" run") && self.program() != "vitest"
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (Class, Listed<'static>)> {
+        let reads = self.reads.iter().flat_map(|list| list.split_whitespace());
+        let reads = reads.map(|entry| (Class::Reads, entry));
+        let writes = self.writes.split_whitespace();
+        let runs = self.runs.split_whitespace();
+        reads
+            .chain(writes.map(|entry| (Class::Writes, entry)))
+            .chain(runs.map(|entry| (Class::Runs, entry)))
+            .map(|(class, entry)| (class, Listed::read(entry)))
+    }
+
+    fn harm(&self, words: &[Word], start: usize, named: usize) -> Option<Harm> {
+        let mut at = start;
+        let (mut operands, mut options) = (0, 0);
+        let mut is_behind = false;
+        let has_needed = |option| words.iter().any(|word| word.literal() == Some(option));
+        while let Some(word) = words.get(at) {
+            let is_named = at < named;
+            at += 1;
+            let Word::Literal(text) = word else {
+                if !is_named && !self.takes_open(word, is_behind) {
+                    return Some(Harm::Open);
+                }
+                continue;
+            };
+            if self.running_texts.iter().any(|it| text.contains(it)) && !is_named {
+                return Some(Harm::Runs(shown(text)));
+            }
+            if text == "--" && !is_behind && self.command != "find" {
+                is_behind = true;
+                continue;
+            }
+            if self.command == "find" && matches!(text.as_str(), "-exec" | "-execdir") {
+                // What it runs is a command of its own.
+                at = super::runners::end_of_exec(words, at);
+                continue;
+            }
+            let reading = match self.behind {
+                _ if !is_option(text) => None,
+                _ if !is_behind => Some(self.option(text)),
+                Behind::Operands => None,
+                Behind::Unknown => Some(Reading::UNKNOWN),
+                Behind::Options(list) => {
+                    let entries = list.split_whitespace();
+                    let entries = entries.map(|entry| (Class::Reads, Listed::read(entry)));
+                    Some(read_option(text, Style::Letters, entries))
+                }
+            };
+            let Some(reading) = reading else {
+                operands += 1;
+                if !is_named && !self.takes_operand(text, operands) {
+                    return Some(Harm::Operand(shown(text)));
+                }
+                continue;
+            };
+            options += 1;
+            if options > MAX_OPTIONS {
+                return Some(Harm::Unknown(shown(text)));
+            }
+            let has_value = reading.wants_value && words.get(at).is_some_and(is_value);
+            // A prefix that ends with an option that runs something says nothing of its value.
+            let is_named = is_named && (!has_value || at < named);
+            if let Some(harm) = reading.harm(text).filter(|_| !is_named) {
+                return Some(harm);
+            }
+            at += usize::from(has_value);
+        }
+        let needed = self.needs.filter(|option| !has_needed(*option));
+        needed.map(Harm::Without)
+    }
+
+    /// Whether it does not matter what the word becomes.
+    fn takes_open(&self, word: &Word, is_behind: bool) -> bool {
+        let is_operand = !word.is_wild() || (is_behind && matches!(self.behind, Behind::Operands));
+        self.is_complete || (is_operand && self.operands == Operands::Any)
+    }
+
+    /// Whether an operand, the `count`th, does what the prefix says.
+    fn takes_operand(&self, text: &str, count: usize) -> bool {
+        match self.operands {
+            Operands::Any => true,
+            Operands::None => false,
+            Operands::AtMostOne => count <= 1,
+            Operands::Inside => {
+                !text.starts_with(['/', '~', '@', '+'])
+                    && !text.contains("://")
+                    && text.split('/').all(|name| name != "..")
+            }
+            Operands::Names => {
+                let name = match text.strip_prefix('@') {
+                    Some(scoped) => scoped.split_once('/').map(|(_, name)| name),
+                    None => Some(text),
+                };
+                name.is_some_and(|name| {
+                    name.starts_with(|sign: char| sign.is_ascii_alphanumeric())
+                        && !name.contains(['/', ':', '\\'])
+                })
+            }
+            Operands::Formats => text.starts_with('+'),
+            Operands::Word(word) => text == word,
+        }
+    }
+
+    fn option(&self, text: &str) -> Reading {
+        let is_number = text.bytes().skip(1).all(|byte| byte.is_ascii_digit());
+        let takes_number =
+            |(class, entry): (Class, Listed<'_>)| class == Class::Reads && entry.name == "-NUM";
+        if is_number && self.entries().any(takes_number) {
+            return Reading {
+                class: Class::Reads,
+                wants_value: false,
+            };
+        }
+        read_option(text, self.style, self.entries())
+    }
+}
+
+fn read_option<'a>(
+    text: &str,
+    style: Style,
+    entries: impl Iterator<Item = (Class, Listed<'a>)>,
+) -> Reading {
+    let entries: Vec<(Class, Listed<'a>)> = entries.collect();
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (text, None),
+    };
+    let with_one_dash = name.strip_prefix('-').filter(|rest| rest.starts_with('-'));
+    let is_name =
+        |listed: &str| listed == name || (style == Style::Words && Some(listed) == with_one_dash);
+    if let Some((class, entry)) = entries.iter().find(|(_, entry)| is_name(entry.name)) {
+        return match (entry.value, value) {
+            (Value::None, Some(_)) => Reading {
+                class: Class::Unknown.max_harm(*class),
+                wants_value: false,
+            },
+            (kind, value) => Reading {
+                class: *class,
+                wants_value: kind == Value::Any && value.is_none(),
+            },
+        };
+    }
+    if text.starts_with("--") || style == Style::Words {
+        // What it may be short for, if that is harmful.
+        let may_be = |(class, entry): &&(Class, Listed<'_>)| {
+            *class != Class::Reads && name.len() > 3 && entry.name.starts_with(name)
+        };
+        let class = entries.iter().find(may_be).map(|(class, _)| *class);
+        return Reading {
+            class: class.unwrap_or(Class::Unknown),
+            wants_value: false,
+        };
+    }
+    read_letters(text, style, &entries)
+}
+
+/// `-la` is `-l -a`, and `-n5` is `-n` with its value.
+fn read_letters(text: &str, style: Style, entries: &[(Class, Listed<'_>)]) -> Reading {
+    let mut wants_value = false;
+    let mut letters = text.strip_prefix('-').unwrap_or(text).chars();
+    while let Some(letter) = letters.next() {
+        let is_letter = |listed: &str| {
+            let mut signs = listed.chars().skip(1);
+            signs.next() == Some(letter) && signs.next().is_none()
+        };
+        let found = entries.iter().find(|(_, entry)| is_letter(entry.name));
+        let Some((class, entry)) = found else {
+            return Reading::UNKNOWN;
+        };
+        if *class != Class::Reads {
+            return Reading {
+                class: *class,
+                wants_value: entry.value == Value::Any && letters.as_str().is_empty(),
+            };
+        }
+        match entry.value {
+            Value::None => {}
+            _ if style == Style::LettersOnly => wants_value = true,
+            Value::Attached => break,
+            Value::Any => {
+                wants_value = letters.as_str().is_empty();
+                break;
+            }
+        }
+    }
+    Reading {
+        class: Class::Reads,
+        wants_value,
+    }
+}
+
+impl Class {
+    /// The class of an option that is written with a value that it does not take.
+    fn max_harm(self, listed: Self) -> Self {
+        if listed == Self::Reads { self } else { listed }
+    }
+}
+
+#[cfg(test)]
+mod tests;
