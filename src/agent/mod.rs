@@ -40,8 +40,8 @@ pub use notifications::{
     NotificationParts, NotificationSettings, Notifications, Trial, WebhookAccess,
 };
 pub use rules::{
-    Change, Given, NewRule, PreviewedRule, RuleAccess, RuleError, RuleOffer, RuleReach, RuleState,
-    RuleView, RuleWhose, SimulatedCall, Simulation,
+    Change, Given, NewRule, OthersCalls, PreviewedRule, RuleAccess, RuleError, RuleOffer,
+    RuleReach, RuleState, RuleView, RuleWhose, SimulatedCall, Simulation,
 };
 pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
 pub use sessions::approvals::{Approvals, WaitingPage, WaitingSession};

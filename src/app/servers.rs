@@ -12,7 +12,7 @@ use crate::mcp::config::ConfigFile;
 use crate::net::{self, Guard};
 use crate::sandbox::host::SandboxHost;
 use crate::servers::{self, Clients, McpRegistry, RegistrySettings, Servers, ServersParts};
-use crate::session::{Policy, Rules};
+use crate::session::{self, Policy, Rules};
 use crate::store::{Sealer, Store};
 
 /// Opens the registry; what it does in the background ends with `agents`.
@@ -53,6 +53,10 @@ pub(super) fn open(
                 .chat
                 .approval_expiry
                 .map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+            edits_by_others: match settings.chat.edits_by_others {
+                config::EditsByOthers::AskOwner => session::EditsByOthers::NeedOwner,
+                config::EditsByOthers::Refuse => session::EditsByOthers::Refused,
+            },
             // They were checked when they were read.
             policy: Policy::InForce(sepal_policy::Rules::compile_safely(settings.rules.clone())),
             has_reviewer: settings.reviewer.model.is_some(),

@@ -47,6 +47,12 @@ impl Role {
     pub fn may_act(self) -> bool {
         self >= Self::Member
     }
+
+    /// Whether this role may let sessions of their own, and servers of their own, reach any host; others
+    /// name those that `sandbox.network_on_request` lists.
+    pub fn may_open_any_host(self) -> bool {
+        self >= Self::Admin
+    }
 }
 
 /// Reads whose yes a rule wants; `None` = nobody, or nobody who may ever decide.

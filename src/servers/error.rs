@@ -13,6 +13,9 @@ pub enum Error {
     /// The person's role may not add servers that are reached so.
     #[error("{0}")]
     NoTransport(String),
+    /// The person may not let servers of theirs reach those hosts.
+    #[error("{0}")]
+    NoHosts(String),
     /// Fields are wrong, all of them named.
     #[error("the entry is not valid")]
     Invalid(Vec<EntryProblem>),

@@ -1,7 +1,10 @@
 //! Who may do what to the registry.
 
 use super::catalogue::entry::{ServerEntry, Source};
-use crate::domain::{AddingRoles, Caller, McpServerConfig, McpTransport, Role, Scope, UserId};
+use crate::domain::{
+    AddingRoles, AllowedHost, AllowedHosts, Caller, McpNetwork, McpServerConfig, McpTransport,
+    Role, Scope, UserId,
+};
 use crate::servers::error::Error;
 
 /// For whom a server is.
@@ -121,6 +124,15 @@ pub(crate) fn audience_for(
     }
 }
 
+/// For whom a server is that is kept.
+pub(crate) fn audience_of(entry: &ServerEntry) -> ServerAudience {
+    match (&entry.scope, &entry.owner) {
+        (Scope::Installation, _) => ServerAudience::Installation,
+        (Scope::Tenant(_), None) => ServerAudience::Tenant,
+        (Scope::Tenant(_), Some(_)) => ServerAudience::Person,
+    }
+}
+
 /// Refuses a transport that the caller's role may not add for them.
 pub(crate) fn check_transport(
     caller: &Caller,
@@ -159,6 +171,52 @@ pub(crate) fn check_sampling(
         "only owners and admins of the tenant let servers ask models (`sampling`): leave it out, or \
          ask one of them to add the server",
     ))
+}
+
+/// Refuses hosts that the caller may not open. A server of their own runs beside the session's sandbox and
+/// may see the same files, so what it reaches follows the right by which people open hosts for their
+/// sessions. What a person's entry names already stays named; it is withheld where the server starts.
+pub(crate) fn check_hosts(
+    caller: &Caller,
+    on_request: &AllowedHosts,
+    audience: ServerAudience,
+    (config, known): (&McpServerConfig, Option<&McpServerConfig>),
+) -> Result<(), Error> {
+    if audience != ServerAudience::Person || caller.user.role.may_open_any_host() {
+        return Ok(());
+    }
+    let known = known.and_then(|known| known.network.as_ref());
+    let known = known.map_or(&[][..], McpNetwork::hosts);
+    let mut asked = withheld_hosts(config, on_request);
+    asked.retain(|host| !known.contains(host));
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let asked: Vec<String> = asked.iter().map(|host| format!("`{host}`")).collect();
+    let may = if on_request.is_empty() {
+        "no hosts".to_owned()
+    } else {
+        on_request.to_string()
+    };
+    Err(Error::NoHosts(format!(
+        "only an administrator of the tenant lets a server reach {} (`network`); people may name {may} for \
+         their own servers (`sandbox.network_on_request`)",
+        asked.join(", ")
+    )))
+}
+
+/// The hosts of an entry that only administrators open: those that the settings do not let people name.
+pub(crate) fn withheld_hosts(config: &McpServerConfig, on_request: &AllowedHosts) -> Vec<String> {
+    let is_open = |host: &String| {
+        let host = host.parse::<AllowedHost>();
+        host.is_ok_and(|host| on_request.cover(&host).is_some())
+    };
+    let hosts = config.network.as_ref().map_or(&[][..], McpNetwork::hosts);
+    hosts
+        .iter()
+        .filter(|host| !is_open(host))
+        .cloned()
+        .collect()
 }
 
 /// Where a server for them is written down.

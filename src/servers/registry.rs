@@ -21,6 +21,7 @@ use super::health::HealthRecords;
 use super::health::probe_limits::ProbeLimits;
 use super::mcp_registry::McpRegistry;
 use super::news::{News, Teller};
+use super::permission::withheld_hosts;
 
 use crate::domain::{AddingRoles, AllowedHosts, McpServerConfig, Scope, TenantId, Tool, UserId};
 use crate::llm::RetryConfig;
@@ -319,7 +320,7 @@ impl Servers {
                     "A tenant's server is hidden by one of the installation");
                 continue;
             }
-            entries.push(self.kept_entry(row));
+            entries.push(self.kept_entry(row).await?);
         }
         Ok((entries, owners))
     }
@@ -329,13 +330,14 @@ impl Servers {
         self.0.installations.refresh().await?;
         let mut entries = self.installation_entries(&self.0.file.state());
         for row in self.0.records.mcp_servers().all().await? {
-            entries.push(self.kept_entry(row));
+            entries.push(self.kept_entry(row).await?);
         }
         Ok(entries)
     }
 
     /// The entry of a record.
-    fn kept_entry(&self, row: McpServerRow) -> ServerEntry {
+    async fn kept_entry(&self, row: McpServerRow) -> Result<ServerEntry, store::Error> {
+        let withheld = self.withheld(&row).await?;
         let scope = Scope::Tenant(row.tenant);
         let source = match row.owner {
             Some(_) => Source::Person,
@@ -345,10 +347,27 @@ impl Servers {
         self.0
             .owners
             .note(&entry.scope, &entry.name, row.owner.as_ref());
-        ServerEntry {
+        Ok(ServerEntry {
             owner: row.owner,
+            withheld,
             ..entry
+        })
+    }
+
+    /// The hosts of a person's own server that they may not open now: their role or the settings are others
+    /// than when they named them, or nobody asked then.
+    async fn withheld(&self, row: &McpServerRow) -> Result<Vec<String>, store::Error> {
+        let Some(owner) = &row.owner else {
+            return Ok(Vec::new());
+        };
+        let withheld = withheld_hosts(&row.config, self.hosts_on_request());
+        if withheld.is_empty() {
+            return Ok(withheld);
         }
+        let person = self.0.records.users().find(&row.tenant, owner).await?;
+        let opens_any = person
+            .is_some_and(|person| !person.is_disabled && person.user.role.may_open_any_host());
+        Ok(if opens_any { Vec::new() } else { withheld })
     }
 
     pub(crate) fn installation_entries(&self, file: &FileState) -> Vec<ServerEntry> {
@@ -384,6 +403,7 @@ impl Servers {
             scope,
             owner: None,
             config,
+            withheld: Vec::new(),
             is_trial: false,
         }
     }

@@ -43,8 +43,8 @@ pub use event::compaction::{
 pub use event::{Commit, CommitError, Event, SCHEMA, Unfinished};
 pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
 pub use policy::{
-    Approver, GivenRule, Policy, PolicyEffect, Rule, RuleName, Rules, Ruling, SessionRules,
-    policy_call,
+    Approver, EditsByOthers, GivenRule, Policy, PolicyEffect, Rule, RuleName, Rules, Ruling,
+    SessionRules, policy_call,
 };
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use replay::{Difference, Replay, ReplayFigures, Replayed};

@@ -30,6 +30,8 @@ pub struct Rules {
     pub approval_stale_after_ms: u64,
     /// How long a call waits for a decision before it is rejected; `None` = until there is one.
     pub approval_expiry_ms: Option<u64>,
+    /// What becomes of arguments that others than the owner of a session change.
+    pub edits_by_others: EditsByOthers,
     /// Messages that may wait for the running turn.
     pub max_waiting_messages: usize,
     /// Calls that one answer may ask for; more are answered with an error.
@@ -48,12 +50,23 @@ impl Default for Rules {
             max_same_calls: Some(5),
             approval_stale_after_ms: 15 * 60 * 1000,
             approval_expiry_ms: None,
+            edits_by_others: EditsByOthers::default(),
             max_waiting_messages: 20,
             max_calls_per_answer: 64,
             has_titles_made: false,
             has_reviewer: false,
         }
     }
+}
+
+/// What becomes of arguments that somebody changes who is asked about a call of another person.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EditsByOthers {
+    /// They run once the owner of the session has said yes to them, too.
+    #[default]
+    NeedOwner,
+    /// They are refused: the others only say yes or no.
+    Refused,
 }
 
 /// What decides about calls.

@@ -42,7 +42,7 @@ story('edited arguments run, and the record shows both', {}, async ({ session, p
   const row = session.row('write_file')
   assert.match(await row.innerText(), /edited/)
   await row.getByRole('button', { expanded: false }).click()
-  await row.getByText('Edited before it ran').first().waitFor()
+  await row.getByText('Arguments that you changed, beside those that were asked for').first().waitFor()
   const record = await row.innerText()
   assert.match(record, /first words/)
   assert.match(record, /other words/)

@@ -191,14 +191,20 @@ impl<'a> Court<'a> {
             self.unanswered(unit, unread)
         };
         let opens = |(rule, _): &(&Compiled, Fit)| rule.opens(self.call, unit);
+        let mut approvers: Vec<Approvers> = asking
+            .iter()
+            .map(|(rule, _)| rule.rule.approvers.clone())
+            .collect();
+        // What no rule surely asks of others is the owner's to decide, whatever is wanted of them for
+        // another part: their yes does not let it run alone.
+        if asking.iter().all(|(_, fit)| *fit != Fit::Yes) {
+            approvers.push(Approvers::default());
+        }
         Verdict {
             effect: Effect::Ask,
             is_open: matches!(because, Because::AskedBy { .. }) && asking.iter().all(opens),
             because,
-            approvers: asking
-                .iter()
-                .map(|(rule, _)| rule.rule.approvers.clone())
-                .collect(),
+            approvers,
         }
     }
 

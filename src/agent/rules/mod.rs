@@ -11,7 +11,7 @@ use sepal_policy as policy;
 use sepal_policy::Rule;
 
 pub use new_rule::{NewRule, RuleOffer, RuleReach, RuleWhose};
-pub use simulation::{Change, SimulatedCall, Simulation};
+pub use simulation::{Change, OthersCalls, SimulatedCall, Simulation};
 pub use view::{RuleState, RuleView};
 
 use self::view::{of_session, view};

@@ -3,7 +3,6 @@
 use sepal_policy as policy;
 use sepal_policy::{Conditions, Effect, Network, Rule, Scope};
 
-use super::is_admin;
 use super::new_rule::{NewRule, RuleWhose, check, new_id, wrong};
 use crate::domain::{AllowedHost, AllowedHosts, Caller, Code, MAX_ALLOWED_HOSTS, Timestamp};
 use crate::session::Refusal;
@@ -24,7 +23,7 @@ pub(super) fn rule(
         .iter()
         .filter(|host| on_request.cover(host).is_none())
         .collect();
-    let on_request_only = !is_admin(caller);
+    let on_request_only = !caller.user.role.may_open_any_host();
     if on_request_only && !asked.is_empty() {
         return Err(not_on_request(&asked, on_request));
     }

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::{NewRule, RuleAccess, RuleError, RuleWhose, may_give};
 use crate::agent::feed::ShownEvent;
-use crate::domain::{Caller, SessionId, SessionKey, Timestamp, ToolRef, shell_tool};
+use crate::domain::{
+    CallId, Caller, SessionId, SessionKey, Timestamp, ToolRef, UserId, shell_tool,
+};
 use crate::servers::View;
 use crate::session::{Event, SaidCall};
 use crate::store::clock::now;
@@ -29,27 +31,42 @@ pub enum Change<'a> {
     Give(&'a NewRule),
 }
 
-/// A call that would be decided otherwise.
+/// A call of the caller that would be decided otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulatedCall {
     pub session: SessionId,
     pub tool: ToolRef,
     pub at: Timestamp,
-    /// None = the session is somebody else's.
-    pub arguments: Option<Value>,
+    /// Those that ran, where a person changed them.
+    pub arguments: Value,
     pub before: Effect,
     pub after: Effect,
     /// Why it would be, as a sentence.
     pub because: String,
 }
 
+/// What a rule for everybody is about in the sessions of others.
+///
+/// Nothing here depends on their arguments. A count of the calls that would be decided otherwise would:
+/// whoever may try any rule as often as they like reads a secret out of such a count letter by letter,
+/// by a pattern, by the words of a command, or by a rule that is in force already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OthersCalls {
+    /// How many were looked at.
+    pub calls: usize,
+    /// How many of them are calls of tools that the rule names.
+    pub concerned: usize,
+}
+
 /// What other rules would have decided.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Simulation {
-    /// How many calls were looked at.
+    /// How many calls of the caller were looked at.
     pub calls: usize,
     /// Those that would be decided otherwise, the newest first.
     pub changed: Vec<SimulatedCall>,
+    /// Of a rule for everybody; none = it is about the caller's own sessions.
+    pub others: Option<OthersCalls>,
 }
 
 /// A call that was made.
@@ -60,8 +77,9 @@ struct PastCall {
 }
 
 impl RuleAccess<'_> {
-    /// What the rules of now, and those with the change, say of the last calls: the caller's own, or,
-    /// where everybody is concerned, the tenant's. Rules of single sessions are left out.
+    /// What the rules of now, and those with the change, say of the last calls of the caller; where
+    /// everybody is concerned, also how many calls of others it is about. Rules of single sessions are
+    /// left out.
     pub async fn simulate(
         &self,
         caller: &Caller,
@@ -72,10 +90,11 @@ impl RuleAccess<'_> {
         let rule = self.rule(caller, new, call.as_deref())?;
         let view = self.sessions.servers().view(caller.whose()).await?;
         let rows = self.rows(caller, &new.whose).await?;
-        let past = self.past_calls(&rows).await;
-        let mut rules: HashMap<&str, [Rules; 2]> = HashMap::new();
         let mut simulation = Simulation::default();
-        for past in past {
+        let before = rules_of(&view, &caller.user.id);
+        let all = before.iter().cloned().chain([rule.clone()]);
+        let after = Rules::compile_safely(all.collect());
+        for past in self.past_calls(&rows).await {
             let Some(row) = rows.get(past.row) else {
                 continue;
             };
@@ -83,12 +102,6 @@ impl RuleAccess<'_> {
                 continue;
             };
             simulation.calls += 1;
-            let both = rules.entry(row.owner.as_str()).or_insert_with(|| {
-                let before = rules_of(&view, row);
-                let all = before.iter().cloned().chain([rule.clone()]);
-                let after = Rules::compile_safely(all.collect());
-                [before, after]
-            });
             let definition = view.definition(&tool.server, &tool.tool);
             let call = sepal_policy::Call {
                 definition: definition.as_deref(),
@@ -96,13 +109,12 @@ impl RuleAccess<'_> {
                 now_ms: u64::try_from(now().0).unwrap_or(0),
                 ..sepal_policy::Call::new(&tool.server, &tool.tool, &past.call.args)
             };
-            let [before, after] = both;
             let (before, after) = (before.decide(&call), after.decide(&call));
             if before.effect != after.effect {
                 simulation.changed.push(SimulatedCall {
                     session: row.key.session.clone(),
                     at: past.at,
-                    arguments: (row.owner == caller.user.id).then(|| past.call.args.clone()),
+                    arguments: past.call.args.clone(),
                     before: before.effect,
                     after: after.effect,
                     because: after.because.to_string(),
@@ -110,7 +122,31 @@ impl RuleAccess<'_> {
                 });
             }
         }
+        if new.whose == RuleWhose::Tenant {
+            simulation.others = Some(self.others_calls(caller, (&rule, &view)).await?);
+        }
         Ok(simulation)
+    }
+
+    /// How many calls in the tenant's sessions of others are of tools that the rule names.
+    async fn others_calls(
+        &self,
+        caller: &Caller,
+        (rule, view): (&Rule, &View),
+    ) -> Result<OthersCalls, RuleError> {
+        let sessions = self.sessions.records().sessions();
+        let mut rows = sessions.newest(&caller.tenant.id, None, SESSIONS).await?;
+        rows.retain(|row| row.owner != caller.user.id);
+        let past = self.past_calls(&rows).await;
+        // A tool that the caller is not offered is somebody's own.
+        let tools = past.iter().filter_map(|past| view.tool_of(&past.call.name));
+        let mut others = OthersCalls::default();
+        for tool in tools {
+            others.calls += 1;
+            let is_named = rule.server.fits(&tool.server) && rule.tool.fits(&tool.tool);
+            others.concerned += usize::from(is_named);
+        }
+        Ok(others)
     }
 
     async fn rows(&self, caller: &Caller, whose: &RuleWhose) -> Result<Vec<SessionRow>, RuleError> {
@@ -119,29 +155,31 @@ impl RuleAccess<'_> {
         Ok(match whose {
             RuleWhose::Session(key) => {
                 self.sessions.admit(key, caller).await?;
-                sessions.find(key).await?.into_iter().collect()
+                let found = sessions.find(key).await?;
+                let own = found.filter(|row| row.owner == caller.user.id);
+                own.into_iter().collect()
             }
-            RuleWhose::Person => {
+            RuleWhose::Person | RuleWhose::Tenant => {
                 let owner = Some(&caller.user.id);
                 sessions.newest(tenant, owner, SESSIONS).await?
             }
-            RuleWhose::Tenant => sessions.newest(tenant, None, SESSIONS).await?,
         })
     }
 
-    /// The newest calls of those sessions, the newest first within each.
+    /// The newest calls of those sessions, the newest first within each, with the arguments that ran.
     async fn past_calls(&self, rows: &[SessionRow]) -> Vec<PastCall> {
         let mut calls = Vec::new();
         let mut read = 0;
         for (index, row) in rows.iter().enumerate() {
             let mut before = u64::MAX;
+            let mut edited = HashMap::new();
             while calls.len() < CALLS && read < MOST_EVENTS {
                 let events = self.events_before(&row.key, before).await;
                 let Some(first) = events.first() else { break };
                 before = first.seq;
                 read += events.len();
                 for event in events.iter().rev() {
-                    calls.extend(said_calls(index, event));
+                    calls.extend(past_calls(index, event, &mut edited));
                 }
             }
         }
@@ -162,22 +200,41 @@ impl RuleAccess<'_> {
     }
 }
 
-fn said_calls(row: usize, event: &ShownEvent) -> Vec<PastCall> {
+/// The calls of an event, with what a person put in the place of their arguments: that is told by later
+/// events, which are read first.
+fn past_calls(
+    row: usize,
+    event: &ShownEvent,
+    edited: &mut HashMap<CallId, Value>,
+) -> Vec<PastCall> {
+    if let Event::Decided {
+        call,
+        edited: Some(edit),
+        ..
+    } = &event.event
+    {
+        edited
+            .entry(call.clone())
+            .or_insert_with(|| edit.args.clone());
+    }
     let Event::Said { calls, .. } = &event.event else {
         return Vec::new();
     };
     let calls = calls.iter().rev().map(|call| PastCall {
         row,
-        call: call.clone(),
+        call: SaidCall {
+            args: edited.remove(&call.id).unwrap_or_else(|| call.args.clone()),
+            ..call.clone()
+        },
         at: event.at,
     });
     calls.collect()
 }
 
-/// The rules that outlast a session, as they decide in the sessions of the row's owner.
-fn rules_of(view: &View, row: &SessionRow) -> Rules {
+/// The rules that outlast a session, as they decide in the sessions of that person.
+fn rules_of(view: &View, person: &UserId) -> Rules {
     let is_theirs = |rule: &&crate::servers::ListedRule| {
-        rule.owner.as_ref().is_none_or(|owner| *owner == row.owner)
+        rule.owner.as_ref().is_none_or(|owner| owner == person)
     };
     let listed = view.listed_rules().iter().filter(is_theirs);
     let rules: Vec<Rule> = listed.map(|listed| listed.rule.clone()).collect();

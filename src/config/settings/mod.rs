@@ -19,8 +19,8 @@ use sepal_policy::Rule;
 use serde::Deserialize;
 
 pub use agent::{
-    Agent, ApiFlavour, ApprovalWay, Breaker, CacheTtl, Chat, CompactedBy, FallbackEntry, Llm,
-    ProviderEntry, ProviderKind, Retry, Titles, Tool, ToolSearch,
+    Agent, ApiFlavour, ApprovalWay, Breaker, CacheTtl, Chat, CompactedBy, EditsByOthers,
+    FallbackEntry, Llm, ProviderEntry, ProviderKind, Retry, Titles, Tool, ToolSearch,
 };
 pub(in crate::config) use agent::{fallback, listed};
 pub use context::{

@@ -6,8 +6,8 @@ use super::Kind::{
     OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
 use super::words::{
-    ADDERS, APPROVALS, AUTH_MODES, CACHE_TTLS, COMPACTIONS, DRIVERS, EFFORTS, FLAVOURS, FORMATS,
-    LEVELS, STRATEGIES, TENANT_ADDERS, TITLES, TOOL_SEARCHES,
+    ADDERS, APPROVALS, AUTH_MODES, CACHE_TTLS, COMPACTIONS, DRIVERS, EDITS, EFFORTS, FLAVOURS,
+    FORMATS, LEVELS, STRATEGIES, TENANT_ADDERS, TITLES, TOOL_SEARCHES,
 };
 use super::{Definition, Kind};
 
@@ -156,6 +156,8 @@ settings! { since "0.1":
         "Seconds that a turn may go on without a person, at every door: since the message that began it, or since a person's last message or decision in it; while it waits for a decision, no time runs. An MCP client or `sepal agent --call` waits as long for an answer, approvals included. 0 = no limit.";
     "agent.chat.approval_expiry_s" ["SPL_CHAT_APPROVAL_EXPIRY" "CHAT_APPROVAL_EXPIRY"] Whole(0, 31_536_000), Is("0"),
         "Seconds that a call waits for a decision before it is rejected, which the model reads; 0 = it waits until somebody decides.";
+    "agent.chat.edits_by_others" ["SPL_CHAT_EDITS_BY_OTHERS"] OneOf(EDITS), Is("ask-owner"),
+        "What becomes of arguments that somebody changes who is asked about a call of another person: `ask-owner` lets them run once the owner of the session has said yes to them, too; `refuse` refuses the change.";
     "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-middle, delete-old"),
         "What leaves the context where earlier turns do not fit, the first way that suffices: `delete-old` the oldest turns, `delete-middle` what stands between the first turn and the newest, `partial-summary` the oldest turns, for which a summary stands that a model wrote, `none` nothing (a request that does not fit the model's window fails, and `max_tokens` and `max_messages` do not count). Short results come before all of them. `sepal agent` begins with `delete-old`.";
     "agent.chat.summary_budget_tokens" ["SPL_CHAT_SUMMARY_BUDGET_TOKENS" "CHAT_SUMMARY_BUDGET_TOKENS"] Whole(0, U32), Is("100000"),

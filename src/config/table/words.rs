@@ -64,6 +64,7 @@ pub(super) const ADDERS: &[Word] = &[
     Word::Is("admin"),
     Word::Is("member"),
 ];
+pub(super) const EDITS: &[Word] = &[Word::Is("ask-owner"), Word::Is("refuse")];
 pub(super) const TITLES: &[Word] = &[Word::Is("first-words"), Word::Is("model")];
 pub(super) const STRATEGIES: &[Word] = &[
     Word::Is("delete-old"),

@@ -13,7 +13,10 @@ pub(super) struct CallPart {
     pub(super) server: String,
     /// The tool of the call whose view asked for it; none = the model did.
     pub(super) asked_by: Option<String>,
+    /// Those that ran, or would run.
     pub(super) args: Value,
+    /// Those that were proposed, where a person put others in their place.
+    pub(super) proposed: Option<Value>,
     /// In words.
     pub(super) decided: Option<String>,
     /// `completed`, `failed`, …; none = it has not ended.
@@ -30,11 +33,24 @@ pub(super) fn call_part(call: &SaidCall, asked_by: Option<String>) -> CallPart {
         server: call.server.clone(),
         asked_by,
         args: call.args.clone(),
+        proposed: None,
         decided: None,
         status: None,
         duration_ms: 0,
         output: String::new(),
         attachments: Vec::new(),
+    }
+}
+
+/// What stands above the arguments that were proposed, beside those that ran.
+pub(super) const PROPOSED: &str = "Before a person changed them, the arguments were:";
+
+impl CallPart {
+    /// Others stand in the place of the arguments.
+    pub(super) fn edit(&mut self, args: &Value) {
+        let before = std::mem::replace(&mut self.args, args.clone());
+        let first = self.proposed.take().unwrap_or(before);
+        self.proposed = (first != self.args).then_some(first);
     }
 }
 
@@ -62,7 +78,7 @@ pub(super) fn tool(call: &CallPart) -> String {
     }
 }
 
-/// The arguments as people read them.
-pub(super) fn arguments(call: &CallPart) -> String {
-    serde_json::to_string_pretty(&call.args).unwrap_or_default()
+/// Arguments as people read them.
+pub(super) fn arguments(args: &Value) -> String {
+    serde_json::to_string_pretty(args).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use pulldown_cmark_escape::{escape_html, escape_html_body_text};
 
-use super::call::{CallPart, arguments, ending, tool};
+use super::call::{CallPart, PROPOSED, arguments, ending, tool};
 use super::{Document, Part, Piece, minute};
 use crate::domain::Attachment;
 
@@ -110,11 +110,17 @@ impl Page {
 
     fn call(&mut self, call: &CallPart) {
         let (tool, ending) = (text(&tool(call)), text(&ending(call)));
-        let (args, output) = (text(&arguments(call)), text(&call.output));
+        let (args, output) = (text(&arguments(&call.args)), text(&call.output));
         self.push(&format!(
             "<details class=\"call\" open><summary><code>{tool}</code> {ending}</summary>\n\
              <pre>{args}</pre>\n"
         ));
+        if let Some(proposed) = &call.proposed {
+            let proposed = text(&arguments(proposed));
+            self.push(&format!(
+                "<p class=\"meta\">{PROPOSED}</p>\n<pre>{proposed}</pre>\n"
+            ));
+        }
         if !output.is_empty() {
             self.push(&format!("<pre>{output}</pre>\n"));
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::call::{CallPart, arguments, ending, tool};
+use super::call::{CallPart, PROPOSED, arguments, ending, tool};
 use super::{Document, Part, minute};
 use crate::domain::Attachment;
 
@@ -53,7 +53,11 @@ pub(super) fn write(document: &Document) -> String {
 fn write_call(out: &mut String, call: &CallPart) {
     let (tool, ending) = (one_line(&tool(call)), one_line(&ending(call)));
     let _ = writeln!(out, "\n### Call `{tool}`: {ending}\n");
-    fenced(out, "json", &arguments(call));
+    fenced(out, "json", &arguments(&call.args));
+    if let Some(proposed) = &call.proposed {
+        let _ = writeln!(out, "\n{PROPOSED}\n");
+        fenced(out, "json", &arguments(proposed));
+    }
     if !call.output.is_empty() {
         out.push('\n');
         fenced(out, "", &call.output);

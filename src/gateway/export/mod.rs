@@ -236,6 +236,7 @@ impl Conversation {
             by,
             reason,
             edited,
+            edited_by,
             gesture,
             dry_run,
             expires_after_ms: _,
@@ -243,7 +244,7 @@ impl Conversation {
         {
             let Some(part) = self.call(call) else { return };
             if let Some(edited) = edited {
-                part.args = edited.args.clone();
+                part.edit(&edited.args);
             }
             let verdict = match verdict {
                 Verdict::Approved => "approved",
@@ -259,7 +260,11 @@ impl Conversation {
                 Decider::Reviewer { model, reason, .. } => format!("{model} ({reason})"),
                 Decider::System => "Sepal".to_owned(),
             };
-            let change = edited.as_ref().map_or("", |_| ", with changed arguments");
+            let change = match edited_by {
+                Some(editor) => format!(", with arguments that {} changed", editor.name),
+                None if edited.is_some() => ", with changed arguments".to_owned(),
+                None => String::new(),
+            };
             let taken = dry_run.as_ref();
             let taken = taken.map_or("", |_| ", with the result of its dry run");
             let why = reason.as_ref().map(|reason| format!(": {reason}"));

@@ -1,11 +1,17 @@
 //! What the documents say, and that nothing in them runs.
 
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Document, Format, Piece};
+use super::{Document, Format, Part, Piece};
 use crate::agent::ShownEvent;
 use crate::domain::{Actor, Attachment, BlobId, MediaType, SessionId, Timestamp, UserId};
 use crate::session::Event;
+use crate::session::properties::Step;
+use crate::session::properties::edits::{config, played};
+use crate::session::properties::world::{World, digests};
 
 fn attachment() -> Attachment {
     Attachment {
@@ -182,5 +188,108 @@ fn a_withdrawn_message_is_left_out_and_a_stopped_answer_is_whole() {
             assert!(text.contains(part), "{part:?} in {text}");
         }
         assert!(!text.contains("regretted"), "{text}");
+    }
+}
+
+#[test]
+fn arguments_that_ran_stand_beside_those_that_were_proposed() {
+    let mut document = document();
+    let decided = json!({ "type": "decided", "call": "call_1_0", "verdict": "approved",
+        "by": { "kind": "person", "id": ana().id, "name": "Ana" }, "reason": null,
+        "edited": { "args": { "path": "b" }, "digest": "d", "equal": "e" },
+        "edited_by": { "id": UserId::from_bits(2), "name": "Bo" } });
+    let decided = |event: &Event| matches!(event, Event::Decided { .. }).then(|| decided.clone());
+    for shown in &mut document.events {
+        if let Some(decided) = decided(&shown.event) {
+            shown.event = serde_json::from_value(decided).unwrap();
+        }
+    }
+    for is_shared in [false, true] {
+        document.is_shared = is_shared;
+        for format in [Format::Markdown, Format::Html] {
+            let text = written(&document, format);
+            let ran = text.find("\"path\": \"b\"").unwrap();
+            let proposed = text.find("\"path\": \"a\"").unwrap();
+            assert!(ran < proposed, "{text}");
+            for part in [
+                "approved by Ana, with arguments that Bo changed",
+                "Before a person changed them, the arguments were:",
+            ] {
+                assert!(text.contains(part), "{part:?} in {text}");
+            }
+        }
+    }
+    let value: Value = serde_json::from_str(&written(&document, Format::Json)).unwrap();
+    let decided = value["events"].as_array().unwrap().iter();
+    let mut decided = decided.filter(|it| it["event"] == "tool:decided");
+    let decided = &decided.next().unwrap()["args"][0];
+    assert_eq!(decided["args"], json!({ "path": "b" }), "{decided}");
+    assert_eq!(decided["edited"], true);
+    assert_eq!(decided["editedBy"]["name"], "Bo");
+}
+
+/// The session as its owner takes it away.
+fn exported(world: &World) -> Document {
+    let mut document = Document::new(SessionId::from_bits(7), Timestamp(0));
+    for commit in &world.journal {
+        for (seq, event) in commit.shown() {
+            let (at, event) = (commit.at, event.clone());
+            document.push(ShownEvent { seq, at, event });
+        }
+    }
+    document
+}
+
+/// The arguments of each call as the document shows them.
+fn shown_arguments(document: &Document) -> BTreeMap<String, Value> {
+    let calls = document.parts().into_iter().filter_map(|part| match part {
+        Part::Call(call) => Some((call.id.to_string(), call.args)),
+        Part::User { .. } | Part::Agent { .. } | Part::Note { .. } => None,
+    });
+    calls.collect()
+}
+
+/// The same as a client reads them that reads the events of the transcript.
+fn told_arguments(document: &Document) -> BTreeMap<String, Value> {
+    let value: Value = serde_json::from_str(&written(document, Format::Json)).unwrap();
+    let mut told = BTreeMap::new();
+    for item in value["events"].as_array().unwrap() {
+        let said = item["args"].as_array().unwrap().last().unwrap();
+        let calls = match item["event"].as_str().unwrap() {
+            "agent:message" => said["calls"].as_array().unwrap().clone(),
+            "tool:view_call" => vec![said.clone()],
+            "tool:decided" if said["args"].is_object() => vec![said.clone()],
+            _ => continue,
+        };
+        for call in calls {
+            let id = call["callId"].as_str().unwrap().to_owned();
+            told.insert(id, call["args"].clone());
+        }
+    }
+    told
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Whoever changed and approved what: the transcript, an export and a share of the session show the
+    /// arguments whose digest the call started with.
+    #[test]
+    fn what_is_shown_of_a_call_that_started_is_what_ran(
+        seed in any::<u8>(),
+        steps in prop::collection::vec(any::<Step>(), 1..40),
+    ) {
+        let world = played(seed, steps);
+        let document = exported(&world);
+        let mut readings = vec![told_arguments(&document), shown_arguments(&document)];
+        let document = document.shared();
+        readings.extend([told_arguments(&document), shown_arguments(&document)]);
+        for event in world.events() {
+            let Event::Started { call, name, digest, .. } = event else { continue };
+            for shown in &readings {
+                let (of_shown, _) = digests(name, &shown[call.as_str()]);
+                prop_assert_eq!(&of_shown, digest, "{} {:?}", call, shown);
+            }
+        }
     }
 }

@@ -185,6 +185,12 @@ pub(super) fn left_out_file(name: Option<&str>) -> String {
     }
 }
 
+/// Arguments that somebody put in the place of those that a call was asked for with.
+pub(super) fn changed(args: &Value) -> String {
+    let args = serde_json::to_string_pretty(args).unwrap_or_default();
+    format!("The arguments were changed to\n\n{}", fenced("json", &args))
+}
+
 /// A call of a tool in words.
 pub(super) fn called(name: &str, args: &Value) -> String {
     let args = match args {

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::parts::{Reading, called, field, gave, left_out, left_out_file, time};
+use super::parts::{Reading, called, changed, field, gave, left_out, left_out_file, time};
 use crate::session::Speaker;
 
 /// The session; none = it is no export of a form that is known.
@@ -65,6 +65,11 @@ fn say(reading: &mut Reading, event: &Value, contents: &Value) {
                     field(call, "args"),
                 )
             }));
+            Speaker::Model(model)
+        }
+        // Of a call with other arguments than it was asked for, those that ran.
+        "tool:decided" if field(rest, "args").is_object() => {
+            lines = vec![changed(field(rest, "args"))];
             Speaker::Model(model)
         }
         "tool:output" => {

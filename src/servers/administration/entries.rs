@@ -15,8 +15,8 @@ use crate::servers::error::Error;
 use crate::servers::mcp_registry::FilledEntry;
 use crate::servers::news::NewsKind;
 use crate::servers::permission::{
-    ServerAudience, administers_tenant, audience_for, check_sampling, check_transport,
-    must_look_after, place_of,
+    ServerAudience, administers_tenant, audience_for, audience_of, check_hosts, check_sampling,
+    check_transport, must_look_after, place_of,
 };
 use crate::store;
 use crate::store::clock::now;
@@ -40,6 +40,8 @@ impl Administration<'_> {
         check(&new)?;
         self.check_transport(audience, &new.config)?;
         check_sampling(self.caller, &new.config, None)?;
+        let on_request = self.servers.hosts_on_request();
+        check_hosts(self.caller, on_request, audience, (&new.config, None))?;
         let (scope, owner) = place_of(self.caller, audience);
         check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
@@ -147,17 +149,15 @@ impl Administration<'_> {
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));
         }
+        let audience = audience_of(entry);
         if transport_of(&config) != transport_of(&entry.config) {
-            let audience = match (&entry.scope, &entry.owner) {
-                (Scope::Installation, _) => ServerAudience::Installation,
-                (Scope::Tenant(_), None) => ServerAudience::Tenant,
-                (Scope::Tenant(_), Some(_)) => ServerAudience::Person,
-            };
             self.check_transport(audience, &config)?;
         }
         // What was allowed, was allowed where it went.
         let known = Some(&entry.config).filter(|_| !is_moved);
         check_sampling(self.caller, &config, known)?;
+        let on_request = self.servers.hosts_on_request();
+        check_hosts(self.caller, on_request, audience, (&config, known))?;
         check_package(&self.servers.0.place, &config)?;
         check_address(&self.servers.0.opener.outside.guard, &entry.scope, &config).await?;
         self.check_bundle((&entry.scope, entry.owner.as_ref()), &config)
@@ -237,6 +237,13 @@ impl Administration<'_> {
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));
         }
+        let on_request = self.servers.hosts_on_request();
+        check_hosts(
+            self.caller,
+            on_request,
+            audience_of(&entry),
+            (&config, None),
+        )?;
         check_package(&self.servers.0.place, &config)?;
         self.check_bundle((scope, entry.owner.as_ref()), &config)
             .await?;

@@ -226,6 +226,13 @@ impl Reports<'_> {
             .filter(|tool| tool.at.server == entry.name)
             .map(|tool| &tool.tool)
             .collect();
+        let mut problems = view.problems.get(&entry.name).cloned().unwrap_or_default();
+        problems.extend(entry.withheld.iter().map(|host| {
+            format!(
+                "it does not reach `{host}`: only an administrator of the tenant lets a server reach it, \
+                 or `sandbox.network_on_request` names it"
+            )
+        }));
         let drift = listed.iter().filter(|tool| server.drift(tool).is_some());
         Ok(ServerReport {
             name: entry.name.clone(),
@@ -244,7 +251,7 @@ impl Reports<'_> {
             is_looked_after: looks_after(self.caller, entry),
             refused_hosts: self.refused_hosts(entry),
             drift: drift.map(|tool| tool.name.clone()).collect(),
-            problems: view.problems.get(&entry.name).cloned().unwrap_or_default(),
+            problems,
             connection: self.connection(entry).await?,
         })
     }

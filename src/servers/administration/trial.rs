@@ -14,7 +14,7 @@ use crate::servers::connections::opening::{Phase, ServerLocation};
 use crate::servers::error::Error;
 use crate::servers::news::Change;
 use crate::servers::permission::{
-    adds_servers, audience_for, check_transport, must_look_after, place_of,
+    adds_servers, audience_for, check_hosts, check_transport, must_look_after, place_of,
 };
 use crate::servers::registry::Servers;
 use crate::servers::try_out::try_out;
@@ -53,6 +53,8 @@ impl Trials<'_> {
         let transport = transport_of(&new.config);
         let wanted = (audience, transport);
         check_transport(self.caller, self.servers.0.roles, wanted)?;
+        let on_request = self.servers.hosts_on_request();
+        check_hosts(self.caller, on_request, audience, (&new.config, None))?;
         let (scope, owner) = place_of(self.caller, audience);
         check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;

@@ -65,6 +65,8 @@ pub struct ServerEntry {
     pub(crate) epoch: u64,
     /// What is installed of the package that it starts.
     pub(crate) package: Option<Arc<InstalledPackage>>,
+    /// Hosts of `network` that it does not reach: its person may not open them.
+    pub(crate) withheld: Vec<String>,
     /// Whether somebody only tries it: then it reads no environment and no kept secret.
     pub(crate) is_trial: bool,
 }
@@ -83,6 +85,7 @@ impl ServerEntry {
             },
             epoch: 0,
             package: None,
+            withheld: Vec::new(),
             is_trial: false,
         }
     }
@@ -134,12 +137,7 @@ impl ServerEntry {
 
     /// Where its calls run, as people are told it.
     pub(crate) fn runs_in(&self) -> RunsIn {
-        let hosts = self
-            .config
-            .network
-            .as_ref()
-            .map_or(&[][..], McpNetwork::hosts);
-        let hosts = hosts.to_vec();
+        let hosts = self.reached_hosts();
         match (self.source, self.is_remote()) {
             (Source::Bundled, _) => RunsIn {
                 kind: RunsInKind::Sandbox,
@@ -159,12 +157,15 @@ impl ServerEntry {
     /// The hosts that it may reach from where it runs here. An entry that cannot be read, which its
     /// check has said, allows nothing.
     pub(crate) fn allowed_hosts(&self) -> AllowedHosts {
-        let hosts = self
-            .config
-            .network
-            .as_ref()
-            .map_or(&[][..], McpNetwork::hosts);
-        AllowedHosts::parse(hosts).unwrap_or_default()
+        AllowedHosts::parse(&self.reached_hosts()).unwrap_or_default()
+    }
+
+    /// The hosts that it names, but for those that its person may not open.
+    fn reached_hosts(&self) -> Vec<String> {
+        let hosts = self.config.network.as_ref();
+        let hosts = hosts.map_or(&[][..], McpNetwork::hosts).iter();
+        let reached = hosts.filter(|host| !self.withheld.contains(host));
+        reached.cloned().collect()
     }
 
     /// The host of a remote server; its name only, as an address may hold a key.
@@ -228,13 +229,14 @@ impl ServerEntry {
     pub(crate) fn connects_like(&self, other: &Self) -> bool {
         let is_same =
             (&self.scope, &self.config, self.epoch) == (&other.scope, &other.config, other.epoch);
-        is_same && self.package == other.package
+        is_same && self.package == other.package && self.withheld == other.withheld
     }
 
     /// Changes whenever a running connection is not the right one any more.
     pub(crate) fn fingerprint(&self) -> Digest {
         Digest::of_json(&serde_json::json!({
             "scope": self.scope.as_str(), "config": self.config, "epoch": self.epoch,
+            "withheld": self.withheld,
             "package": self.package.as_ref().map(|it| it.content.as_str()),
         }))
     }

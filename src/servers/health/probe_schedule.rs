@@ -160,6 +160,7 @@ mod tests {
             config: serde_json::from_value(json!({ "command": name })).unwrap(),
             epoch: 0,
             package: None,
+            withheld: Vec::new(),
             is_trial: false,
         }
     }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     Actor, CallId, Digest, FileFacts, GestureMeans, Memo, MicroUsd, ModelCall, RunsIn, Schema,
-    Timestamp, ToolAnnotations, ToolRef, USE_TOOL,
+    Timestamp, ToolAnnotations, ToolRef, USE_TOOL, UserId,
 };
 
 pub(in crate::session) use dry_run::is_zero;
@@ -210,6 +210,9 @@ pub struct Call {
     /// The arguments as the model wrote them, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_args: Option<Value>,
+    /// Who changed them last. Snapshots of earlier releases do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited_by: Option<Actor>,
     /// The tool; `None` for a call that could not be valid. Shared: schemas are long, and a call is
     /// told with every change of its queue.
     pub facts: Option<Arc<ToolFacts>>,
@@ -305,6 +308,18 @@ impl Call {
     /// Hash of what would run; none for a tool that does not exist.
     pub fn digest(&self) -> Option<&Digest> {
         self.facts.as_ref().map(|facts| &facts.digest)
+    }
+
+    /// Whether other arguments would run than those that were proposed.
+    pub fn is_edited(&self) -> bool {
+        let first = self.original_args.as_ref();
+        first.is_some_and(|first| *first != self.args)
+    }
+
+    /// Whether somebody else than the owner of the session changed the arguments, or nobody knows who.
+    pub fn is_edited_by_other(&self, owner: Option<&UserId>) -> bool {
+        let editor = self.edited_by.as_ref().map(|editor| &editor.id);
+        self.is_edited() && (owner.is_none() || editor != owner)
     }
 
     /// The call as it stands in the context: as the model wrote it.

@@ -49,6 +49,16 @@ impl Wants {
         self
     }
 
+    /// The same with the owner among those whose yes it needs.
+    #[must_use]
+    pub fn with_owner(mut self) -> Self {
+        // Without a word it is the owner's alone.
+        if !self.approvers.is_empty() && !self.approvers.contains(&Approver::Owner) {
+            self.approvers.insert(0, Approver::Owner);
+        }
+        self
+    }
+
     /// Whether the yes of the owner suffices, whenever it comes.
     pub fn is_plain(&self) -> bool {
         self.approvers.is_empty() && !self.fresh_gesture && self.expires_at.is_none()

@@ -7,7 +7,7 @@ use crate::domain::{Actor, Code, Digest, GestureMeans, Role, Timestamp, UserId};
 use crate::session::call::{Call, CallStatus, Consent, Decider, Wants};
 use crate::session::command::Refusal;
 use crate::session::event::{EditedArgs, Event};
-use crate::session::policy::{Approver, PolicyEffect, Ruling};
+use crate::session::policy::{Approver, EditsByOthers, PolicyEffect, Ruling};
 
 /// What the rules say of a call now, with these arguments; none for a tool that does not exist.
 pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Ruling> {
@@ -32,8 +32,9 @@ pub(super) fn consent(
     reason: Option<&str>,
 ) -> Result<bool, Refusal> {
     let (by, role) = who;
-    let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
-    let wants = wanted(draft, call, args);
+    let edit = edited.as_ref().map(|edited| (edited, &by.id));
+    check_may_edit(draft, call, edit)?;
+    let wants = wanted(draft, call, edit);
     let gesture = given_gesture(draft, call, edited.as_ref());
     let owner = owner(draft);
     if !wants.may_approve((&by.id, role), owner.as_ref()) {
@@ -45,11 +46,14 @@ pub(super) fn consent(
         return Err(gesture_required(&call.name));
     }
     let is_of_others = call.consents.iter().any(|it| it.by.id != by.id);
-    if is_of_others && call.original_args.is_some() && edited.is_none() && !has_shown {
+    let editor = call.edited_by.as_ref();
+    let is_by_others = editor.is_none_or(|editor| editor.id != by.id);
+    let may_be_unseen = call.original_args.is_some() && (is_of_others || is_by_others);
+    if may_be_unseen && edited.is_none() && !has_shown {
         return Err(Refusal::of_field(
             Code::ChangedSinceShown,
             "digest",
-            "somebody changed the arguments; a yes names the `digest` of the card",
+            "somebody changed the arguments; say yes to this call alone, with the `digest` of its card",
         ));
     }
     let person = Decider::Person(by.clone());
@@ -119,22 +123,68 @@ pub(super) fn check_may_approve(
     call: &Call,
     (by, role): Who<'_>,
 ) -> Result<(), Refusal> {
-    let wants = wanted(draft, call, &call.args);
+    let wants = wanted(draft, call, None);
     if wants.may_approve((&by.id, role), owner(draft).as_ref()) {
         return Ok(());
     }
     Err(not_theirs(&call.name, &wants))
 }
 
+/// Whether the call may be tried for somebody as it is: arguments that somebody else than the owner of
+/// the session wrote run nowhere, in no copy of the workspace either, before the owner has said yes.
+pub(super) fn check_may_try(draft: &Draft<'_>, call: &Call, by: &Actor) -> Result<(), Refusal> {
+    let owner = owner(draft);
+    let is_owners = |who: &UserId| owner.as_ref() == Some(who);
+    let is_agreed = is_owners(&by.id) || call.consents.iter().any(|it| is_owners(&it.by.id));
+    if is_agreed || !call.is_edited_by_other(owner.as_ref()) {
+        return Ok(());
+    }
+    let text = format!(
+        "somebody else than the owner of the session changed the arguments of `{}`: it can be tried by \
+         the owner, or once the owner has said yes to them",
+        call.name
+    );
+    Err(Refusal::of_field(Code::NotAllowed, "callId", text))
+}
+
+/// Whether somebody may put other arguments in the place of those on the card.
+fn check_may_edit(
+    draft: &Draft<'_>,
+    call: &Call,
+    edit: Option<(&EditedArgs, &UserId)>,
+) -> Result<(), Refusal> {
+    let may_edit = draft.inputs.rules.edits_by_others == EditsByOthers::NeedOwner;
+    if may_edit || edit.is_none() || !is_of_other(draft, call, edit) {
+        return Ok(());
+    }
+    let text = format!(
+        "only the owner of the session may change the arguments of `{}` \
+         (`agent.chat.edits_by_others`); refuse the call and say why, and the model can ask anew",
+        call.name
+    );
+    Err(Refusal::of_field(Code::NotAllowed, "args", text))
+}
+
+/// Whether the call would run with arguments that were not proposed, and that somebody else than the
+/// owner of the session wrote: before, or now.
+fn is_of_other(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> bool {
+    let owner = owner(draft);
+    let Some((edited, by)) = edit else {
+        return call.is_edited_by_other(owner.as_ref());
+    };
+    let proposed = call.original_args.as_ref().unwrap_or(&call.args);
+    edited.args != *proposed && owner.as_ref() != Some(by)
+}
+
 /// Tells what the rules of now want of a call that waits, if that is something else than its card says.
 pub(super) fn renew_wants(draft: &mut Draft<'_>, call: &Call) {
-    let wants = wanted(draft, call, &call.args);
+    let wants = wanted(draft, call, None);
     want(draft, call, &wants);
 }
 
 /// Whether an approved call has the yes of everybody whom the rules of now want.
 pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
-    let wants = wanted(draft, call, &call.args);
+    let wants = wanted(draft, call, None);
     let CallStatus::Approved {
         by: Decider::Person(by),
         at,
@@ -156,14 +206,21 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
     wants.open(owner.as_ref(), &consents).next().is_none()
 }
 
-/// What the rules of now want of a call with these arguments; when it expires stays as it is.
-fn wanted(draft: &Draft<'_>, call: &Call, args: &Value) -> Wants {
+/// What the rules of now want of a call as it is, or with the arguments that somebody writes; when it
+/// expires stays as it is. Arguments that somebody else than the owner wrote want the owner's yes, too:
+/// whoever is asked about a call of another person decides whether it runs, and not what else does.
+fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> Wants {
+    let args = edit.map_or(&call.args, |(edited, _)| &edited.args);
     let ruling = ruling(draft, call, args).filter(|it| it.effect == PolicyEffect::Ask);
-    Wants {
+    let wants = Wants {
         expires_at: call.wants.expires_at,
         expires_after_ms: call.wants.expires_after_ms,
         ..ruling.map(|ruling| ruling.wants()).unwrap_or_default()
+    };
+    if is_of_other(draft, call, edit) {
+        return wants.with_owner();
     }
+    wants
 }
 
 fn want(draft: &mut Draft<'_>, call: &Call, wants: &Wants) {

@@ -238,6 +238,7 @@ impl Draft<'_> {
                 args: proposal.args.clone(),
                 is_indirect: proposal.is_indirect,
                 original_args: None,
+                edited_by: None,
                 facts,
                 why,
                 wants,

@@ -71,6 +71,7 @@ impl Control {
             verdict,
             by,
             edited,
+            edited_by,
             gesture,
             dry_run,
             expires_after_ms,
@@ -80,7 +81,12 @@ impl Control {
             return;
         };
         if let Some(edited) = edited {
-            self.change(call, |call| edit(call, edited));
+            let decider = match by {
+                Decider::Person(person) => Some(person),
+                Decider::Rule { .. } | Decider::Reviewer { .. } | Decider::System => None,
+            };
+            let editor = edited_by.as_ref().or(decider);
+            self.change(call, |call| edit(call, edited, editor));
         }
         self.change(call, |call| {
             call.gesture = *gesture;
@@ -163,7 +169,7 @@ impl Control {
     ) {
         self.change(id, |call| {
             if let Some(edited) = edited {
-                edit(call, edited);
+                edit(call, edited, Some(by));
             }
             call.consents.retain(|it| it.by.id != by.id);
             call.consents.push(Consent {
@@ -313,8 +319,14 @@ impl Control {
     }
 }
 
-/// What a person changed is what would run; what the model wrote is kept beside it.
-fn edit(call: &mut Call, edited: &EditedArgs) {
+/// What a person changed is what would run; what the model wrote is kept beside it. A decision tells a
+/// change again that was made before it.
+fn edit(call: &mut Call, edited: &EditedArgs, editor: Option<&Actor>) {
+    let is_made = call.original_args.is_some() && call.args == edited.args;
+    if is_made && call.digest() == Some(&edited.digest) {
+        return;
+    }
+    call.edited_by = editor.cloned();
     let is_same_file = written_path(&call.args) == written_path(&edited.args);
     let before = std::mem::replace(&mut call.args, edited.args.clone());
     call.original_args.get_or_insert(before);

@@ -15,7 +15,7 @@ use crate::session::{Command, Decision, Edit, Event, Policy, PolicyEffect};
 /// The owner of the session, who is a member, and three others.
 const ROLES: [Role; 4] = [Role::Member, Role::Member, Role::Admin, Role::Viewer];
 
-fn person(pick: u8) -> (Actor, Role) {
+pub(super) fn person(pick: u8) -> (Actor, Role) {
     let pick = usize::from(pick) % ROLES.len();
     let actor = match pick {
         0 => World::person(),
@@ -28,7 +28,7 @@ fn person(pick: u8) -> (Actor, Role) {
 }
 
 /// Rules of the tenant that ask for the tool `run`.
-fn some_rules(seed: u8) -> Vec<Rule> {
+pub(super) fn some_rules(seed: u8) -> Vec<Rule> {
     let wanted = [
         Approver::Owner,
         Approver::Two,

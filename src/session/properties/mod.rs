@@ -6,6 +6,7 @@
 
 mod approvers;
 pub(crate) mod dry_runs;
+pub(crate) mod edits;
 mod gestures;
 mod pair;
 mod reviews;
@@ -28,7 +29,7 @@ use crate::domain::{
 };
 
 /// One random step: what to do, and two numbers to choose by.
-type Step = (u8, u8, u8);
+pub(crate) type Step = (u8, u8, u8);
 
 /// At least 10,000 sequences; `PROPTEST_CASES` asks for more.
 fn config() -> Config {

@@ -224,7 +224,8 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
         .find(|(who, _)| *who == by)
         .map_or(role, |(_, role)| role);
     let shown = control.call(call).map(|call| &**call);
-    let edit = edited.map(|edited| edit(edited, shown));
+    let edit = edited.filter(|edited| is_change(shown, edited));
+    let edit = edit.map(|edited| self::edit(edited, shown));
     let one = Command::Decide(Decision {
         call: call.clone(),
         approved: verdict == Verdict::Approved,
@@ -238,7 +239,7 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
         role,
     });
     let mut commands = vec![one];
-    let ids = together(rest, (verdict, by, reason.as_deref()));
+    let ids = together(control, rest, (verdict, by, reason.as_deref()));
     commands.extend((2..=ids.len()).rev().map(|count| Command::DecideAll {
         call_ids: ids.get(..count).map(<[CallId]>::to_vec),
         approved: verdict == Verdict::Approved,
@@ -264,7 +265,9 @@ fn with_gesture(
 ) -> Command {
     let calls = rest.iter().filter_map(gesture_of);
     let calls = calls.filter_map(|(call, edited, _)| {
-        let digest = control.call(call)?.digest()?.clone();
+        let shown = control.call(call)?;
+        let digest = shown.digest()?.clone();
+        let edited = edited.filter(|edited| is_change(Some(shown), edited));
         Some(GestureCall {
             session: SessionId::from_bits(0),
             call: call.clone(),
@@ -365,8 +368,23 @@ fn edit(edited: &EditedArgs, shown: Option<&Call>) -> Edit {
     }
 }
 
+/// Whether it came with the decision: one that was made before is told again.
+fn is_change(shown: Option<&Call>, edited: &EditedArgs) -> bool {
+    shown.is_none_or(|call| call.args != edited.args)
+}
+
 /// The calls that were decided alike, one after the other; a rejection has its result behind it.
-fn together(rest: &[Event], alike: (Verdict, &Actor, Option<&str>)) -> Vec<CallId> {
+fn together(
+    control: &Control,
+    rest: &[Event],
+    alike: (Verdict, &Actor, Option<&str>),
+) -> Vec<CallId> {
+    let changes = |call: &CallId, edited: &Option<EditedArgs>| {
+        let shown = control.call(call).map(|call| &**call);
+        edited
+            .as_ref()
+            .is_some_and(|edited| is_change(shown, edited))
+    };
     let mut ids: Vec<CallId> = Vec::new();
     let mut seen = BTreeSet::new();
     for event in rest {
@@ -376,17 +394,20 @@ fn together(rest: &[Event], alike: (Verdict, &Actor, Option<&str>)) -> Vec<CallI
                 verdict,
                 by: Decider::Person(by),
                 reason,
-                edited: None,
+                edited,
                 ..
-            } if (*verdict, by, reason.as_deref()) == alike && seen.insert(call.clone()) => {
+            } if !changes(call, edited)
+                && (*verdict, by, reason.as_deref()) == alike
+                && seen.insert(call.clone()) =>
+            {
                 ids.push(call.clone());
             }
             Event::Consented {
-                call,
-                by,
-                edited: None,
-                ..
-            } if (Verdict::Approved, by) == (alike.0, alike.1) && seen.insert(call.clone()) => {
+                call, by, edited, ..
+            } if !changes(call, edited)
+                && (Verdict::Approved, by) == (alike.0, alike.1)
+                && seen.insert(call.clone()) =>
+            {
                 ids.push(call.clone());
             }
             Event::Ended { call, .. } | Event::Decided { call, .. } if seen.contains(call) => {}

@@ -12,7 +12,7 @@ use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
 use crate::session::command::Genesis;
 use crate::session::decide::{Gateway, Inputs};
 use crate::session::event::{Event, MAX_ITERATIONS};
-use crate::session::policy::{Policy, PolicyEffect, RuleName, Rules, Ruling};
+use crate::session::policy::{EditsByOthers, Policy, PolicyEffect, RuleName, Rules, Ruling};
 use crate::session::state::Control;
 use crate::session::title::Titling;
 
@@ -209,6 +209,8 @@ impl Circumstances {
                 max_same_calls: limits.max_same_calls,
                 approval_stale_after_ms: limits.stale_after_ms.unwrap_or(u64::MAX),
                 approval_expiry_ms: limits.expiry_ms,
+                // What was refused is in no journal.
+                edits_by_others: EditsByOthers::default(),
                 max_waiting_messages: usize::MAX,
                 max_calls_per_answer: max_calls(rest),
                 has_reviewer: rest.iter().any(is_asked_for_review),

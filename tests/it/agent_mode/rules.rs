@@ -66,25 +66,26 @@ async fn rules_decide_over_mcp_as_in_the_page() {
     assert_eq!(asked.len(), 1, "{asked:?}");
 }
 
-#[tokio::test]
-async fn a_client_alone_is_not_two_people() {
-    let app = TestApp::with_sandbox().await;
+/// What the model read of a command that an admin decides beside a client that says yes to all forms, and
+/// what the client was asked. It waits for somebody else, whatever the client says: the admin finds it in
+/// their inbox.
+async fn decided_by_admin(app: &TestApp, more: &Value) -> (String, Vec<String>) {
     let admin = app.person_with("acme", Role::Admin).await;
     let body = json!({
         "effect": "ask", "scope": "tenant", "approvers": "somebody_else",
         "when": { "command": [{ "words": ["echo"] }] },
     });
-    let api = Api::new(&app, &admin);
+    let api = Api::new(app, &admin);
     let (status, answer) = api.ask(Method::POST, "/api/rules", &body).await;
     assert_eq!(status, 201, "{answer}");
     let ana = app.person("acme").await;
     let (client, _hears) = TestClient::new(Some(true));
-    let client = connect(&app, &ana.key, client).await.unwrap();
+    let asked = Arc::clone(&client.asked);
+    let client = connect(app, &ana.key, client).await.unwrap();
     app.model
         .will_call("execute_command", json!({ "command": "echo mine" }))
         .then_say("Done");
     let calling = client.call_tool(question("Do it"));
-    // It waits for somebody else, whatever the client says: an admin finds it in their inbox.
     let deciding = async {
         loop {
             let listed = api.get("/api/approvals").await;
@@ -92,9 +93,11 @@ async fn a_client_alone_is_not_two_people() {
                 let card = &item["queue"]["calls"][0];
                 let id = item["sessionId"].as_str().unwrap();
                 let path = format!("/api/sessions/{id}/approvals");
-                let yes = json!({
+                let mut yes = json!({
                     "callId": card["callId"], "approved": true, "digest": card["digest"],
                 });
+                let more = more.as_object().unwrap().clone();
+                yes.as_object_mut().unwrap().extend(more);
                 let (status, answer) = api.ask(Method::POST, &path, &yes).await;
                 assert_eq!(status, 202, "{answer}");
                 return;
@@ -105,10 +108,45 @@ async fn a_client_alone_is_not_two_people() {
     let (result, ()) = tokio::time::timeout(DEADLINE, both).await.unwrap();
     assert_eq!(text_of(&result.unwrap()), ("Done".to_owned(), false));
     let read = app.model.requests().pop().unwrap().body["messages"].to_string();
+    let asked = asked.lock().await.clone();
+    (read, asked)
+}
+
+#[tokio::test]
+async fn a_client_alone_is_not_two_people() {
+    let app = TestApp::with_sandbox().await;
+    let (read, asked) = decided_by_admin(&app, &json!({})).await;
     assert!(
         read.contains("mine") && !read.contains("Rejected"),
         "{read}"
     );
+    assert_eq!(asked, Vec::<String>::new());
+}
+
+/// The client's person is asked about what somebody else wrote, and `auto` is no yes to it.
+#[tokio::test]
+async fn a_client_is_asked_about_arguments_that_somebody_else_changed() {
+    let changed = json!({ "args": { "command": "echo theirs" } });
+    let app = TestApp::with_sandbox().await;
+    let (read, asked) = decided_by_admin(&app, &changed).await;
+    assert!(
+        read.contains("A person changed the arguments") && !read.contains("Rejected"),
+        "{read}"
+    );
+    let [form] = &asked[..] else {
+        panic!("{asked:?}")
+    };
+    for part in ["echo theirs", "They were changed by", "echo mine"] {
+        assert!(form.contains(part), "{form}");
+    }
+
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "bubblewrap"),
+        ("SPL_AGENT_APPROVAL", "auto"),
+    ])
+    .await;
+    let (read, _) = decided_by_admin(&app, &changed).await;
+    assert!(read.contains("Rejected"), "{read}");
 }
 
 /// What the model read of a call of the program that says yes to everything, under these rules.

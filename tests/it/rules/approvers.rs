@@ -197,6 +197,58 @@ async fn two_people_say_yes_to_the_same_arguments() {
 }
 
 #[tokio::test]
+async fn what_another_person_writes_runs_with_the_owners_yes_and_the_record_says_so() {
+    let mut house = House::asking("somebody_else").await;
+    let (ana, bo) = (house.ana.clone(), house.bo.clone());
+    let changed = json!({
+        "callId": house.card["callId"], "approved": true, "digest": house.card["digest"],
+        "args": { "command": "echo other words" },
+    });
+    let (status, answer) = house.post(&bo, &changed).await;
+    assert_eq!(status, 202, "{answer}");
+    let mut card = house.queued().await;
+    while card["editedBy"].is_null() {
+        card = house.queued().await;
+    }
+    assert_eq!(card["status"], "pending", "{card}");
+    assert_eq!(card["approvers"], json!(["owner", "somebody_else"]));
+    assert_eq!(card["args"], json!({ "command": "echo other words" }));
+    assert_eq!(card["originalArgs"], json!({ "command": "date" }));
+    // Nobody but the owner completes it, and the owner only by what the card shows now.
+    let (status, answer) = house.decide(&bo, &card, true).await;
+    assert_eq!(status, 202, "{answer}");
+    let (status, answer) = house.decide(&ana, &house.card.clone(), true).await;
+    assert_eq!(status, 409, "{answer}");
+    let [item] = &house.inbox(&ana).await[..] else {
+        panic!("the owner is asked")
+    };
+    assert_eq!(item["queue"]["calls"][0]["status"], "pending", "{item}");
+    house.socket.approve(&card).await;
+    let output = house.socket.wait_for("tool:output").await;
+    assert_eq!(output.text().trim(), "other words");
+    house.socket.wait_for_answer().await;
+
+    let session = house.socket.session();
+    let api = Api::new(&house.app, &ana);
+    let page = api.get(&format!("/api/sessions/{session}/events")).await;
+    let events = page["items"].as_array().unwrap().iter();
+    let mut decided = events.filter(|it| it["event"] == "tool:decided");
+    let decided = &decided.next().unwrap()["args"][0];
+    assert_eq!(decided["edited"], true, "{decided}");
+    assert_eq!(decided["args"], card["args"], "{decided}");
+    assert_eq!(decided["editedBy"], card["editedBy"], "{decided}");
+    let path = format!(
+        "http://{}/api/sessions/{session}/export?format=md",
+        house.app.address
+    );
+    let export = TestApp::http().get(&path).bearer_auth(&ana.key).send();
+    let export = export.await.unwrap().text().await.unwrap();
+    for part in ["echo other words", "\"command\": \"date\"", " changed\n"] {
+        assert!(export.contains(part), "{part:?} in {export}");
+    }
+}
+
+#[tokio::test]
 async fn who_must_say_yes_is_said_by_the_rule_and_checked() {
     let app = TestApp::with_sandbox().await;
     let boss = app.person_with("acme", Role::Admin).await;

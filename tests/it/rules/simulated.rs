@@ -42,10 +42,25 @@ async fn a_simulation_names_the_calls_that_would_be_decided_otherwise_and_keeps_
         (&changed[0]["before"], &changed[0]["after"]),
         (&json!("ask"), &json!("allow"))
     );
-    // An admin learns that it would change a call, and not what the call said.
+    // Of the calls of others an admin learns how many there are of the tool, and nothing that depends on
+    // their arguments: neither a text, nor a count that another condition would change.
     let all = simulated(&admin, "tenant").await;
-    assert_eq!(all["changed"][0]["tool"], "execute_command");
-    assert!(!all.to_string().contains("ls -l"), "{all}");
+    let concerned = json!({
+        "calls": 0, "changed": [], "others": { "calls": 2, "concerned": 2 },
+    });
+    assert_eq!(all, concerned);
+    let api = Api::new(&app, &admin);
+    for pattern in ["^ls -l$", "^m", "."] {
+        let command = json!({ "type": "string", "pattern": pattern });
+        let schema = json!({ "properties": { "command": command } });
+        let mut rule = rule("tenant");
+        rule["when"] = json!({ "schema": schema });
+        for effect in ["ask", "deny", "allow"] {
+            rule["effect"] = json!(effect);
+            let answer = api.ask(Method::POST, "/api/rules/simulate", &rule).await;
+            assert_eq!(answer, (200, concerned.clone()), "{rule}");
+        }
+    }
     assert_eq!(simulated(&admin, "person").await["calls"], 0);
     assert_eq!(simulated(&stranger, "tenant").await["calls"], 0);
 }

@@ -260,3 +260,65 @@ async fn a_refused_transport_names_its_setting_also_where_an_entry_would_become_
         .await;
     assert_eq!(status, 403);
 }
+
+/// Hosts of a server of one's own follow the right by which people open hosts for their sessions.
+#[tokio::test]
+async fn a_server_of_ones_own_reaches_what_its_person_may_open() {
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "bubblewrap"),
+        ("SPL_SANDBOX_NETWORK_ON_REQUEST", "pypi.org, *.example.com"),
+    ])
+    .await;
+    let ana = app.person_with("acme", Role::Member).await;
+    let boss = app.person_with("acme", Role::Admin).await;
+    let body = |name: &str, hosts: &[&str]| {
+        let mut config = shell("say ok");
+        config["network"] = json!(hosts);
+        config["workspace"] = json!("rw");
+        config["enabled"] = json!(false);
+        json!({ "name": name, "config": config, "scope": "person" })
+    };
+    let api = Api::new(&app, &ana);
+    let evil = "evil.example.net";
+    let doors = [
+        (Method::POST, ADD, body("out", &["pypi.org", evil])),
+        (Method::POST, "/api/mcp/test", body("out", &[evil])),
+    ];
+    for (method, path, body) in doors {
+        let (status, problem) = api.refused(method, path, &body).await;
+        assert_eq!((status, &problem["code"]), (403, &json!("not_allowed")));
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        assert!(
+            detail.contains(evil) && !detail.contains("`pypi.org`,"),
+            "{problem}"
+        );
+    }
+    let open = ["pypi.org", "api.example.com"];
+    api.add_with(body("mine", &open)).await;
+    let more = json!({ "network": ["pypi.org", evil] });
+    let (status, problem) = api.refused(Method::PATCH, "/api/mcp/mine", &more).await;
+    assert_eq!(status, 403, "{problem}");
+    assert_eq!(api.server("mine").await["runsIn"]["hosts"], json!(open));
+
+    // What an administrator may open is withheld once they are none.
+    let theirs = Api::new(&app, &boss);
+    theirs.add_with(body("wide", &[evil, "pypi.org"])).await;
+    let wide = theirs.server("wide").await;
+    assert_eq!(wide["runsIn"]["hosts"], json!([evil, "pypi.org"]), "{wide}");
+    let people = app.tenancy.administration().users(&boss.tenant).await;
+    let mut people = people.unwrap().into_iter();
+    let id = people
+        .find(|it| it.user.role == Role::Admin)
+        .unwrap()
+        .user
+        .id;
+    let administration = app.tenancy.administration();
+    let demoted = administration.set_role(&boss.tenant, &id, Role::Member);
+    demoted.await.unwrap();
+    let words = json!({ "description": "wide" });
+    let (status, answer) = theirs.ask(Method::PATCH, "/api/mcp/wide", &words).await;
+    assert_eq!(status, 200, "{answer}");
+    let wide = theirs.server("wide").await;
+    assert_eq!(wide["runsIn"]["hosts"], json!(["pypi.org"]), "{wide}");
+    assert!(wide["problems"].to_string().contains(evil), "{wide}");
+}

@@ -13,6 +13,12 @@ export function provideOwner(owner: () => string | undefined): void {
   provide(OWNER, owner)
 }
 
+/** Whether the calls below are of another person's session. */
+export function useIsOthers(): ComputedRef<boolean> {
+  const owner = inject(OWNER, () => undefined)
+  return computed(() => owner() !== undefined)
+}
+
 /** Which session the calls below are of, where no socket tells of it. */
 export function provideCallSession(session: () => string): void {
   provide(SESSION, session)

@@ -35,3 +35,10 @@ it('reads from events who decided what, and that an approval was taken back', ()
     ['approved', 'Bo', undefined, true], ['rejected', 'Bo', 'no', false], ['pending', undefined, undefined, false], ['cancelled', undefined, undefined, false],
   ])
 })
+
+it('shows what ran of a call that somebody changed, beside what was asked for', () => {
+  const [ana, bo] = [{ id: 'ana', name: 'Ana' }, { id: 'bo', name: 'Bo' }]
+  const said = { callId: 'a', approved: true, by: ana, scope: 'once', edited: true, args: { path: 'b' }, editedBy: bo }
+  const [call] = withEvents([queueCall('a', { args: { path: 'a' } })], [{ seq: 1, at: '', event: 'tool:decided', args: [said] }])
+  expect(call).toMatchObject({ args: { path: 'b' }, originalArgs: { path: 'a' }, editedBy: bo, decidedBy: ana })
+})

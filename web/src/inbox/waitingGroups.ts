@@ -1,4 +1,5 @@
 /** The sessions of the inbox and what becomes of them; pure. */
+import { isObject } from '@/wire/json'
 import type { WaitingItem } from '@/wire/restTypes'
 import type { CallStatus, ElicitationItem, JsonObject, Person, QueueCall, Seq, StoredEvent } from '@/wire/types'
 
@@ -48,16 +49,18 @@ export function withEvents(calls: readonly QueueCall[], events: readonly StoredE
     if (typeof said !== 'object' || said === null) continue
     const call = byId.get(String((said as JsonObject).callId))
     // How it went on is its session's to tell.
-    if (call !== undefined && !(event === 'tool:output' && call.decidedBy !== undefined)) byId.set(call.callId, { ...call, ...changeBy(event, said as JsonObject) })
+    if (call !== undefined && !(event === 'tool:output' && call.decidedBy !== undefined)) byId.set(call.callId, { ...call, ...changeBy(call, event, said as JsonObject) })
   }
   return [...byId.values()]
 }
 
-function changeBy(event: string, said: JsonObject): Partial<QueueCall> {
+function changeBy(call: QueueCall, event: string, said: JsonObject): Partial<QueueCall> {
   if (event === 'tool:decided') {
     if (said.scope === 'taken_back') return { status: 'pending' }
     const reason = typeof said.reason === 'string' ? { reason: said.reason } : {}
-    return { status: said.approved === true ? 'approved' : 'rejected', decidedBy: said.by as Person, edited: said.edited === true, ...reason }
+    const args = said.edited === true && isObject(said.args) ? { args: said.args, originalArgs: call.originalArgs ?? call.args } : {}
+    const editedBy = isObject(said.editedBy) ? { editedBy: said.editedBy as unknown as Person } : {}
+    return { status: said.approved === true ? 'approved' : 'rejected', decidedBy: said.by as Person, edited: said.edited === true, ...args, ...editedBy, ...reason }
   }
   return event === 'tool:output' ? { status: said.status as CallStatus } : {}
 }

@@ -55,6 +55,6 @@ export type RuleOffer = Omit<Schemas['RuleOfferItem'], 'when' | 'examples'> & { 
 export type RulePreview = Omit<Schemas['RulePreview'], 'examples'> & { examples?: RuleExamples }
 export type RuleGiven = Omit<Schemas['CreateRuleResponse'], 'rule'> & { rule: RuleItem }
 
-/** A call that would be decided otherwise; `arguments` only of calls in one's own sessions. */
-export type ChangedCall = Omit<Schemas['ChangedCall'], 'arguments'> & { arguments?: JsonObject }
+/** A call in one's own sessions that would be decided otherwise. */
+export type ChangedCall = Omit<Schemas['ChangedCall'], 'arguments'> & { arguments: JsonObject }
 export type Simulation = Omit<Schemas['SimulationResponse'], 'changed'> & { changed: ChangedCall[] }

@@ -1186,10 +1186,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What a rule would have changed of the last 500 calls: mine, or for a rule of the tenant everybody's.
-         *     Nothing is kept.
-         * @description What a rule would have changed of the last 500 calls: mine, or for a rule of the tenant everybody's.
-         *     Nothing is kept.
+         * What a rule would have changed of my last 500 calls, and how many calls of others a rule of the tenant is
+         *     about. Nothing is kept.
+         * @description What a rule would have changed of my last 500 calls, and how many calls of others a rule of the tenant is
+         *     about. Nothing is kept.
          */
         post: operations["simulate_rule"];
         delete?: never;
@@ -2797,14 +2797,14 @@ export interface components {
             /** @description All of its tags: eight at most, each of 32 characters at most. They are kept in small letters. */
             tags?: string[] | null;
         };
-        /** @description A call that would be decided otherwise. */
+        /** @description A call in my sessions that would be decided otherwise. */
         ChangedCall: {
             session: string;
             server: string;
             tool: string;
             at: string;
-            /** @description Of calls in my sessions only. */
-            arguments?: Record<string, unknown> | null;
+            /** @description With what it ran, or would have run. */
+            arguments: Record<string, unknown>;
             before: components["schemas"]["ToolEffect"];
             after: components["schemas"]["ToolEffect"];
             /** @description Why, in words. */
@@ -2947,6 +2947,16 @@ export interface components {
         Completion: {
             /** @description The best first; 100 at most. */
             values: string[];
+        };
+        /**
+         * @description Calls in the sessions of others. What a rule would change of them is not told: it follows from their
+         *     arguments, which a rule could be made to ask for letter by letter.
+         */
+        ConcernedCalls: {
+            /** @description How many were looked at, 500 at most. */
+            calls: number;
+            /** @description How many of them are calls of tools that the rule names. */
+            concerned: number;
         };
         /** @description What must hold for a call; all that is named must hold. */
         ConditionsBody: {
@@ -4689,10 +4699,11 @@ export interface components {
         };
         /** @description What a rule would have changed. */
         SimulationResponse: {
-            /** @description How many calls were looked at, 500 at most. */
+            /** @description How many calls in my sessions were looked at, 500 at most. */
             calls: number;
-            /** @description The calls that would be decided otherwise, the newest first. */
+            /** @description Those that would be decided otherwise, the newest first. */
             changed: components["schemas"]["ChangedCall"][];
+            others?: components["schemas"]["ConcernedCalls"] | null;
         };
         /** @description What an upload would be. */
         SkillCheck: {

@@ -103,6 +103,8 @@ export type QueueCall = Pick<ViewedCall, 'askedBy'> & {
   reason?: string
   edited: boolean
   originalArgs?: JsonObject
+  /** Who changed the arguments last. */
+  editedBy?: Person
   review?: CallReview
   /** What the model said with the call; shown below the facts. */
   said?: string
@@ -132,6 +134,8 @@ export interface CallView extends ViewedCall, TookResult {
   review?: CallReview
   reason?: string
   edited: boolean
+  /** Who changed the arguments, where it was not who decided. */
+  editedBy?: Person
   output?: string
   durationMs?: number
   exitCode?: number

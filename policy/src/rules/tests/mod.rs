@@ -204,6 +204,35 @@ fn an_ask_that_wants_more_than_the_owners_yes_is_asked_whatever_is_allowed_neare
     }
 }
 
+/// The yes of others to one part of a command lets no other part run.
+#[test]
+fn what_no_rule_asks_of_others_is_asked_of_the_owner_too() {
+    let mut ask = rule("npm", Ask, Tenant, commands(&["npm"]));
+    ask.approvers.who = Approver::SomebodyElse;
+    let rules = compile(&[ask, rule("ls", Allow, Person, commands(&["ls"]))]);
+    let shell = shell();
+    let both = [Approver::Owner, Approver::SomebodyElse];
+    let [owner, others] = both.each_ref().map(std::slice::from_ref);
+    for (command, expected) in [
+        ("npm test", others),
+        ("npm test && npm -v", others),
+        ("ls; npm test", others),
+        ("npm test; id", &both),
+        ("id | npm test", &both),
+        ("npm $(id)", &both),
+        ("npm 'not read", &both),
+        ("date", owner),
+    ] {
+        let arguments = json!({ "command": command });
+        let decision = rules.decide(&Call {
+            shell: Some(&shell),
+            ..Call::new("sandbox", "execute_command", &arguments)
+        });
+        assert_eq!(decision.effect, Ask, "{command}");
+        assert_eq!(decision.approvers, expected, "{command}");
+    }
+}
+
 #[test]
 fn exceptions_leave_a_part_to_other_rules_only_if_it_is_surely_meant() {
     let mut deny = rule("rm", Deny, Tenant, commands(&["rm"]));

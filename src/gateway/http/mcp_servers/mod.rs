@@ -78,9 +78,9 @@ impl From<servers::Error> for ApiError {
     fn from(error: servers::Error) -> Self {
         let text = error.to_string();
         match error {
-            servers::Error::NotAllowed(_) | servers::Error::NoTransport(_) => {
-                Self::new(Code::NotAllowed, text)
-            }
+            servers::Error::NotAllowed(_)
+            | servers::Error::NoTransport(_)
+            | servers::Error::NoHosts(_) => Self::new(Code::NotAllowed, text),
             servers::Error::Invalid(problems) => {
                 let fields = problems.into_iter();
                 Self::of_fields(fields.map(|problem| (problem.field, problem.message)))

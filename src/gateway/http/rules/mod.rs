@@ -142,13 +142,26 @@ async fn preview_rule(
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SimulationResponse {
-    /// How many calls were looked at, 500 at most.
+    /// How many calls in my sessions were looked at, 500 at most.
     calls: usize,
-    /// The calls that would be decided otherwise, the newest first.
+    /// Those that would be decided otherwise, the newest first.
     changed: Vec<ChangedCall>,
+    /// Of a rule for the tenant: how many calls of others it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    others: Option<ConcernedCalls>,
 }
 
-/// A call that would be decided otherwise.
+/// Calls in the sessions of others. What a rule would change of them is not told: it follows from their
+/// arguments, which a rule could be made to ask for letter by letter.
+#[derive(Debug, Serialize, ToSchema)]
+struct ConcernedCalls {
+    /// How many were looked at, 500 at most.
+    calls: usize,
+    /// How many of them are calls of tools that the rule names.
+    concerned: usize,
+}
+
+/// A call in my sessions that would be decided otherwise.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChangedCall {
@@ -156,10 +169,9 @@ struct ChangedCall {
     server: String,
     tool: String,
     at: String,
-    /// Of calls in my sessions only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    arguments: Option<serde_json::Value>,
+    /// With what it ran, or would have run.
+    #[schema(value_type = Object)]
+    arguments: serde_json::Value,
     #[schema(value_type = word_list::ToolEffect)]
     before: &'static str,
     #[schema(value_type = word_list::ToolEffect)]
@@ -183,8 +195,8 @@ impl ChangedCall {
     }
 }
 
-/// What a rule would have changed of the last 500 calls: mine, or for a rule of the tenant everybody's.
-/// Nothing is kept.
+/// What a rule would have changed of my last 500 calls, and how many calls of others a rule of the tenant is
+/// about. Nothing is kept.
 #[utoipa::path(post, path = "/api/rules/simulate", tag = "rules", request_body = NewRuleBody,
     responses((status = 200, body = SimulationResponse), (status = 400, body = Problem),
         (status = 403, body = Problem), (status = 404, body = Problem)),
@@ -200,6 +212,10 @@ async fn simulate_rule(
         .simulate(&caller, change)
         .await?;
     Ok(Json(SimulationResponse {
+        others: simulation.others.map(|others| ConcernedCalls {
+            calls: others.calls,
+            concerned: others.concerned,
+        }),
         calls: simulation.calls,
         changed: simulation
             .changed

@@ -35,7 +35,7 @@ pub(super) struct Watch<'a> {
     seq: u64,
     /// Calls that wait, each with the digest that was asked about.
     open: HashMap<CallId, Option<Digest>>,
-    /// Arguments as the model wrote them, for what is told of running calls.
+    /// Arguments as the model wrote them, or a person in their place, for what is told of running calls.
     said: HashMap<CallId, Value>,
     asking: FuturesUnordered<Questioning<'a>>,
 }
@@ -118,11 +118,14 @@ impl<'a> Watch<'a> {
                 What::Damaged => Err(damaged()),
                 // Another gateway decided: the journal has it.
                 What::Moved(_) => missed(self.question, self.key, self.seq).await,
+                What::Queue(queue) => {
+                    self.ask_anew(queue);
+                    Ok(Vec::new())
+                }
                 What::Delta(_)
                 | What::Progress(..)
                 | What::Copying(_)
                 | What::ResourceChanged(_)
-                | What::Queue(_)
                 | What::Usage(_)
                 | What::Notice(_) => Ok(Vec::new()),
             },
@@ -173,8 +176,11 @@ impl<'a> Watch<'a> {
                 .map(|call| (call.id.clone(), call.args.clone()));
             self.said.extend(said);
         }
-        if let Event::Decided { call, .. } = &shown.event {
+        if let Event::Decided { call, edited, .. } = &shown.event {
             self.open.remove(call);
+            // What is told of a running call is what runs.
+            let edited = edited.as_ref().map(|edited| edited.args.clone());
+            self.said.extend(edited.map(|args| (call.clone(), args)));
         }
         ending(&shown.event)
     }
@@ -192,6 +198,16 @@ impl<'a> Watch<'a> {
             let verdict = question.verdict(door, &call).await?;
             Some(decision(&call, verdict, question.caller))
         }));
+    }
+
+    /// Somebody changed arguments of a call that waits: the person at the door is asked about those.
+    fn ask_anew(&mut self, queue: &QueueState) {
+        for call in queue.calls.iter().filter(|call| call.is_pending()) {
+            let asked = self.open.get(&call.id);
+            if asked.is_some_and(|asked| asked.as_ref() != call.digest()) {
+                self.ask_about(call);
+            }
+        }
     }
 
     fn ask_for_answer(&mut self, asked: &Arc<Elicitation>) {

@@ -163,6 +163,9 @@ struct Moving<'a> {
     edited: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     original_args: Option<&'a Value>,
+    /// Who changed the arguments last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edited_by: Option<&'a Actor>,
     said: &'a str,
     first_use: bool,
     /// Which view asks for it; none = the model does.
@@ -240,6 +243,7 @@ impl<'a> Moving<'a> {
             gesture: call.gesture.map(GestureMeans::as_str),
             edited: call.original_args.is_some(),
             original_args: call.original_args.as_ref().filter(|args| !args.is_null()),
+            edited_by: call.edited_by.as_ref(),
             said,
             first_use: call.is_first_use,
             asked_by: call.origin.as_ref().map(AskedBy::of),

@@ -17,7 +17,7 @@ use self::review::ReviewShown;
 use super::frame::frame;
 use super::stamp::{Stamped, request_id, stamped};
 use crate::agent::ShownEvent;
-use crate::domain::{Attachment, CallId, Digest, GestureMeans, ResultBlock};
+use crate::domain::{Actor, Attachment, CallId, Digest, GestureMeans, ResultBlock};
 use crate::session::{Decider, Event, Outcome, Verdict};
 
 #[derive(Serialize)]
@@ -28,6 +28,9 @@ struct Decided<'a> {
     by: Who<'a>,
     scope: &'static str,
     edited: bool,
+    /// Who changed the arguments, where it was not who decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edited_by: Option<&'a Actor>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,6 +122,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
             by,
             reason,
             edited,
+            edited_by,
             gesture,
             dry_run,
             expires_after_ms: _,
@@ -137,6 +141,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
                     "once"
                 },
                 edited: edited.is_some(),
+                edited_by: edited_by.as_ref(),
                 reason: reason.as_deref(),
                 args: there(edited.as_ref().map(|edited| &edited.args)),
                 rule: rule.map(|(name, _)| name),

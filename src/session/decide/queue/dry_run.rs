@@ -6,7 +6,7 @@ use crate::domain::{Actor, CallId, Code, Digest, Role};
 use crate::session::call::{Call, DryRun, DryRunReport, NoDryRun};
 use crate::session::command::{Command, Decision, Refusal};
 use crate::session::decide::Draft;
-use crate::session::decide::consent::check_may_approve;
+use crate::session::decide::consent::{check_may_approve, check_may_try};
 use crate::session::decide::refusal::{already_decided, check_digest, check_not_expired};
 use crate::session::decide::rules::check_not_denied;
 use crate::session::decide::views::claim_idle_work;
@@ -47,6 +47,7 @@ fn begin(
     check_not_expired(&call, draft.inputs.now)?;
     check_digest(call.digest(), shown)?;
     check_may_approve(draft, &call, who)?;
+    check_may_try(draft, &call, who.0)?;
     check_not_denied(draft, &call, &call.args)?;
     let Some(facts) = &call.facts else {
         return Err(none(NoDryRun::NoTool));

@@ -169,7 +169,9 @@ impl Draft<'_> {
             return Err(already_decided(&call.id));
         };
         check_shown(Some(&facts.digest), decision)?;
-        let edited = match &decision.edit {
+        // The arguments as they are, written once more, are no change.
+        let edit = decision.edit.as_ref();
+        let edited = match edit.filter(|edit| edit.args != call.args) {
             None => None,
             Some(edit) => {
                 check_same_tool(&facts.digest, edit)?;
@@ -311,16 +313,39 @@ impl Draft<'_> {
         (by, gesture): (Decider, Option<GestureMeans>),
         reason: Option<&str>,
     ) {
+        let (edited, edited_by) = match edited {
+            Some(edited) => (Some(edited), None),
+            None => self.earlier_edit(id, &by),
+        };
         self.push(Event::Decided {
             call: id.clone(),
             verdict: Verdict::Approved,
             by,
             reason: reason.map(ToOwned::to_owned),
             edited,
+            edited_by,
             gesture,
             dry_run,
             expires_after_ms: None,
         });
+    }
+
+    /// The change that was made of a call before it is approved: whoever reads the decision reads what
+    /// runs. With who made it, if it is somebody else than who decides.
+    fn earlier_edit(&self, id: &CallId, by: &Decider) -> (Option<EditedArgs>, Option<Actor>) {
+        let call = self.find(id).ok().filter(|it| it.original_args.is_some());
+        let Some((call, facts)) = call.and_then(|call| Some((call, call.facts.as_ref()?))) else {
+            return (None, None);
+        };
+        let edited = EditedArgs {
+            args: call.args.clone(),
+            digest: facts.digest.clone(),
+            equal: facts.equal.clone(),
+        };
+        let is_theirs =
+            |editor: &&Actor| matches!(by, Decider::Person(person) if person.id == editor.id);
+        let edited_by = call.edited_by.as_ref().filter(|it| !is_theirs(it));
+        (Some(edited), edited_by.cloned())
     }
 
     /// The call waits again, for as long as a call that is asked for now.
@@ -331,6 +356,7 @@ impl Draft<'_> {
             by,
             reason: None,
             edited: None,
+            edited_by: None,
             gesture: None,
             dry_run: None,
             expires_after_ms: self.inputs.rules.approval_expiry_ms,
@@ -346,6 +372,7 @@ impl Draft<'_> {
             by,
             reason: reason.clone(),
             edited: None,
+            edited_by: None,
             gesture: None,
             dry_run: None,
             expires_after_ms: None,

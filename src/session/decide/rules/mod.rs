@@ -29,6 +29,7 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
     expire_calls(draft);
     let pending = draft.control.calls().filter(|call| call.is_pending());
     let pending: Vec<Arc<Call>> = pending.cloned().collect();
+    let owner = draft.control.owner.as_ref().map(|owner| owner.id.clone());
     for call in pending {
         let Some(facts) = &call.facts else { continue };
         let turn = draft.control.turn.as_ref();
@@ -46,6 +47,8 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
             PolicyEffect::Allow if draft.control.unknown_equals.contains(&facts.equal) => {}
             // The yes was for another definition.
             PolicyEffect::Allow if facts.drift.is_some() => {}
+            // It allows what the model proposes, and not what somebody wrote in its place.
+            PolicyEffect::Allow if call.is_edited_by_other(owner.as_ref()) => {}
             // A person who took their yes back wants to look at it once more.
             PolicyEffect::Allow if call.awaits_person => {}
             PolicyEffect::Allow => {

@@ -4,6 +4,7 @@ use serde_json::json;
 
 mod approvers;
 mod dry_runs;
+mod edits;
 mod expiry;
 mod gestures;
 mod review;

@@ -12,6 +12,8 @@ describe('CallRow', () => {
   it.each<[Partial<CallView>, string[]]>([
     [{ decidedBy: { id: 'ana', name: 'Ana' }, durationMs: 1_200 }, ['Done', 'execute_command', 'ls -l', 'you, once', '1.2']],
     [{ decidedBy: { id: 'bo', name: 'Bo' }, edited: true }, ['Bo, edited']],
+    [{ decidedBy: { id: 'ana', name: 'Ana' }, edited: true, editedBy: { id: 'bo', name: 'Bo' } }, ['you, edited by Bo']],
+    [{ decidedBy: { id: 'bo', name: 'Bo' }, edited: true, editedBy: { id: 'ana', name: 'Ana' } }, ['Bo, edited by you']],
     [{ decidedBy: { id: '', name: 'small' }, review: { status: 'allowed', model: 'small', reason: 'It only reads.', costUsd: 0.0003 } }, ['small: It only reads. · $0.00030']],
     [{ status: 'rejected', decidedBy: { id: 'bo', name: 'Bo' }, reason: 'not on main' }, ['Refused', 'Bo: not on main']],
     [{ status: 'failed' }, ['Failed']],
@@ -108,5 +110,6 @@ describe('CallRow', () => {
     await wrapper.get('.row-toggle').trigger('click')
     expect(wrapper.text()).toContain('rm -rf /')
     expect(wrapper.text()).toContain('ls -l')
+    expect(wrapper.text()).toContain('Arguments that somebody changed, beside those that were asked for')
   })
 })

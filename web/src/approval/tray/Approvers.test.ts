@@ -58,3 +58,10 @@ it('takes a yes that counts for one of several', async () => {
   await show({ approvers: ['somebody_else', 'two'] })
   expect(approve()?.attributes('disabled')).toBeUndefined()
 })
+
+it('shows what somebody else changed beside what was asked for', async () => {
+  await show({ approvers: ['owner', 'somebody_else'], args: { path: 'b.md', content: '' }, originalArgs: { path: 'a.md', content: '' }, editedBy: { id: 'bo', name: 'Bo' } })
+  expect(wrapper.text()).toContain('Arguments that Bo changed, beside those that were asked for')
+  expect(wrapper.get('.diff').text()).toContain('a.md')
+  expect(wrapper.get('.diff').text()).toContain('b.md')
+})

@@ -250,18 +250,20 @@ describe('RuleForm', () => {
 
   it('says what it would have changed, and forgets that with the next change', async () => {
     const call = { session: 'ses_1', server: 'files', tool: 'write_file', at: '2026-11-21T10:00:00Z', before: 'allow', after: 'ask', because: 'asked by rule “a”' } as const
-    doors.simulate.mockResolvedValue({ calls: 500, changed: [{ ...call, arguments: { path: 'a' } }, call] })
+    doors.simulate.mockResolvedValue({ calls: 500, changed: [{ ...call, arguments: { path: 'a' } }], others: { calls: 40, concerned: 3 } })
     await field('Server').setValue('files')
     await settle()
     await press('Try it on the last calls')
     expect(doors.simulate).toHaveBeenCalledExactlyOnceWith({ effect: 'ask', scope: 'tenant', server: 'files', tool: '*', when: {} })
     const found = form.get('.simulation')
-    expect(found.text()).toContain('It would have changed 2 of the last 500 calls.')
+    expect(found.text()).toContain('It would have changed 1 of your last 500 calls.')
+    expect(found.text()).toContain('Of the last 40 calls of others it is about the tools of 3.')
     expect(found.text()).toContain('write_file {"path":"a"}')
     expect(found.text()).toContain('Ran without asking, would be asked.')
     expect(found.findAll('a').map((link) => link.attributes('href'))).toEqual(['/s/ses_1'])
     await field('Server').setValue('other')
     expect(found.text()).not.toContain('It would have changed')
+    expect(found.text()).not.toContain('of others')
   })
 
   it('says why it is no rule', async () => {

@@ -145,6 +145,21 @@ describe('fold', () => {
     expect(entry).toMatchObject({ call: { args: { path: 'b' }, originalArgs: { path: 'a' }, edited: true } })
   })
 
+  it('shows the arguments that ran, whoever changed them, beside those that were asked for', () => {
+    const bo = { id: 'bo', name: 'Bo' }
+    const decision = { callId: 'call_1_0', approved: true, by: ana, scope: 'once', edited: true, args: { path: 'b' }, editedBy: bo }
+    const changed = { originalArgs: { path: 'a' }, args: { path: 'b' }, editedBy: bo, edited: true }
+    const asked = history(ask, think, say)
+    expect(fold(EMPTY, history(ask, think, say, ['tool:decided', decision])).entries[2]).toMatchObject({ call: changed })
+    // The card came when they were changed already.
+    const card = { ...call, callId: 'call_1_0', args: { path: 'b' }, originalArgs: { path: 'a' } }
+    const late = fold(fold(EMPTY, asked), [
+      { seq: 4, at: '', event: 'tool:approval_required', args: [{ ...card, seq: 4 }] },
+      { seq: 5, at: '', event: 'tool:decided', args: [{ ...decision, seq: 5 }] },
+    ])
+    expect(late.entries[2]).toMatchObject({ call: changed })
+  })
+
   it('moves a message that the server still holds to the waiting ones', () => {
     const folded = fold(EMPTY, history(ask))
     const { entries, waiting } = withWaiting(folded, [{ text: 'hi', seq: 1 }])

@@ -4,7 +4,8 @@ import type { CallReview, CallStatus, CallView, JsonObject, Person, QueueCall } 
 import type { Draft, Place, Told } from './draft'
 
 export function approvalRequired(draft: Draft, { place, data }: Told): void {
-  updateCall(draft, place, data, { status: 'pending', ...defined({ askedBy: data.askedBy as CallView['askedBy'] }) })
+  const originalArgs = isObject(data.originalArgs) ? data.originalArgs : undefined
+  updateCall(draft, place, data, { status: 'pending', ...defined({ askedBy: data.askedBy as CallView['askedBy'], originalArgs }) })
 }
 
 /** Nobody has asked about it yet; rules may decide it at once. */
@@ -20,6 +21,7 @@ export function decided(draft: Draft, { place, data }: Told): void {
   updateCall(draft, place, data, {
     status,
     edited,
+    editedBy: data.editedBy as Person | undefined,
     decidedBy: isTakenBack ? undefined : (data.by as Person | undefined),
     review: isTakenBack ? undefined : (data.review as CallReview | undefined),
     reason: isTakenBack ? undefined : stringOf(data.reason),
@@ -60,10 +62,10 @@ export function settled(draft: Draft, place: Place, data: JsonObject): void {
 export function mergeCall(draft: Draft, call: QueueCall): void {
   const entry = draft.callEntry(call.callId)
   if (!entry) return
-  const { status, decidedBy, reason, edited, args, originalArgs, digest } = call
+  const { status, decidedBy, reason, edited, editedBy, args, originalArgs, digest } = call
   draft.replace({
     ...entry,
-    call: { ...entry.call, ...defined({ status, decidedBy, reason, edited, args, originalArgs, digest }) },
+    call: { ...entry.call, ...defined({ status, decidedBy, reason, edited, editedBy, args, originalArgs, digest }) },
   })
 }
 
