@@ -230,6 +230,27 @@ mod tests {
 
     use super::{McpServerConfig, McpTransport, McpWorkspace};
 
+    /// The texts that may be or hold a secret, each with the name of its field: they are stored sealed,
+    /// and what is no mere reference in them is shown to nobody.
+    pub fn private_texts(&mut self) -> Vec<(String, &mut String)> {
+        let maps = [
+            ("env", &mut self.env),
+            ("containerEnv", &mut self.container_env),
+            ("headers", &mut self.headers),
+        ];
+        let mut texts: Vec<(String, &mut String)> = maps
+            .into_iter()
+            .flat_map(|(field, map)| {
+                map.iter_mut()
+                    .map(move |(name, value)| (format!("{field}.{name}"), value))
+            })
+            .collect();
+        let secret = self.oauth.as_mut().and_then(|it| it.client_secret.as_mut());
+        texts.extend(secret.map(|secret| ("oauth.clientSecret".to_owned(), secret)));
+        texts.extend(self.url.as_mut().map(|url| ("url".to_owned(), url)));
+        texts
+    }
+
     #[test]
     fn the_common_shape_loads_as_it_is() {
         let check = |value: serde_json::Value, expected: McpTransport| {

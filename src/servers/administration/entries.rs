@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::fitness::{NewServer, check, check_address, check_package, check_secret, merge};
 use super::masking::unmasked;
-use super::retarget::{goes_elsewhere, kept_secret, kept_values, replaced, sent_elsewhere};
+use super::retarget::{changes_reach, kept_secret, kept_values, replaced};
 use super::{Administration, unknown};
 use crate::domain::{McpServerConfig, McpTransport, Scope, UserId};
 use crate::mcp::config::{Author, as_image, entry_problems};
@@ -88,8 +88,8 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Changes an entry by a JSON merge patch; what was shown masked stays as it was, unless it
-    /// would now go elsewhere.
+    /// Changes an entry by a JSON merge patch; what was shown masked stays as it was, unless
+    /// the change decides what the server does, sees or reaches.
     pub async fn change(&self, name: &str, patch: &Value) -> Result<(), Error> {
         loop {
             let entry = self.find_own(name).await?;
@@ -111,7 +111,7 @@ impl Administration<'_> {
                 bundles::let_go(self.servers, &entry.scope, old).await?;
             }
             // What people allowed, they allowed at the address of before.
-            if goes_elsewhere(&entry.config, &config) || entry.config.url != config.url {
+            if changes_reach(&entry.config, &config) {
                 let grants = self.servers.0.records.mcp_grants();
                 grants.forget(&entry.scope, name).await?;
             }
@@ -128,21 +128,17 @@ impl Administration<'_> {
         let mut config: McpServerConfig = serde_json::from_value(merged)
             .map_err(|error| Error::invalid("config", error.to_string()))?;
         unmasked(&mut config, &entry.config);
-        let is_moved = goes_elsewhere(&entry.config, &config);
+        let is_moved = changes_reach(&entry.config, &config);
         // What an operator wrote by hand stays theirs, where they wrote that it goes; what is
         // changed here has to be fit for it.
         let known = entry_problems(&entry.config, Author::Person);
         let is_strict = is_moved || !entry.source.is_of_operators();
         let mut problems = entry_problems(&config, Author::Person);
         problems.retain(|problem| is_strict || !known.contains(problem));
-        let sent = sent_elsewhere(&entry.config, &config);
         if is_moved {
             problems.extend(kept_values((&entry.config, &config), patch));
-        }
-        if is_moved || !sent.is_empty() {
             let kept = self.secret_names(&entry.scope, name).await?;
-            let kept = kept.iter().filter(|name| is_moved || sent.contains(*name));
-            problems.extend(kept.map(|secret| kept_secret(name, secret)));
+            problems.extend(kept.iter().map(|secret| kept_secret(name, secret)));
         }
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));
