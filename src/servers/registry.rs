@@ -336,12 +336,13 @@ impl Servers {
 
     /// The entry of a record.
     fn kept_entry(&self, row: McpServerRow) -> ServerEntry {
+        let config = row.open(&self.0.sealer);
         let scope = Scope::Tenant(row.tenant);
         let source = match row.owner {
             Some(_) => Source::Person,
             None => Source::Tenant,
         };
-        let entry = self.entry(row.name, source, scope, row.config);
+        let entry = self.entry(row.name, source, scope, config);
         self.0
             .owners
             .note(&entry.scope, &entry.name, row.owner.as_ref());

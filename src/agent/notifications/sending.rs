@@ -105,6 +105,8 @@ impl Notifications {
         body: &str,
     ) -> Result<Attempt, Error> {
         let at = now();
+        let whose = (&webhook.tenant, &webhook.id);
+        let url = webhook.address.open(&self.0.parts.sealer, whose)?;
         let context = webhook_context(&webhook.tenant, &webhook.id);
         let secret = self.0.parts.sealer.open(&context, &webhook.sealed)?;
         let seconds = at.0.div_euclid(1_000);
@@ -117,7 +119,7 @@ impl Notifications {
             .0
             .parts
             .http
-            .post(&webhook.url)
+            .post(&url)
             .timeout(TIMEOUT)
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", message)

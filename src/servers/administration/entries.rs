@@ -66,13 +66,9 @@ impl Administration<'_> {
                     .0
                     .owners
                     .note(&scope, &new.name, owner.as_ref());
-                let row = McpServerRow {
-                    tenant: tenant.clone(),
-                    name: new.name.clone(),
-                    owner,
-                    config: new.config,
-                    updated_at: now(),
-                };
+                let whose = (tenant.clone(), new.name.clone(), owner);
+                let sealer = &self.servers.0.sealer;
+                let row = McpServerRow::seal(whose, new.config, (sealer, now()))?;
                 self.servers
                     .0
                     .records
@@ -191,13 +187,9 @@ impl Administration<'_> {
         let Scope::Tenant(tenant) = &entry.scope else {
             return Err(unknown(&entry.name));
         };
-        let row = McpServerRow {
-            tenant: tenant.clone(),
-            name: entry.name.clone(),
-            owner: entry.owner.clone(),
-            config: config.clone(),
-            updated_at: now(),
-        };
+        let whose = (tenant.clone(), entry.name.clone(), entry.owner.clone());
+        let sealer = &self.servers.0.sealer;
+        let row = McpServerRow::seal(whose, config.clone(), (sealer, now()))?;
         if self.servers.0.records.mcp_servers().update(&row).await? {
             return Ok(());
         }
