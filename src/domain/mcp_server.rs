@@ -90,6 +90,13 @@ pub struct McpOAuth {
     /// Who allows access.
     #[serde(default, skip_serializing_if = "McpGrant::is_person")]
     pub grant: McpGrant,
+    /// The issuer that the client is registered with: its secret goes to no other. Without one, it is the
+    /// issuer that was found first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// Other origins than the issuer's where its endpoints may be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endpoint_origins: Vec<String>,
 }
 
 /// Who allows access to a remote server.
@@ -222,13 +229,6 @@ impl McpServerConfig {
             McpTransport::Stdio
         })
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::{McpServerConfig, McpTransport, McpWorkspace};
 
     /// The texts that may be or hold a secret, each with the name of its field: they are stored sealed,
     /// and what is no mere reference in them is shown to nobody.
@@ -250,6 +250,13 @@ mod tests {
         texts.extend(self.url.as_mut().map(|url| ("url".to_owned(), url)));
         texts
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{McpServerConfig, McpTransport, McpWorkspace};
 
     #[test]
     fn the_common_shape_loads_as_it_is() {

@@ -15,8 +15,8 @@ use crate::servers::error::Error;
 use crate::servers::mcp_registry::FilledEntry;
 use crate::servers::news::NewsKind;
 use crate::servers::permission::{
-    ServerAudience, administers_tenant, audience_for, check_sampling, check_transport,
-    must_look_after, place_of,
+    ServerAudience, administers_tenant, audience_for, check_endpoint_origins, check_sampling,
+    check_transport, must_look_after, place_of,
 };
 use crate::store;
 use crate::store::clock::now;
@@ -40,6 +40,7 @@ impl Administration<'_> {
         check(&new)?;
         self.check_transport(audience, &new.config)?;
         check_sampling(self.caller, &new.config, None)?;
+        check_endpoint_origins(self.caller, &new.config, None)?;
         let (scope, owner) = place_of(self.caller, audience);
         check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
@@ -150,6 +151,7 @@ impl Administration<'_> {
         // What was allowed, was allowed where it went.
         let known = Some(&entry.config).filter(|_| !is_moved);
         check_sampling(self.caller, &config, known)?;
+        check_endpoint_origins(self.caller, &config, known)?;
         check_package(&self.servers.0.place, &config)?;
         check_address(&self.servers.0.opener.outside.guard, &entry.scope, &config).await?;
         self.check_bundle((&entry.scope, entry.owner.as_ref()), &config)
