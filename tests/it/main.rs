@@ -35,6 +35,7 @@ mod isolation;
 mod kill;
 mod landings;
 mod late_engine;
+mod leaving;
 mod lists;
 mod llm;
 mod logs;

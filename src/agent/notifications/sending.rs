@@ -146,7 +146,7 @@ impl Notifications {
         let (tenant, person) = (&due.key.session.tenant, &due.owner);
         let users = self.0.parts.records.users();
         let user = users.find(tenant, person).await?;
-        if user.is_none_or(|user| user.is_disabled) {
+        if user.is_none_or(|user| !user.may_enter()) {
             return Ok(Sent::Done);
         }
         let choice = users.mail(tenant, person).await?;

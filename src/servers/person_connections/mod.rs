@@ -103,7 +103,7 @@ pub struct Connections<'a> {
 impl Connections<'_> {
     /// The caller's connections, and the servers that want them.
     pub async fn list(&self) -> Result<Vec<ConnectionReport>, ConnectError> {
-        let Caller { user, tenant } = self.caller;
+        let Caller { user, tenant, .. } = self.caller;
         let view = self.servers.view(self.caller.whose()).await?;
         let rows = self.grants().records.mcp_grants();
         let rows = rows.of_person(&tenant.id, &user.id).await?;
@@ -169,7 +169,7 @@ impl Connections<'_> {
     /// Finishes a connection with what the person came back with: the server, and the path of our page
     /// that they began at.
     pub async fn finish(&self, answer: ConnectionAnswer) -> Result<(String, String), ConnectError> {
-        let Caller { user, tenant } = self.caller;
+        let Caller { user, tenant, .. } = self.caller;
         let hash = SecretHash::of(answer.state.expose_secret());
         let table = self.grants().records.mcp_authorizations();
         let taken = table.take((&tenant.id, &user.id), &hash, now()).await?;
