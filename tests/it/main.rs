@@ -48,6 +48,7 @@ mod packages;
 mod people;
 mod placed_attachments;
 mod providers;
+mod reads;
 mod reasoning;
 mod redis_app;
 mod replay;
