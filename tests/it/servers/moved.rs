@@ -38,11 +38,8 @@ async fn a_program_keeps_no_secret_when_what_it_does_sees_or_reaches_changes() {
         json!({ "allowScripts": true }),
     ] {
         let (status, problem) = admin.refused(Method::PATCH, PATH, &patch).await;
-        assert_eq!(
-            (status, fields(&problem)),
-            (400, vec!["secrets.T"]),
-            "{patch}"
-        );
+        assert_eq!(status, 400, "{patch}");
+        assert!(fields(&problem).contains(&"secrets.T"), "{problem}");
     }
     assert_eq!(owner.server("mine").await["config"]["workspace"], "none");
 }
@@ -87,7 +84,7 @@ async fn another_address_gets_no_secret_that_was_given_for_the_first() {
             (400, &json!("invalid_arguments"))
         );
         assert!(fields(&problem).contains(&"secrets.T"), "{problem}");
-        let is_dropped = patch["headers"]["X-Key"].is_null() && patch["url"].is_null();
+        let is_dropped = patch["command"] == "x";
         let is_named = fields(&problem).contains(&"headers.X-Key");
         assert_eq!(is_named, !is_dropped, "{problem}");
         assert!(!problem.to_string().contains("swordfish"), "{problem}");
