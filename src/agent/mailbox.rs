@@ -91,6 +91,11 @@ impl SessionRequest {
         }
     }
 
+    /// Whether a model answers it.
+    pub(super) fn begins_turn(&self) -> bool {
+        self.says() || matches!(self, Self::Command(Command::Retry))
+    }
+
     /// Whether something may run by it.
     pub(super) fn approves(&self) -> bool {
         match self {
@@ -216,6 +221,8 @@ pub(super) enum Message {
     Updates(Vec<SessionUpdate>),
     /// Something may have been missed: read on, and look who runs the session.
     Look,
+    /// Whoever began the turn may no longer act: it ends.
+    EndTurn,
     /// Somebody needs its room: leave memory, should nobody need it.
     Rest,
     /// The session is to be deleted: stop everything and leave for good.
@@ -234,7 +241,7 @@ impl Message {
             Self::Queue { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Tools { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Outcome { .. } | Self::Updates(_) | Self::Look | Self::Rest => {}
+            Self::Outcome { .. } | Self::Updates(_) | Self::Look | Self::EndTurn | Self::Rest => {}
         }
     }
 }

@@ -23,7 +23,9 @@ pub use crate::providers::Providers;
 pub use crate::sandbox::host::SandboxHost;
 pub use crate::servers::{Servers, ServersParts};
 pub use attachments::{AttachmentLimits, Attachments};
-pub use budget::{BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets};
+pub use budget::{
+    BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets, Probe, Unanswered,
+};
 pub use checkpoints::{PlannedChange, UndoPlan, Undone};
 pub use effects::context_sources::ContextSources;
 pub use effects::session_agent::{AgentFactory, Reviewer, SessionAgent};

@@ -1,16 +1,17 @@
 //! `sepal admin`: tenants, people and keys, beside a running server.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
 
 use crate::config::Loaded;
 use crate::domain::{ApiKeyId, Role, User};
+use crate::store::records::TenantStanding;
 use crate::tenancy::{DEFAULT_TENANT, NewPerson, Tenancy};
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Beside, say};
+use super::{Beside, complain, say};
 
 #[derive(Subcommand)]
 pub(super) enum AdminCommand {
@@ -34,6 +35,24 @@ pub(super) enum TenantCommand {
     },
     /// List all tenants.
     List,
+    /// Lock a tenant out; everything of it stays.
+    Suspend {
+        /// Its name.
+        name: String,
+    },
+    /// Let a tenant in again.
+    Resume {
+        /// Its name.
+        name: String,
+    },
+    /// Delete a tenant with everything of it, for good.
+    Delete {
+        /// Its name.
+        name: String,
+        /// Do not ask for the name once more.
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 #[derive(Args)]
@@ -181,9 +200,36 @@ async fn tenant(tenancy: &Tenancy, command: TenantCommand) -> anyhow::Result<()>
             ));
         }
         TenantCommand::List => {
-            for tenant in tenancy.administration().tenants().await? {
-                say(&format!("{}  {}", tenant.id, tenant.name));
+            let admin = tenancy.administration();
+            for tenant in admin.tenants().await? {
+                let state = match admin.standing(&tenant.id).await? {
+                    TenantStanding::Active => "",
+                    TenantStanding::Suspended => "  suspended",
+                    TenantStanding::GivenUp => "  being deleted",
+                };
+                say(&format!("{}  {}{state}", tenant.id, tenant.name));
             }
+        }
+        TenantCommand::Suspend { name } => {
+            let tenant = tenancy.administration().find_tenant(&name).await?;
+            tenancy.administration().suspend_tenant(&tenant.id).await?;
+            say("Done. Open connections and turns end within seconds.");
+        }
+        TenantCommand::Resume { name } => {
+            let tenant = tenancy.administration().find_tenant(&name).await?;
+            tenancy.administration().resume_tenant(&tenant.id).await?;
+            say("Done.");
+        }
+        TenantCommand::Delete { name, yes } => {
+            let tenant = tenancy.administration().find_tenant(&name).await?;
+            if !yes {
+                confirm(&tenant.name)?;
+            }
+            tenancy.administration().delete_tenant(&tenant.id).await?;
+            say(
+                "The tenant is locked out. A running gateway deletes everything of it within seconds; \
+                 if none runs, the next start does. Backups keep what they have.",
+            );
         }
     }
     Ok(())
@@ -326,6 +372,21 @@ async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
             say("Done. Open connections end within seconds.");
         }
     }
+    Ok(())
+}
+
+/// Has the name of a tenant typed before everything of it is deleted.
+fn confirm(name: &str) -> anyhow::Result<()> {
+    complain(&format!(
+        "This deletes the tenant `{name}`: its people, sessions, files, servers and keys. It cannot be \
+         taken back.\nType its name to go on: "
+    ));
+    let mut typed = String::new();
+    std::io::stdin().lock().take(4096).read_line(&mut typed)?;
+    anyhow::ensure!(
+        typed.trim() == name,
+        "the name does not match: nothing was deleted"
+    );
     Ok(())
 }
 

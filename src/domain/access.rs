@@ -5,7 +5,7 @@ use std::fmt;
 use sepal_policy::Approver;
 use serde::{Deserialize, Serialize};
 
-use super::{Holder, TenantId, UserId};
+use super::{ApiKeyId, Holder, TenantId, UserId};
 
 /// What a user may do inside their tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -128,11 +128,24 @@ pub struct Actor {
     pub name: String,
 }
 
+/// Which sign-in or key somebody entered with. Not secret.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CredentialId {
+    /// A browser's sign-in.
+    SignIn(String),
+    /// An API key.
+    ApiKey(ApiKeyId),
+    /// None was needed (`auth.mode none`).
+    Local(UserId),
+}
+
 /// An authenticated person at a door. A handler cannot touch a tenant's data without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub user: User,
     pub tenant: Tenant,
+    /// What they entered with: a turn that they begin ends when that is taken from them.
+    pub credential: Option<CredentialId>,
 }
 
 impl Caller {

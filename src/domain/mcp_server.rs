@@ -90,6 +90,13 @@ pub struct McpOAuth {
     /// Who allows access.
     #[serde(default, skip_serializing_if = "McpGrant::is_person")]
     pub grant: McpGrant,
+    /// The issuer that the client is registered with: its secret goes to no other. Without one, it is the
+    /// issuer that was found first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// Other origins than the issuer's where its endpoints may be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endpoint_origins: Vec<String>,
 }
 
 /// Who allows access to a remote server.
@@ -221,6 +228,27 @@ impl McpServerConfig {
         } else {
             McpTransport::Stdio
         })
+    }
+
+    /// The texts that may be or hold a secret, each with the name of its field: they are stored sealed,
+    /// and what is no mere reference in them is shown to nobody.
+    pub fn private_texts(&mut self) -> Vec<(String, &mut String)> {
+        let maps = [
+            ("env", &mut self.env),
+            ("containerEnv", &mut self.container_env),
+            ("headers", &mut self.headers),
+        ];
+        let mut texts: Vec<(String, &mut String)> = maps
+            .into_iter()
+            .flat_map(|(field, map)| {
+                map.iter_mut()
+                    .map(move |(name, value)| (format!("{field}.{name}"), value))
+            })
+            .collect();
+        let secret = self.oauth.as_mut().and_then(|it| it.client_secret.as_mut());
+        texts.extend(secret.map(|secret| ("oauth.clientSecret".to_owned(), secret)));
+        texts.extend(self.url.as_mut().map(|url| ("url".to_owned(), url)));
+        texts
     }
 }
 

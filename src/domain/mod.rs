@@ -33,7 +33,7 @@ pub mod usage;
 pub mod view;
 pub mod visible;
 
-pub use access::{Actor, Caller, Role, Scope, Tenant, User, known_approver};
+pub use access::{Actor, Caller, CredentialId, Role, Scope, Tenant, User, known_approver};
 pub use adding_roles::{AddingRoles, RoleByTransport};
 pub use attachment::{Attachment, BlobId, MediaType, ResourceRef};
 pub use budget::{

@@ -19,6 +19,8 @@ pub enum RequestPurpose {
     Review,
     /// To answer a server that samples a model while a call of it runs.
     Sampling,
+    /// To see whether the model answers, in no session.
+    Probe,
 }
 
 impl RequestPurpose {
@@ -30,6 +32,7 @@ impl RequestPurpose {
             Self::Title => "title",
             Self::Review => "review",
             Self::Sampling => "sampling",
+            Self::Probe => "probe",
         }
     }
 

@@ -43,6 +43,9 @@ const PAGE_POLICY: &str = "default-src 'self'; img-src 'self' blob:; connect-src
 /// Answers of the API are data, never documents.
 const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
 /// Surrounds routes and socket layer. Nothing is reachable but through this.
 pub fn guard(state: &GatewayState, inner: Router) -> Router {
     surround((&state.access, &state.limits), inner)
@@ -170,6 +173,9 @@ fn add_headers(response: &mut Response, is_data: bool) {
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
         (X_FRAME_OPTIONS, "DENY"),
+        // Other sites neither embed what we answer nor hold our page by a window that they opened.
+        (RESOURCE_POLICY, "same-origin"),
+        (OPENER_POLICY, "same-origin"),
     ] {
         headers
             .entry(name)

@@ -4,9 +4,9 @@ use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::offer::{Fallback, Offer};
+use super::offer::{Fallback, Offer, ProviderSettings};
 use crate::domain::{Code, Scope};
-use crate::llm::{CacheTtl, CompactionSetting, Overrides, ProviderKind};
+use crate::llm::{self, CacheTtl, CompactionSetting, Overrides, ProviderKind};
 use crate::session::Refusal;
 use crate::store::records::ProviderRow;
 use crate::store::{self, Sealer};
@@ -137,14 +137,43 @@ pub(super) fn context(scope: &Scope, id: &str) -> String {
     format!("provider/{scope}/{id}")
 }
 
+/// Where a provider's keys are sent: who speaks there, and the whole address. Another path of the same
+/// host may be somebody else's. A new setting does not compile until it is classed here.
+fn destination(settings: &ProviderSettings) -> (ProviderKind, Option<String>) {
+    let ProviderSettings {
+        reach:
+            llm::Settings {
+                kind,
+                base_url,
+                id: _,
+                api_key: _,
+                // Which of the vendor's own paths below the address.
+                api: _,
+                cache_ttl: _,
+                compaction: _,
+                pace: _,
+            },
+        // What is asked there, and of whom else, each with keys of its own.
+        models: _,
+        said: _,
+        fallback: _,
+        more_keys: _,
+    } = settings;
+    (*kind, base_url.as_deref().map(address))
+}
+
+fn address(url: &str) -> String {
+    let parsed = Url::parse(url).map_or_else(|_| url.to_owned(), String::from);
+    parsed.trim_end_matches('/').to_owned()
+}
+
 /// Whether a stored key would be sent to the same place as before.
 pub(super) fn goes_where_it_went(
     stored: &Offer,
     kind: ProviderKind,
     base_url: Option<&Url>,
 ) -> bool {
-    let before = stored.base_url().and_then(|url| Url::parse(url).ok());
-    before.as_ref().map(Url::origin) == base_url.map(Url::origin) && stored.kind() == kind
+    destination(&stored.settings) == (kind, base_url.map(|url| address(url.as_str())))
 }
 
 /// A key that can be sent; a blank one is none.

@@ -219,6 +219,28 @@ pub(crate) fn withheld_hosts(config: &McpServerConfig, on_request: &AllowedHosts
         .collect()
 }
 
+/// Refuses that somebody who is no admin says where else an issuer's endpoints may be: a server that lies
+/// could send people's codes there.
+pub(crate) fn check_endpoint_origins(
+    caller: &Caller,
+    config: &McpServerConfig,
+    known: Option<&McpServerConfig>,
+) -> Result<(), Error> {
+    let origins = |config: &McpServerConfig| {
+        let oauth = config.oauth.as_ref();
+        oauth.map_or_else(Vec::new, |oauth| oauth.endpoint_origins.clone())
+    };
+    let wanted = origins(config);
+    let is_known = known.is_some_and(|known| origins(known) == wanted);
+    if wanted.is_empty() || is_known || may_administer(caller) {
+        return Ok(());
+    }
+    Err(Error::NotAllowed(
+        "only owners and admins of the tenant say where else endpoints of an issuer may be \
+         (`oauth.endpointOrigins`): ask one of them to add the server",
+    ))
+}
+
 /// Where a server for them is written down.
 pub(crate) fn place_of(caller: &Caller, audience: ServerAudience) -> (Scope, Option<UserId>) {
     let tenant = || Scope::Tenant(caller.tenant.id.clone());

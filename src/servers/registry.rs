@@ -337,13 +337,14 @@ impl Servers {
 
     /// The entry of a record.
     async fn kept_entry(&self, row: McpServerRow) -> Result<ServerEntry, store::Error> {
-        let withheld = self.withheld(&row).await?;
+        let config = row.open(&self.0.sealer);
+        let withheld = self.withheld(&row, &config).await?;
         let scope = Scope::Tenant(row.tenant);
         let source = match row.owner {
             Some(_) => Source::Person,
             None => Source::Tenant,
         };
-        let entry = self.entry(row.name, source, scope, row.config);
+        let entry = self.entry(row.name, source, scope, config);
         self.0
             .owners
             .note(&entry.scope, &entry.name, row.owner.as_ref());
@@ -356,11 +357,15 @@ impl Servers {
 
     /// The hosts of a person's own server that they may not open now: their role or the settings are others
     /// than when they named them, or nobody asked then.
-    async fn withheld(&self, row: &McpServerRow) -> Result<Vec<String>, store::Error> {
+    async fn withheld(
+        &self,
+        row: &McpServerRow,
+        config: &McpServerConfig,
+    ) -> Result<Vec<String>, store::Error> {
         let Some(owner) = &row.owner else {
             return Ok(Vec::new());
         };
-        let withheld = withheld_hosts(&row.config, self.hosts_on_request());
+        let withheld = withheld_hosts(config, self.hosts_on_request());
         if withheld.is_empty() {
             return Ok(withheld);
         }

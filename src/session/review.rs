@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::{CallId, Digest, MicroUsd, TurnId};
 
-/// Reviews in a row without a yes after which a session asks its person alone.
+/// Reviews without a yes after which a session asks its person alone.
 pub(super) const MAX_REFUSALS: u32 = 3;
 
 /// What came of a review. All but [`Self::Allowed`] leave the call to the person.
@@ -74,7 +74,7 @@ pub struct Reviewing {
     /// One at a time, so that nothing is asked in vain after the last refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<RunningReview>,
-    /// Reviews in a row that were no yes, since a person last approved a call.
+    /// Reviews that were no yes since a person last approved a call.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refusals: u32,
 }

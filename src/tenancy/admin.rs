@@ -3,10 +3,10 @@
 
 use secrecy::SecretString;
 
-use super::credential::{CredentialId, Revoked};
+use super::credential::Revoked;
 use super::{Error, Tenancy, password, secret};
-use crate::domain::{ApiKeyId, Role, Tenant, TenantId, User, UserId};
-use crate::store::records::{ApiKey, NewApiKey, NewUser};
+use crate::domain::{ApiKeyId, CredentialId, Role, Tenant, TenantId, User, UserId};
+use crate::store::records::{ApiKey, NewApiKey, NewUser, TenantStanding};
 
 const MAX_NAME_CHARS: usize = 64;
 
@@ -68,6 +68,38 @@ impl Administration<'_> {
     pub async fn find_tenant(self, name: &str) -> Result<Tenant, Error> {
         let found = self.0.records().tenants().find_by_name(name).await?;
         found.ok_or(Error::NotFound("tenant"))
+    }
+
+    /// Locks a tenant out: nobody signs in, sockets and turns end within seconds, and keys open nothing.
+    pub async fn suspend_tenant(self, tenant: &TenantId) -> Result<(), Error> {
+        let tenants = self.0.records().tenants();
+        tenants.suspend(tenant, self.0.now()).await?;
+        self.0.revoke(Revoked::Tenant(tenant.clone()));
+        Ok(())
+    }
+
+    /// Lets a tenant in again.
+    pub async fn resume_tenant(self, tenant: &TenantId) -> Result<(), Error> {
+        if self.0.records().tenants().resume(tenant).await? {
+            return Ok(());
+        }
+        Err(Error::Refused(
+            "the tenant is being deleted, which cannot be taken back",
+        ))
+    }
+
+    /// Locks a tenant out for good. A gateway that runs deletes everything of it within seconds, and
+    /// otherwise the next one that starts.
+    pub async fn delete_tenant(self, tenant: &TenantId) -> Result<(), Error> {
+        let tenants = self.0.records().tenants();
+        tenants.give_up(tenant, self.0.now()).await?;
+        self.0.revoke(Revoked::Tenant(tenant.clone()));
+        Ok(())
+    }
+
+    /// How a tenant stands.
+    pub async fn standing(self, tenant: &TenantId) -> Result<TenantStanding, Error> {
+        Ok(self.0.records().tenants().standing(tenant).await?)
     }
 
     /// Whether people of a tenant may share sessions by link.

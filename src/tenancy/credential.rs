@@ -7,8 +7,8 @@ use secrecy::SecretString;
 use tokio::sync::broadcast;
 
 use super::{Error, Tenancy, secret};
-use crate::domain::{ApiKeyId, Caller, TenantId, Timestamp, UserId};
-use crate::store::records::{Admission, SecretHash};
+use crate::domain::{ApiKeyId, Caller, CredentialId, TenantId, Timestamp, UserId};
+use crate::store::records::{Admission, SecretHash, UserRecord};
 
 /// How long an answer of the database is believed.
 const BELIEF_MS: u64 = 2_000;
@@ -37,17 +37,6 @@ pub enum Credential {
     Ticket(SecretString),
 }
 
-/// Which sign-in or key somebody entered with. Not secret.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum CredentialId {
-    /// A browser's sign-in.
-    SignIn(String),
-    /// An API key.
-    ApiKey(ApiKeyId),
-    /// None was needed (`auth.mode none`).
-    Local(UserId),
-}
-
 /// Who entered, and by what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authenticated {
@@ -56,9 +45,22 @@ pub struct Authenticated {
     pub credential: CredentialId,
 }
 
+impl Authenticated {
+    /// A person, and what they entered with.
+    pub(super) fn new(caller: Caller, credential: CredentialId) -> Self {
+        let caller = Caller {
+            credential: Some(credential.clone()),
+            ..caller
+        };
+        Self { caller, credential }
+    }
+}
+
 /// Whose access ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Revoked {
+    /// Everything of this tenant.
+    Tenant(TenantId),
     /// Everything of this user.
     User(UserId),
     /// One sign-in or key.
@@ -69,6 +71,7 @@ impl Revoked {
     /// Whether it is about this entry.
     pub fn concerns(&self, entered: &Authenticated) -> bool {
         match self {
+            Self::Tenant(tenant) => *tenant == entered.caller.tenant.id,
             Self::User(user) => *user == entered.caller.user.id,
             Self::Credential(credential) => *credential == entered.credential,
         }
@@ -185,10 +188,8 @@ impl Tenancy {
             let sign_ins = self.records().web_sessions();
             sign_ins.touch(tenant, &admission.credential, now).await?;
         }
-        Ok(Authenticated {
-            caller: admission.caller,
-            credential: CredentialId::SignIn(admission.credential),
-        })
+        let credential = CredentialId::SignIn(admission.credential);
+        Ok(Authenticated::new(admission.caller, credential))
     }
 
     async fn admit_key(&self, admission: Option<Admission>) -> Result<Authenticated, Error> {
@@ -198,10 +199,8 @@ impl Tenancy {
             let tenant = &admission.caller.tenant.id;
             self.records().api_keys().touch(tenant, &id, now).await?;
         }
-        Ok(Authenticated {
-            caller: admission.caller,
-            credential: CredentialId::ApiKey(id),
-        })
+        let credential = CredentialId::ApiKey(id);
+        Ok(Authenticated::new(admission.caller, credential))
     }
 
     async fn admit_local(
@@ -211,15 +210,13 @@ impl Tenancy {
     ) -> Result<Authenticated, Error> {
         let tenant: &TenantId = &entered.caller.tenant.id;
         let found = self.records().users().find(tenant, id).await?;
-        let found = found.filter(|found| !found.is_disabled);
+        let found = found.filter(UserRecord::may_enter);
         let user = found.ok_or(Error::NotValid)?.user;
-        Ok(Authenticated {
-            caller: Caller {
-                user,
-                tenant: entered.caller.tenant.clone(),
-            },
-            credential: entered.credential.clone(),
-        })
+        let caller = Caller {
+            user,
+            ..entered.caller.clone()
+        };
+        Ok(Authenticated::new(caller, entered.credential.clone()))
     }
 }
 

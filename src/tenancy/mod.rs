@@ -20,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::broadcast;
 
 pub use admin::{Administration, CreatedKey, NewPerson, Person};
-pub use credential::{Authenticated, Credential, CredentialId, Revoked};
+pub use credential::{Authenticated, Credential, Revoked};
 pub use error::Error;
 pub use gesture::{
     GestureError, Gestures, LIFE_MS as GESTURE_LIFE_MS, MOST_CALLS, Passkeys, Proof, RelyingParty,

@@ -2,11 +2,11 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::credential::{ABSOLUTE_MS, Authenticated, CredentialId, IDLE_MS};
+use super::credential::{ABSOLUTE_MS, Authenticated, IDLE_MS};
 use super::sign_in::SignedIn;
 use super::{DEFAULT_TENANT, Error, Tenancy, admin, password, secret};
-use crate::domain::{Caller, Role, Tenant, TenantId, Timestamp, User, UserId};
-use crate::store::records::{FirstOwner, NewUser};
+use crate::domain::{Caller, CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId};
+use crate::store::records::{FirstOwner, NewUser, UserRecord};
 
 /// The file of the data folder that holds the setup link until it is used.
 const LINK_FILE: &str = "setup-link";
@@ -123,7 +123,7 @@ impl Setup<'_> {
             Some(name) => users.find_by_name(&tenant.id, name).await?,
             None => users.first_owner(&tenant.id).await?,
         };
-        let record = record.filter(|record| !record.is_disabled);
+        let record = record.filter(UserRecord::may_enter);
         let user = record.ok_or(Error::NotFound("user"))?.user;
         self.new_link(base_url, &tenant.id, Some(&user.id)).await
     }
@@ -136,7 +136,7 @@ impl Setup<'_> {
         let tenant = self.0.records().tenants().find(&target.tenant).await?;
         let users = self.0.records().users();
         let user = users.find(&target.tenant, &target.user).await?;
-        let user = user.filter(|record| !record.is_disabled);
+        let user = user.filter(UserRecord::may_enter);
         match (tenant, user) {
             (Some(tenant), Some(record)) => {
                 let admitted = self.0.admit((record.user, tenant), None).await?;
@@ -173,10 +173,13 @@ impl Setup<'_> {
         }
         let no_owner = Error::Refused("every owner of the default tenant is disabled");
         let user = owner.ok_or(no_owner)?.user;
-        Ok(Authenticated {
-            credential: CredentialId::Local(user.id.clone()),
-            caller: Caller { user, tenant },
-        })
+        let credential = CredentialId::Local(user.id.clone());
+        let caller = Caller {
+            user,
+            tenant,
+            credential: None,
+        };
+        Ok(Authenticated::new(caller, credential))
     }
 
     /// Forgets links and sign-ins that ended by themselves; for the janitor.

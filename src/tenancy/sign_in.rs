@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use secrecy::SecretString;
 
-use super::credential::{Authenticated, CredentialId, Revoked};
+use super::credential::{Authenticated, Revoked};
 use super::{DEFAULT_TENANT, Error, Tenancy, password, secret};
-use crate::domain::{Caller, Tenant, TenantId, User};
-use crate::store::records::NewWebSession;
+use crate::domain::{Caller, CredentialId, Tenant, TenantId, User};
+use crate::store::records::{NewWebSession, UserRecord};
 
 /// A fresh sign-in of a browser.
 pub struct SignedIn {
@@ -37,7 +37,7 @@ impl Tenancy {
         let nowhere = TenantId::from_bits(0);
         let tenant_id = tenant.as_ref().map_or(&nowhere, |tenant| &tenant.id);
         let record = self.records().users().find_by_name(tenant_id, name).await?;
-        let record = record.filter(|record| !record.is_disabled);
+        let record = record.filter(UserRecord::may_enter);
         let hash = record.as_ref().and_then(|r| r.password_hash.clone());
         let fits = self.parts.passwords.verify(password, hash.clone()).await?;
         match (tenant, record) {
@@ -106,10 +106,14 @@ impl Tenancy {
             return Ok(None);
         }
         Ok(Some(SignedIn {
-            entered: Authenticated {
-                caller: Caller { user, tenant },
-                credential: CredentialId::SignIn(id),
-            },
+            entered: Authenticated::new(
+                Caller {
+                    user,
+                    tenant,
+                    credential: None,
+                },
+                CredentialId::SignIn(id),
+            ),
             csrf: secret::csrf_of(&secret),
             secret,
         }))

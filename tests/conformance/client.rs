@@ -55,7 +55,7 @@ impl Driver {
             return Err("a person would not be asked so often".to_owned());
         }
         let text = |error: AuthorizationError| error.to_string();
-        let found = discover(&self.client, &self.url, challenge)
+        let found = discover(&self.client, &self.url, challenge, &[])
             .await
             .map_err(text)?;
         if let (true, Some(known)) = (self.is_of_client, &self.known) {

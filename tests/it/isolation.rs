@@ -24,6 +24,14 @@ const PUBLIC: &[(&str, &str)] = &[
         "/api/mcp/oauth/client",
         "is our own metadata, which authorisation servers read",
     ),
+    (
+        "/api/mcp/oauth/client/{issuer}",
+        "is our own metadata for one issuer, which it reads",
+    ),
+    (
+        "/api/mcp/oauth/callback/{issuer}",
+        "changes nothing, and sends the browser on to the page, which posts with a sign-in",
+    ),
 ];
 
 /// The same of one method of a route.

@@ -6,6 +6,7 @@ mod ceiling;
 mod gate;
 mod gauge;
 mod paced;
+mod probing;
 mod words;
 
 use std::collections::HashSet;
@@ -19,6 +20,7 @@ pub use access::{BudgetChange, BudgetError, BudgetView, BudgetWhose};
 pub(in crate::agent) use ceiling::Ceiling;
 pub(in crate::agent) use gate::{Gate, Warn};
 pub(in crate::agent) use paced::Paced;
+pub use probing::{Probe, Unanswered};
 
 use crate::domain::{Budget, BudgetLevel, MicroUsd, Need, TenantId, Timestamp};
 use crate::store::clock::now;

@@ -12,7 +12,7 @@ use crate::domain::{Caller, Code, Role, WebhookId};
 use crate::session::Refusal;
 use crate::store;
 use crate::store::clock::now;
-use crate::store::records::{Attempt, WebhookRow};
+use crate::store::records::{Address, Attempt, WebhookRow};
 
 /// Characters that an address has at most.
 const MAX_URL: usize = 2_048;
@@ -55,6 +55,18 @@ impl WebhookAccess<'_> {
         Ok(webhooks.list(&caller.tenant.id).await?)
     }
 
+    /// The address of one, for those who manage it; none if it cannot be opened.
+    pub fn address(&self, row: &WebhookRow) -> Option<String> {
+        let opened = row
+            .address
+            .open(&self.0.0.parts.sealer, (&row.tenant, &row.id));
+        opened
+            .inspect_err(|error| {
+                tracing::error!(webhook.id = %row.id, %error, "The address of a webhook cannot be opened");
+            })
+            .ok()
+    }
+
     /// Adds one. Its secret is told here and never again.
     pub async fn add(
         &self,
@@ -71,8 +83,8 @@ impl WebhookAccess<'_> {
         let row = WebhookRow {
             tenant: tenant.clone(),
             sealed: parts.sealer.seal(&context, bytes)?,
+            address: Address::seal(&parts.sealer, (tenant, &id), &new.url)?,
             id,
-            url: new.url,
             tells_decided: new.tells_decided,
             created_at: now(),
             last: None,

@@ -105,6 +105,8 @@ impl Notifications {
         body: &str,
     ) -> Result<Attempt, Error> {
         let at = now();
+        let whose = (&webhook.tenant, &webhook.id);
+        let url = webhook.address.open(&self.0.parts.sealer, whose)?;
         let context = webhook_context(&webhook.tenant, &webhook.id);
         let secret = self.0.parts.sealer.open(&context, &webhook.sealed)?;
         let seconds = at.0.div_euclid(1_000);
@@ -117,7 +119,7 @@ impl Notifications {
             .0
             .parts
             .http
-            .post(&webhook.url)
+            .post(&url)
             .timeout(TIMEOUT)
             .header(CONTENT_TYPE, "application/json")
             .header("webhook-id", message)
@@ -144,7 +146,7 @@ impl Notifications {
         let (tenant, person) = (&due.key.session.tenant, &due.owner);
         let users = self.0.parts.records.users();
         let user = users.find(tenant, person).await?;
-        if user.is_none_or(|user| user.is_disabled) {
+        if user.is_none_or(|user| !user.may_enter()) {
             return Ok(Sent::Done);
         }
         let choice = users.mail(tenant, person).await?;

@@ -24,7 +24,7 @@ use super::effects::{Running, Wanted};
 use super::feed::What;
 use super::feed::running_answer::RunningAnswer;
 use super::mailbox::{Accepted, Message, SessionRequest, damaged, deleted, stopping, store_away};
-use crate::domain::{Code, Holder, SandboxId};
+use crate::domain::{CallId, Code, Holder, SandboxId};
 use crate::session::{Command, Refusal, Rules, Spent};
 use crate::store::clock::now;
 use crate::telemetry::instruments;
@@ -68,6 +68,9 @@ impl LiveSession {
         self.replica.show_all();
         // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
         Box::pin(self.recover()).await;
+        if Box::pin(self.is_barred()).await {
+            Box::pin(self.end_turns()).await;
+        }
         Box::pin(self.look()).await;
         let mut idle_since = Instant::now();
         while self.replica.lost.is_none() {
@@ -270,6 +273,10 @@ impl LiveSession {
     }
 
     async fn handle(&mut self, message: Message) {
+        let is_barred = self.is_barred().await;
+        if is_barred {
+            self.end_turns().await;
+        }
         match message {
             Message::Tell { request, by, reply } => {
                 let answer = match Box::pin(self.replica.admit_request(&by, &request)).await {
@@ -306,11 +313,56 @@ impl LiveSession {
                     self.replica.agent.tools.refresh().await;
                 }
             }
+            Message::EndTurn => {
+                Box::pin(self.replica.catch_up()).await;
+                self.end_turns().await;
+            }
             // Answered in the loop, where the task can end.
             Message::Leave { reply, .. } => drop(reply.send(Err(stopping()))),
             Message::Updates(_) | Message::Rest => {}
         }
+        if is_barred {
+            // A message that waited may have begun another one.
+            self.end_turns().await;
+        }
         self.look().await;
+    }
+
+    /// Whether something goes on here for a person who may no longer act: then no rule decides, and nothing
+    /// starts. Only the database knows, whoever has changed it.
+    async fn is_barred(&self) -> bool {
+        if !self.replica.state.control.is_unfinished() {
+            return false;
+        }
+        let users = self.replica.factory.place.records.users();
+        let owner = &self.replica.owner().id;
+        let barred = users.is_barred(&self.replica.key.tenant, owner).await;
+        // A store that is away takes no commit either, so nothing starts.
+        barred.unwrap_or(false)
+    }
+
+    /// Ends the turn, whatever waits behind it, and the calls that views asked for.
+    async fn end_turns(&mut self) {
+        let control = &self.replica.state.control;
+        let calls: Vec<CallId> = control.views.open().map(|call| call.id.clone()).collect();
+        let stops = calls.into_iter().map(|call| Command::StopCall { call });
+        let stop = Command::Stop {
+            turn: None,
+            said_so_far: None,
+            thought_so_far: None,
+            spent: Vec::new(),
+        };
+        // What waits for the turn begins another one, which reads all of it.
+        for command in stops.chain([stop.clone(), stop]) {
+            let request = SessionRequest::Command(command);
+            let stopped = match request::prepare(request, &self.replica, &mut self.running) {
+                Ok(command) => self.replica.command(command).await.map(drop),
+                Err(refusal) => Err(refusal),
+            };
+            if let Err(refusal) = stopped {
+                tracing::debug!(session.id = %self.replica.key.session, %refusal, "A turn is not ended yet");
+            }
+        }
     }
 
     /// A refusal, or an answer that there is nothing to do (what was asked for stands already), holds

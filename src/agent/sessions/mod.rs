@@ -14,6 +14,7 @@ pub(super) mod removal;
 mod room;
 mod rules;
 pub(super) mod shared;
+mod standing;
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
@@ -27,6 +28,7 @@ use self::approvals::Approvals;
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
 use self::shared::Sharing;
+use self::standing::BegunTurns;
 use super::budget::Budgets;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;
@@ -126,12 +128,16 @@ impl Sessions {
             slots: Mutex::default(),
             seen: Mutex::default(),
             damaged: Mutex::default(),
+            begun: BegunTurns::default(),
             tasks,
             stop,
         });
         registry
             .tasks
             .spawn(rules::heed_rules(Arc::downgrade(&registry)));
+        registry
+            .tasks
+            .spawn(standing::heed_standing(Arc::downgrade(&registry)));
         approvals::expiry::start(&registry);
         if registry.cluster.is_shared() {
             registry
@@ -215,9 +221,14 @@ impl Sessions {
     ) -> Result<Accepted, Refusal> {
         may_act(caller)?;
         let request = self.look_up(key, caller, request).await?;
+        let begins = request.begins_turn();
         let (by, request) = (caller.user.id.clone(), Box::new(request));
-        self.request(key, caller, |reply| Message::Tell { request, by, reply })
-            .await
+        let told = self.request(key, caller, |reply| Message::Tell { request, by, reply });
+        let accepted = told.await?;
+        if begins {
+            self.0.begun.note(key, caller);
+        }
+        Ok(accepted)
     }
 
     /// The session as it is, and everything that comes after.

@@ -137,10 +137,12 @@ impl Services {
     }
 }
 
-/// Shares the secrets of the store's other gateways, and says in the data folder where this one is reached.
+/// Shares the secrets of the store's other gateways, seals what an earlier release left readable, and says
+/// in the data folder where this one is reached.
 async fn join(store: &Store, settings: &Settings, url: Option<&str>) -> anyhow::Result<()> {
     let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
     store.join(&sealer).await?;
+    store.records().seal_what_is_plain(&sealer).await?;
     if let Some(url) = url {
         store.dir().announce(url)?;
     }

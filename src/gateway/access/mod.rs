@@ -158,6 +158,14 @@ impl AccessRules {
         }
     }
 
+    /// The same of a request that reads, and costs something: a page of another site may not make it.
+    pub fn check_guarded(&self, parts: &Parts) -> Result<(), Refused> {
+        self.check(Asked {
+            is_guarded: true,
+            ..Asked::of(parts, false)
+        })
+    }
+
     /// For which name browsers make passkeys at the address that was asked, and which pages may ask for
     /// them. None at an address of numbers: WebAuthn knows names only.
     pub fn relying_party(&self, parts: &Parts) -> Option<RelyingParty> {

@@ -152,6 +152,7 @@ impl From<ConnectError> for ApiError {
             ConnectError::NotFound(_) => Self::new(Code::NotFound, text),
             ConnectError::NotForPeople(..) => Self::new(Code::InvalidArguments, text),
             ConnectError::Invalid(field, _) => Self::of_field(Code::InvalidArguments, field, text),
+            ConnectError::OtherAddress => Self::of_field(Code::InvalidArguments, "at", text),
             ConnectError::Stale => Self::of_field(Code::InvalidArguments, "state", text),
             ConnectError::Authorization(AuthorizationError::Unreachable { .. }) => {
                 Self::new(Code::ToolFailed, text).with_status(StatusCode::SERVICE_UNAVAILABLE)

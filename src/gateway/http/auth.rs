@@ -250,7 +250,7 @@ fn enter(
 }
 
 fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts: &Parts) -> Me {
-    let Caller { user, tenant } = caller;
+    let Caller { user, tenant, .. } = caller;
     Me {
         user: MyUser {
             id: user.id.to_string(),

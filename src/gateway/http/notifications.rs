@@ -8,7 +8,7 @@ use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::agent::{MailSetting, NewWebhook};
+use crate::agent::{MailSetting, NewWebhook, WebhookAccess};
 use crate::domain::{Caller, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
@@ -105,14 +105,15 @@ struct PutMailRequest {
 }
 
 impl WebhookItem {
-    fn of(row: WebhookRow) -> Self {
+    fn of(row: WebhookRow, webhooks: &WebhookAccess<'_>) -> Self {
+        let url = webhooks.address(&row).unwrap_or_default();
         let (last_at, last_status, last_error) = match row.last {
             Some(last) => (Some(last.at.to_rfc3339()), last.status, last.error),
             None => (None, None, None),
         };
         Self {
             id: row.id.to_string(),
-            url: row.url,
+            url,
             tells_decided: row.tells_decided,
             created_at: row.created_at.to_rfc3339(),
             last_at,
@@ -150,8 +151,9 @@ async fn list_webhooks(
     State(state): State<GatewayState>,
     caller: Caller,
 ) -> Result<Json<Webhooks>, ApiError> {
-    let rows = state.notifications.webhooks().list(&caller).await?;
-    let items = rows.into_iter().map(WebhookItem::of).collect();
+    let webhooks = state.notifications.webhooks();
+    let rows = webhooks.list(&caller).await?.into_iter();
+    let items = rows.map(|row| WebhookItem::of(row, &webhooks)).collect();
     Ok(Json(Webhooks { items }))
 }
 
@@ -169,9 +171,10 @@ async fn add_webhook(
         url: required("url", body.url)?,
         tells_decided: body.tells_decided.unwrap_or(false),
     };
-    let (row, secret) = state.notifications.webhooks().add(&caller, new).await?;
+    let webhooks = state.notifications.webhooks();
+    let (row, secret) = webhooks.add(&caller, new).await?;
     let added = AddWebhookResponse {
-        webhook: WebhookItem::of(row),
+        webhook: WebhookItem::of(row, &webhooks),
         secret: secret.expose_secret().to_owned(),
     };
     Ok((StatusCode::CREATED, Json(added)))

@@ -120,5 +120,9 @@ fn caller() -> Caller {
         role: Role::Member,
         installation_admin: false,
     };
-    Caller { user, tenant }
+    Caller {
+        user,
+        tenant,
+        credential: None,
+    }
 }

@@ -20,6 +20,13 @@ pub enum AuthorizationError {
         "the answer is of the issuer `{found}`, and `{expected}` was asked: nothing was sent to it"
     )]
     OtherIssuer { expected: String, found: String },
+    /// The client of the entry is registered with another issuer than the one that was found.
+    #[error(
+        "the client of this entry is registered with `{expected}`, and the server now names \
+         `{found}`: the secret was not sent. If both are right, an admin sets `oauth.issuer` to the \
+         new one and gives the secret again"
+    )]
+    OtherClient { expected: String, found: String },
     /// There is no way to become a client of it.
     #[error(
         "the authorisation server does not register clients by itself: register one there, and set \
@@ -51,6 +58,7 @@ impl AuthorizationError {
             Self::InvalidGrant => Fault::Validation,
             Self::Metadata(_)
             | Self::OtherIssuer { .. }
+            | Self::OtherClient { .. }
             | Self::NoClient
             | Self::UnknownClient
             | Self::Refused(_)

@@ -15,6 +15,8 @@ use super::http::{endpoint, words};
 
 /// The scope by which a server of `OpenID` Connect gives refresh tokens.
 pub(super) const OFFLINE: &str = "offline_access";
+/// The last part of the redirect address that no issuer has to itself.
+const COMMON: &str = "callback";
 /// Scopes that are asked for at once.
 const MAX_SCOPES: usize = 100;
 
@@ -91,6 +93,13 @@ impl Authorization {
             place: TokenPlace::new(found, client),
         };
         Ok((url, authorization))
+    }
+
+    /// Whether the answer came to the address that was given for its issuer: `part` is what stands in it
+    /// behind the common beginning; none for an address of all.
+    pub fn came_back_to(&self, part: Option<&str>) -> bool {
+        let last = self.redirect.rsplit('/').next().unwrap_or_default();
+        part.unwrap_or(COMMON) == last
     }
 
     /// Turns the answer into a grant.
@@ -217,6 +226,36 @@ mod tests {
             assert_eq!(query[name], value, "{name}");
         }
         assert_eq!(query["code_challenge"].len(), 43);
+    }
+
+    #[test]
+    fn an_answer_at_the_address_of_another_issuer_is_refused() {
+        let found = discovered(&[]);
+        let known = KnownClient {
+            id: "us".to_owned(),
+            secret: None,
+        };
+        let begun = |redirect: &str| {
+            let client = ClientIdentity::known(&known, &found).unwrap();
+            let redirect = Url::parse(redirect).unwrap();
+            Authorization::begin(&found, client, (&redirect, "state"), &NOTHING)
+                .unwrap()
+                .1
+        };
+        let mut other = found.clone();
+        other.server.issuer = Some("https://evil.test".to_owned());
+        let part = found.redirect_part();
+        assert_ne!(part, other.redirect_part());
+        let own = begun(&format!("https://sepal.test/x/oauth/callback/{part}"));
+        let common = begun("https://sepal.test/x/oauth/callback");
+        for (answered, is_own, is_common) in [
+            (Some(part.as_str()), true, false),
+            (Some(other.redirect_part().as_str()), false, false),
+            (None, false, true),
+        ] {
+            assert_eq!(own.came_back_to(answered), is_own, "{answered:?}");
+            assert_eq!(common.came_back_to(answered), is_common, "{answered:?}");
+        }
     }
 
     #[test]

@@ -1,12 +1,20 @@
 //! What is wrong with how an entry says that we are known to its authorisation server.
 
+use url::Url;
+
 use super::problem::EntryProblem;
 use crate::domain::{McpGrant, McpServerConfig};
 
 /// Scopes of one entry.
 const MAX_SCOPES: usize = 50;
+/// Origins of one entry.
+const MAX_ORIGINS: usize = 10;
 /// Characters of one text.
 const MAX_TEXT: usize = 2_048;
+
+fn is_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https") && url.has_host() && url.username().is_empty()
+}
 
 pub(super) fn check(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     let Some(oauth) = &config.oauth else {
@@ -42,6 +50,30 @@ pub(super) fn check(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
         say(
             "oauth.grant",
             "`client_credentials` needs `oauth.clientId` and `oauth.clientSecret`",
+        );
+    }
+    if oauth.issuer.is_some() && oauth.client_id.is_none() {
+        say(
+            "oauth.clientId",
+            "`oauth.issuer` says who knows a client: name the client",
+        );
+    }
+    let is_issuer = |text: &String| {
+        let url = Url::parse(text).ok();
+        url.is_some_and(|url| is_web(&url) && url.query().is_none() && url.fragment().is_none())
+    };
+    if !oauth.issuer.as_ref().is_none_or(is_issuer) {
+        say("oauth.issuer", "an http or https address without a query");
+    }
+    let is_origin = |text: &String| {
+        let url = Url::parse(text).ok();
+        url.is_some_and(|url| is_web(&url) && url.origin().ascii_serialization() == *text)
+    };
+    let origins = &oauth.endpoint_origins;
+    if origins.len() > MAX_ORIGINS || !origins.iter().all(is_origin) {
+        say(
+            "oauth.endpointOrigins",
+            "10 origins at most, each as `https://host` without a path",
         );
     }
     let scopes = oauth.scopes.as_deref().unwrap_or_default();
@@ -80,6 +112,30 @@ mod tests {
             said(json!({"clientSecret": "x"}), json!({})),
             ["oauth.clientId"]
         );
+        let bound = json!({
+            "clientId": "a", "issuer": "https://as.test/x", "endpointOrigins": ["https://t.test:8"],
+        });
+        assert!(said(bound, json!({})).is_empty());
+        assert_eq!(
+            said(json!({"issuer": "https://as.test"}), json!({})),
+            ["oauth.clientId"]
+        );
+        assert_eq!(
+            said(json!({"clientId": "a", "issuer": "as.test"}), json!({})),
+            ["oauth.issuer"]
+        );
+        for origin in [
+            "https://t.test/",
+            "t.test",
+            "ftp://t.test",
+            "https://T.test",
+        ] {
+            assert_eq!(
+                said(json!({"endpointOrigins": [origin]}), json!({})),
+                ["oauth.endpointOrigins"],
+                "{origin}"
+            );
+        }
         let alone = json!({"clientId": "a", "grant": "client_credentials"});
         assert_eq!(said(alone, json!({})), ["oauth.grant"]);
         for scope in ["", "a b", "a\"b", "ä"] {

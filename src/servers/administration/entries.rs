@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::fitness::{NewServer, check, check_address, check_package, check_secret, merge};
 use super::masking::unmasked;
-use super::retarget::{goes_elsewhere, kept_secret, kept_values, replaced, sent_elsewhere};
+use super::retarget::{changes_reach, kept_secret, kept_values, replaced};
 use super::{Administration, unknown};
 use crate::domain::{McpServerConfig, McpTransport, Scope, UserId};
 use crate::mcp::config::{Author, as_image, entry_problems};
@@ -15,8 +15,8 @@ use crate::servers::error::Error;
 use crate::servers::mcp_registry::FilledEntry;
 use crate::servers::news::NewsKind;
 use crate::servers::permission::{
-    ServerAudience, administers_tenant, audience_for, audience_of, check_hosts, check_sampling,
-    check_transport, must_look_after, place_of,
+    ServerAudience, administers_tenant, audience_for, audience_of, check_endpoint_origins,
+    check_hosts, check_sampling, check_transport, must_look_after, place_of,
 };
 use crate::store;
 use crate::store::clock::now;
@@ -42,6 +42,7 @@ impl Administration<'_> {
         check_sampling(self.caller, &new.config, None)?;
         let on_request = self.servers.hosts_on_request();
         check_hosts(self.caller, on_request, audience, (&new.config, None))?;
+        check_endpoint_origins(self.caller, &new.config, None)?;
         let (scope, owner) = place_of(self.caller, audience);
         check_package(&self.servers.0.place, &new.config)?;
         check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
@@ -68,13 +69,9 @@ impl Administration<'_> {
                     .0
                     .owners
                     .note(&scope, &new.name, owner.as_ref());
-                let row = McpServerRow {
-                    tenant: tenant.clone(),
-                    name: new.name.clone(),
-                    owner,
-                    config: new.config,
-                    updated_at: now(),
-                };
+                let whose = (tenant.clone(), new.name.clone(), owner);
+                let sealer = &self.servers.0.sealer;
+                let row = McpServerRow::seal(whose, new.config, (sealer, now()))?;
                 self.servers
                     .0
                     .records
@@ -90,8 +87,8 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Changes an entry by a JSON merge patch; what was shown masked stays as it was, unless it
-    /// would now go elsewhere.
+    /// Changes an entry by a JSON merge patch; what was shown masked stays as it was, unless
+    /// the change decides what the server does, sees or reaches.
     pub async fn change(&self, name: &str, patch: &Value) -> Result<(), Error> {
         loop {
             let entry = self.find_own(name).await?;
@@ -113,7 +110,7 @@ impl Administration<'_> {
                 bundles::let_go(self.servers, &entry.scope, old).await?;
             }
             // What people allowed, they allowed at the address of before.
-            if goes_elsewhere(&entry.config, &config) || entry.config.url != config.url {
+            if changes_reach(&entry.config, &config) {
                 let grants = self.servers.0.records.mcp_grants();
                 grants.forget(&entry.scope, name).await?;
             }
@@ -130,21 +127,17 @@ impl Administration<'_> {
         let mut config: McpServerConfig = serde_json::from_value(merged)
             .map_err(|error| Error::invalid("config", error.to_string()))?;
         unmasked(&mut config, &entry.config);
-        let is_moved = goes_elsewhere(&entry.config, &config);
+        let is_moved = changes_reach(&entry.config, &config);
         // What an operator wrote by hand stays theirs, where they wrote that it goes; what is
         // changed here has to be fit for it.
         let known = entry_problems(&entry.config, Author::Person);
         let is_strict = is_moved || !entry.source.is_of_operators();
         let mut problems = entry_problems(&config, Author::Person);
         problems.retain(|problem| is_strict || !known.contains(problem));
-        let sent = sent_elsewhere(&entry.config, &config);
         if is_moved {
             problems.extend(kept_values((&entry.config, &config), patch));
-        }
-        if is_moved || !sent.is_empty() {
             let kept = self.secret_names(&entry.scope, name).await?;
-            let kept = kept.iter().filter(|name| is_moved || sent.contains(*name));
-            problems.extend(kept.map(|secret| kept_secret(name, secret)));
+            problems.extend(kept.iter().map(|secret| kept_secret(name, secret)));
         }
         if !problems.is_empty() {
             return Err(Error::Invalid(problems));
@@ -158,6 +151,7 @@ impl Administration<'_> {
         check_sampling(self.caller, &config, known)?;
         let on_request = self.servers.hosts_on_request();
         check_hosts(self.caller, on_request, audience, (&config, known))?;
+        check_endpoint_origins(self.caller, &config, known)?;
         check_package(&self.servers.0.place, &config)?;
         check_address(&self.servers.0.opener.outside.guard, &entry.scope, &config).await?;
         self.check_bundle((&entry.scope, entry.owner.as_ref()), &config)
@@ -195,13 +189,9 @@ impl Administration<'_> {
         let Scope::Tenant(tenant) = &entry.scope else {
             return Err(unknown(&entry.name));
         };
-        let row = McpServerRow {
-            tenant: tenant.clone(),
-            name: entry.name.clone(),
-            owner: entry.owner.clone(),
-            config: config.clone(),
-            updated_at: now(),
-        };
+        let whose = (tenant.clone(), entry.name.clone(), entry.owner.clone());
+        let sealer = &self.servers.0.sealer;
+        let row = McpServerRow::seal(whose, config.clone(), (sealer, now()))?;
         if self.servers.0.records.mcp_servers().update(&row).await? {
             return Ok(());
         }

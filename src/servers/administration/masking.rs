@@ -2,27 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::{McpOAuth, McpServerConfig};
+use crate::domain::McpServerConfig;
 use crate::mcp::MASK;
 use crate::mcp::config::references;
 
 /// An entry as its admins see it: names of variables and headers, references, no values.
 pub(crate) fn masked(config: &McpServerConfig) -> McpServerConfig {
-    let hide = |map: &BTreeMap<String, String>| {
-        map.iter()
-            .map(|(name, value)| (name.clone(), hidden(value)))
-            .collect()
-    };
-    McpServerConfig {
-        env: hide(&config.env),
-        container_env: hide(&config.container_env),
-        headers: hide(&config.headers),
-        url: config.url.as_deref().map(hidden_url),
-        oauth: config.oauth.clone().map(|oauth| McpOAuth {
-            client_secret: oauth.client_secret.as_deref().map(hidden),
-            ..oauth
-        }),
-        ..config.clone()
+    let mut shown = config.clone();
+    for (field, text) in shown.private_texts() {
+        *text = shown_text(&field, text);
+    }
+    shown
+}
+
+/// A private text of an entry as people read it.
+pub(super) fn shown_text(field: &str, text: &str) -> String {
+    if field == "url" {
+        hidden_url(text)
+    } else {
+        hidden(text)
     }
 }
 
@@ -41,6 +39,19 @@ pub(crate) fn hidden(value: &str) -> String {
     }
 }
 
+/// Whether a private text holds something that people do not get to see.
+pub(super) fn is_secret(field: &str, text: &str) -> bool {
+    if field != "url" {
+        return hidden(text) == MASK;
+    }
+    let query = text.split_once('?').map_or("", |(_, query)| query);
+    let mut values = query.split('&').map(|pair| {
+        let value = pair.split_once('=');
+        value.map_or(pair, |(_, value)| value)
+    });
+    values.any(|value| hidden(value) == MASK)
+}
+
 /// An address may carry a key in its query.
 fn hidden_url(url: &str) -> String {
     match url.split_once('?') {
@@ -51,27 +62,18 @@ fn hidden_url(url: &str) -> String {
 
 /// Puts back what a client only saw masked.
 pub(crate) fn unmasked(new: &mut McpServerConfig, old: &McpServerConfig) {
-    let keep = |new: &mut BTreeMap<String, String>, old: &BTreeMap<String, String>| {
-        for (name, value) in new.iter_mut().filter(|(_, value)| *value == MASK) {
-            if let Some(kept) = old.get(name) {
-                value.clone_from(kept);
-            }
+    let mut old = old.clone();
+    let kept: BTreeMap<String, String> = old
+        .private_texts()
+        .into_iter()
+        .map(|(field, text)| (field, text.clone()))
+        .collect();
+    for (field, text) in new.private_texts() {
+        if let Some(kept) = kept.get(&field)
+            && (*text == MASK || *text == shown_text(&field, kept))
+        {
+            text.clone_from(kept);
         }
-    };
-    keep(&mut new.env, &old.env);
-    keep(&mut new.container_env, &old.container_env);
-    keep(&mut new.headers, &old.headers);
-    let kept = old
-        .oauth
-        .as_ref()
-        .and_then(|oauth| oauth.client_secret.clone());
-    if let (Some(oauth), Some(kept)) = (&mut new.oauth, kept)
-        && oauth.client_secret.as_deref() == Some(MASK)
-    {
-        oauth.client_secret = Some(kept);
-    }
-    if new.url.is_some() && new.url == old.url.as_deref().map(hidden_url) {
-        new.url.clone_from(&old.url);
     }
 }
 

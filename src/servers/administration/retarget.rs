@@ -1,12 +1,12 @@
-//! A changed entry that goes elsewhere: what was given for one address or program is not handed to
-//! another without the people who know it.
+//! Decides when the secrets of an entry have to be given again: whenever what its program does, sees or
+//! reaches changes, because whoever makes that change may not know them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use url::Url;
 
-use super::masking::hidden;
+use super::masking::{is_secret, shown_text};
 use crate::domain::{McpServerConfig, McpWorkspace};
 use crate::mcp::MASK;
 use crate::mcp::config::{EntryProblem, Reference, References, expand_text, references};
@@ -16,92 +16,118 @@ use crate::servers::mcp_registry::FilledEntry;
 const AGAIN: &str =
     "it was given for another address or program: give it again, or `null` for none";
 
-/// Whether what the entry sends, or what it runs with, would reach somebody else: another origin,
-/// another program. Another path of the same origin is the same somebody.
-pub(crate) fn goes_elsewhere(old: &McpServerConfig, new: &McpServerConfig) -> bool {
-    let program = |config: &McpServerConfig| {
-        let McpServerConfig {
-            command,
-            args,
-            cwd,
-            container_image,
-            bundle,
-            ..
-        } = config.clone();
-        let files = bundle.map(|bundle| bundle.sha256);
-        (
-            command,
-            args,
-            cwd,
-            container_image,
-            files,
-            config.transport(),
-        )
+/// The fields that leave what a server does, sees and reaches as it is: they say what people read and
+/// which of its tools sessions get, and what one call may use up. Every other field counts, so one that
+/// is added later counts until it is named here.
+const HARMLESS: [&str; 10] = [
+    "containerCpu",
+    "containerMemory",
+    "description",
+    "enabled",
+    "excludeTools",
+    "includeTools",
+    "sampling",
+    "timeout",
+    "toolPrefix",
+    "trusted",
+];
+
+/// Whether a change touches anything that decides what the server does, sees or reaches: its program
+/// and words, variables, image, files, hosts, address with its path, headers and so on.
+pub(crate) fn changes_reach(old: &McpServerConfig, new: &McpServerConfig) -> bool {
+    let deciding = |config: &McpServerConfig| {
+        let config = McpServerConfig {
+            // Two spellings of the same.
+            transport: Some(config.transport()),
+            network: config.network.clone().filter(|it| !it.hosts().is_empty()),
+            ..config.clone()
+        };
+        let mut fields = serde_json::to_value(config).unwrap_or_default();
+        if let Value::Object(fields) = &mut fields {
+            fields.retain(|name, _| !HARMLESS.contains(&name.as_str()));
+        }
+        fields
     };
-    let origin = |config: &McpServerConfig| config.url.as_deref().map(origin);
-    program(old) != program(new) || origin(old) != origin(new)
+    deciding(old) != deciding(new)
 }
 
-/// Scheme, host and port; the whole text where only its references decide them.
-fn origin(url: &str) -> String {
-    let known = if references(url).is_empty() {
-        Some(url)
-    } else {
-        before_path(url).filter(|before| references(before).is_empty())
-    };
-    let parsed = known.and_then(|known| Url::parse(known).ok());
-    let origin = parsed.map(|url| url.origin());
-    match origin.filter(url::Origin::is_tuple) {
-        Some(origin) => origin.ascii_serialization(),
-        None => url.to_owned(),
-    }
-}
-
-fn before_path(url: &str) -> Option<&str> {
-    let host = url.find("://")? + "://".len();
-    let rest = url.get(host..)?;
+/// The part of an address that is before its path.
+fn before_path(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + "://".len());
+    let rest = url.get(host..).unwrap_or_default();
     let length = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-    url.get(..host + length)
+    url.get(..host + length).unwrap_or(url)
 }
 
-/// Whether a secret that is set or replaced sends the entry elsewhere: the address that its references
-/// lead to has another origin with the new secrets than with the old ones.
+/// The part of an address that is before its query.
+fn before_query(url: &str) -> &str {
+    let length = url.find(['?', '#']).unwrap_or(url.len());
+    url.get(..length).unwrap_or(url)
+}
+
+/// Where the address of an entry leads with certain secrets; none while one of them is missing, so that
+/// nothing is sent.
+#[derive(Default)]
+struct Lead {
+    /// Scheme, host and port.
+    origin: Option<String>,
+    /// Everything up to the query.
+    address: Option<String>,
+}
+
+fn lead(config: &McpServerConfig, from: &References<'_>) -> Lead {
+    let Some(url) = &config.url else {
+        return Lead::default();
+    };
+    let origin = expand_text(before_path(url), from).ok().map(|text| {
+        let origin = Url::parse(&text).map(|url| url.origin()).ok();
+        let origin = origin.filter(url::Origin::is_tuple);
+        origin.map_or(text, |origin| origin.ascii_serialization())
+    });
+    let address = expand_text(before_query(url), from).ok().map(|text| {
+        let parsed = Url::parse(&text).ok().filter(Url::has_host);
+        parsed.map_or(text, |mut url| {
+            url.set_query(None);
+            url.set_fragment(None);
+            url.into()
+        })
+    });
+    Lead { origin, address }
+}
+
+/// Whether a secret that is set or replaced leads to another address, up to its query. As the value of
+/// a header or of a variable a secret leads nowhere.
 pub(crate) fn leads_elsewhere(
     config: &McpServerConfig,
     (old, new): (&References<'_>, &References<'_>),
 ) -> bool {
-    let lead = |from| {
-        let url = config.url.as_deref()?;
-        // What follows the host leads nowhere else, set or not.
-        let address = before_path(url).and_then(|address| {
-            let address = Url::parse(&expand_text(address, from).ok()?).ok()?;
-            Some(address.origin()).filter(url::Origin::is_tuple)
-        });
-        match address {
-            Some(origin) => Some(origin.ascii_serialization()),
-            None => Some(origin(&expand_text(url, from).ok()?)),
-        }
-    };
+    let new = lead(config, new).address;
     // What leads nowhere yet gets nothing.
-    lead(new).is_some_and(|new| lead(old) != Some(new))
+    new.is_some() && new != lead(config, old).address
 }
 
 /// What an entry would hand to the address that a secret leads to, and that was given for another:
-/// hidden values, and the other secrets that are set, but for those that are parts of the address.
+/// hidden values, and the other secrets that are set, but for those that make up the new address.
 pub(crate) fn kept_for_another(
     config: &McpServerConfig,
-    (secret, others): (&str, &[String]),
+    secret: &str,
+    (old, new): (&References<'_>, &References<'_>),
 ) -> Vec<EntryProblem> {
-    let address = config.url.as_deref().and_then(before_path);
+    let url = config.url.as_deref().unwrap_or_default();
+    let part = if lead(config, old).origin == lead(config, new).origin {
+        before_query(url)
+    } else {
+        before_path(url)
+    };
     // What stands before the `@` is sent.
-    let address = address.filter(|address| !address.contains('@'));
-    let parts = address.map(references).unwrap_or_default();
-    let kept = others.iter().filter(|other| {
+    let part = Some(part).filter(|part| !part.contains('@'));
+    let parts = part.map(references).unwrap_or_default();
+    let kept = old.secrets.keys().filter(|other| {
         other.as_str() != secret && !parts.contains(&Reference::Secret((*other).clone()))
     });
     let kept = kept.map(|other| format!("secrets.{other}"));
     let values = kept_values((config, config), &Value::Null);
-    let fields = values.into_iter().map(|value| value.field).chain(kept);
+    let values = values.into_iter().map(|value| value.field);
     let problem = |field| EntryProblem {
         field,
         message: format!(
@@ -109,7 +135,7 @@ pub(crate) fn kept_for_another(
              to: remove it, set `{secret}`, then give it again"
         ),
     };
-    fields.map(problem).collect()
+    values.chain(kept).map(problem).collect()
 }
 
 /// Values that nobody gets to see and that the change did not give again.
@@ -117,46 +143,31 @@ pub(crate) fn kept_values(
     (old, new): (&McpServerConfig, &McpServerConfig),
     patch: &Value,
 ) -> Vec<EntryProblem> {
-    type Map = BTreeMap<String, String>;
-    let maps: [(&str, &Map, &Map); 3] = [
-        ("env", &old.env, &new.env),
-        ("containerEnv", &old.container_env, &new.container_env),
-        ("headers", &old.headers, &new.headers),
-    ];
+    let (mut old, mut new) = (old.clone(), new.clone());
+    let old: BTreeSet<(String, String)> = old
+        .private_texts()
+        .into_iter()
+        .map(|(field, value)| (field, value.clone()))
+        .collect();
     let mut found = Vec::new();
-    for (field, old, new) in maps {
-        for (name, value) in new {
-            let given = patch.get(field).and_then(|map| map.get(name));
-            let is_given = given.is_some_and(|given| given != MASK);
-            if !is_given && old.get(name) == Some(value) && hidden(value) == MASK {
-                found.push(EntryProblem {
-                    field: format!("{field}.{name}"),
-                    message: AGAIN.to_owned(),
-                });
-            }
+    for (field, value) in new.private_texts() {
+        let given = field.split_once('.').map_or_else(
+            || patch.get(&field),
+            |(map, name)| patch.get(map).and_then(|map| map.get(name)),
+        );
+        let is_given = given.is_some_and(|given| {
+            let shown = shown_text(&field, value);
+            given != MASK && *given != shown
+        });
+        let is_kept = is_secret(&field, value) && old.contains(&(field.clone(), value.clone()));
+        if is_kept && !is_given {
+            found.push(EntryProblem {
+                field,
+                message: AGAIN.to_owned(),
+            });
         }
     }
-    let secret = |config: &McpServerConfig| config.oauth.as_ref()?.client_secret.clone();
-    let given = patch
-        .pointer("/oauth/clientSecret")
-        .filter(|given| *given != MASK);
-    let kept = secret(new).filter(|secret| hidden(secret) == MASK);
-    if given.is_none() && kept.is_some() && kept == secret(old) {
-        found.push(EntryProblem {
-            field: "oauth.clientSecret".to_owned(),
-            message: AGAIN.to_owned(),
-        });
-    }
     found
-}
-
-/// The secrets that would go in on the way to other hosts than before, or that the program itself would
-/// get.
-pub(crate) fn sent_elsewhere(old: &McpServerConfig, new: &McpServerConfig) -> BTreeSet<String> {
-    let (old, new) = (&old.secret_hosts, &new.secret_hosts);
-    let names = old.keys().chain(new.keys());
-    let moved = names.filter(|name| old.get(*name) != new.get(*name));
-    moved.cloned().collect()
 }
 
 /// A secret that is set. Whether the entry names it now does not matter: it could later.
@@ -192,6 +203,7 @@ pub(super) fn replaced(
         // Other packages, to whose code nobody said yes.
         allow_scripts: false,
         description: filled.description,
+        container_env: BTreeMap::new(),
         network: filled.network.or_else(|| old.network.clone()),
         secret_hosts,
         workspace,
@@ -201,12 +213,14 @@ pub(super) fn replaced(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use serde_json::{Value, json};
 
-    use super::{goes_elsewhere, kept_values, replaced};
-    use crate::domain::McpServerConfig;
+    use super::{HARMLESS, changes_reach, kept_values, replaced};
+    use crate::domain::{
+        McpBundle, McpNetwork, McpOAuth, McpServerConfig, McpTransport, McpWorkspace,
+    };
     use crate::servers::mcp_registry::FilledEntry;
 
     fn config(config: Value) -> McpServerConfig {
@@ -229,45 +243,141 @@ mod tests {
         assert_eq!((new.allow_scripts, new.timeout), (false, old.timeout));
     }
 
-    #[test]
-    fn another_origin_or_program_is_elsewhere_and_another_path_is_not() {
-        let check = |old: Value, new: Value, expected: bool| {
-            let moved = goes_elsewhere(&config(old.clone()), &config(new.clone()));
-            assert_eq!(moved, expected, "{old} {new}");
-        };
-        let at = |url: &str| json!({ "url": url });
-        let old = at("https://e.test/mcp?k=1");
-        check(old.clone(), at("https://E.test:443/other"), false);
-        check(old.clone(), at("https://e.test/${secret:A}"), false);
-        for url in [
-            "http://e.test/mcp",
-            "https://e.test:444/mcp",
-            "https://e.test.evil.test/mcp",
-            "https://e.test@evil.test/mcp",
-            "https://e.test${secret:A}/mcp",
-            "https:///evil.test/${secret:A}",
-            "https://evil.test\\e.test/${secret:A}",
-            "${secret:A}://e.test/mcp",
-        ] {
-            check(old.clone(), at(url), true);
+    /// For each field of an entry another value, and whether it decides what the server does, sees or
+    /// reaches.
+    fn changes() -> Vec<(&'static str, Value, bool)> {
+        vec![
+            ("allowScripts", json!(true), true),
+            ("args", json!(["other"]), true),
+            ("bundle", json!({"sha256": "a", "values": {"k": "v"}}), true),
+            ("command", json!("other"), true),
+            ("containerCpu", json!(2.0), false),
+            ("containerEnv", json!({"A": "one", "B": "two"}), true),
+            ("containerImage", json!("other"), true),
+            ("containerMemory", json!(2), false),
+            ("cwd", json!("other"), true),
+            ("description", json!("other"), false),
+            ("enabled", json!(false), false),
+            (
+                "env",
+                json!({"A": "one", "NODE_OPTIONS": "--import=data:,"}),
+                true,
+            ),
+            ("excludeTools", json!(["other"]), false),
+            ("headers", json!({"A": "one", "Host": "evil.test"}), true),
+            ("includeTools", json!(["other"]), false),
+            ("network", json!(["evil.test"]), true),
+            (
+                "oauth",
+                json!({"clientId": "other", "clientSecret": "one"}),
+                true,
+            ),
+            ("sampling", json!(true), false),
+            ("secretHosts", json!({"S": ["other.test"]}), true),
+            ("timeout", json!(2), false),
+            ("toolPrefix", json!("other"), false),
+            ("transport", json!("sse"), true),
+            ("trusted", json!(true), false),
+            ("url", json!("https://e.test/other"), true),
+            ("workspace", json!("rw"), true),
+        ]
+    }
+
+    /// An entry in which every field is set; a new field does not compile until it stands here.
+    fn full() -> McpServerConfig {
+        let map = || BTreeMap::from([("A".to_owned(), "one".to_owned())]);
+        McpServerConfig {
+            transport: Some(McpTransport::Http),
+            enabled: true,
+            description: Some("d".to_owned()),
+            tool_prefix: Some("p".to_owned()),
+            include_tools: Some(vec!["i".to_owned()]),
+            exclude_tools: Some(vec!["e".to_owned()]),
+            timeout: Some(1),
+            trusted: false,
+            sampling: false,
+            command: Some("c".to_owned()),
+            args: vec!["a".to_owned()],
+            allow_scripts: false,
+            bundle: Some(McpBundle {
+                sha256: "a".to_owned(),
+                values: BTreeMap::new(),
+            }),
+            env: map(),
+            cwd: Some("w".to_owned()),
+            container_image: Some("i".to_owned()),
+            container_env: map(),
+            container_memory: Some(1),
+            container_cpu: Some(1.0),
+            network: Some(McpNetwork::Hosts(vec!["e.test".to_owned()])),
+            secret_hosts: BTreeMap::from([("S".to_owned(), vec!["e.test".to_owned()])]),
+            workspace: McpWorkspace::Ro,
+            url: Some("https://e.test/mcp?key=k".to_owned()),
+            headers: map(),
+            oauth: Some(McpOAuth {
+                client_secret: Some("one".to_owned()),
+                ..McpOAuth::default()
+            }),
         }
-        let hidden = at("https://${secret:HOST}/mcp");
-        check(hidden.clone(), hidden.clone(), false);
-        check(hidden.clone(), at("https://${secret:HOST}.evil/mcp"), true);
-        check(hidden, at("https://evil.test/${secret:HOST}"), true);
-        check(old, json!({ "command": "x" }), true);
-        let old = json!({ "command": "x", "args": ["a"] });
+    }
+
+    /// Asserts that each field of an entry is classed, and that a change of each that decides what the
+    /// server does, sees or reaches wants every hidden value again.
+    #[test]
+    fn every_field_is_classed_and_a_change_of_one_that_decides_wants_the_secrets_again() {
+        let old = full();
+        let mut fields: BTreeSet<String> = BTreeSet::new();
+        let mut all = serde_json::to_value(&old).unwrap();
+        // Written only where it is set.
+        for name in ["allowScripts", "sampling"] {
+            all[name] = json!(true);
+        }
+        fields.extend(all.as_object().unwrap().keys().cloned());
+        let classed: BTreeSet<String> = changes().iter().map(|it| it.0.to_owned()).collect();
+        assert_eq!(fields, classed, "a field of the entry is not classed here");
+        let hidden = [
+            "containerEnv.A",
+            "env.A",
+            "headers.A",
+            "oauth.clientSecret",
+            "url",
+        ];
+        for (field, value, decides) in changes() {
+            let mut changed = serde_json::to_value(&old).unwrap();
+            changed[field] = value.clone();
+            let new = config(changed);
+            assert_ne!(old, new, "{field}");
+            assert_eq!(changes_reach(&old, &new), decides, "{field}");
+            assert_eq!(HARMLESS.contains(&field), !decides, "{field}");
+            // What is changed itself is given with the change.
+            let patch = json!({ field: if value.is_object() { json!({}) } else { value } });
+            let kept = kept_values((&old, &new), &patch);
+            let kept: BTreeSet<&str> = kept.iter().map(|it| it.field.as_str()).collect();
+            let expected = hidden
+                .into_iter()
+                .filter(|it| field != "url" || *it != "url");
+            assert_eq!(kept, expected.collect(), "{field}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_the_same_entry_change_nothing() {
+        let check = |old: Value, new: Value| {
+            assert!(!changes_reach(&config(old), &config(new)));
+        };
+        let url = "https://e.test/mcp";
         check(
-            old.clone(),
-            json!({ "command": "x", "args": ["a"], "timeout": 5, "description": "d" }),
-            false,
+            json!({"url": url}),
+            json!({"url": url, "transport": "http"}),
         );
-        check(old.clone(), json!({ "command": "y", "args": ["a"] }), true);
-        check(old.clone(), json!({ "command": "x", "args": ["b"] }), true);
-        check(old, json!({ "containerImage": "x", "args": ["a"] }), true);
-        let image = json!({ "containerImage": "x" });
-        check(image.clone(), image.clone(), false);
-        check(image, json!({ "containerImage": "y" }), true);
+        check(
+            json!({"command": "x"}),
+            json!({"command": "x", "network": "none"}),
+        );
+        check(
+            json!({"command": "x"}),
+            json!({"command": "x", "network": [], "env": {}, "args": [], "workspace": "none"}),
+        );
     }
 
     #[test]

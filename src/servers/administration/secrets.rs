@@ -39,7 +39,6 @@ impl Administration<'_> {
         (name, value): (&str, &SecretString),
     ) -> Result<(), Error> {
         let old = self.servers.0.opener.references(entry).await?;
-        let others: Vec<String> = old.secrets.keys().cloned().collect();
         let mut secrets = old.secrets.clone();
         secrets.insert(name.to_owned(), value.expose_secret().to_owned());
         let new = References {
@@ -49,11 +48,13 @@ impl Administration<'_> {
         if !leads_elsewhere(&entry.config, (&old, &new)) {
             return Ok(());
         }
-        let kept = kept_for_another(&entry.config, (name, &others));
-        if kept.is_empty() {
-            return Ok(());
+        let kept = kept_for_another(&entry.config, name, (&old, &new));
+        if !kept.is_empty() {
+            return Err(Error::Invalid(kept));
         }
-        Err(Error::Invalid(kept))
+        // What people allowed, they allowed at the address of before.
+        let grants = self.servers.0.records.mcp_grants();
+        Ok(grants.forget(&entry.scope, &entry.name).await?)
     }
 
     /// Removes a secret.

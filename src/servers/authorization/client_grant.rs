@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::Mutex;
 
+use super::grants::Grants;
 use super::target::Target;
 use crate::mcp::authorization::{
     AuthorizationError, Challenge, ClientIdentity, Grant, Tokens, discover,
@@ -28,7 +29,7 @@ pub(crate) struct ClientGrants(Arc<std::sync::Mutex<HashMap<Place, Shared>>>);
 
 impl ClientGrants {
     /// What sends the entry's own tokens.
-    pub(crate) fn authorizer(&self, target: Target) -> impl Authorizer + use<> {
+    pub(crate) fn authorizer(&self, target: Target, grants: Grants) -> impl Authorizer + use<> {
         let secret = target.client_secret.clone().unwrap_or_default();
         let place = (
             target.scope.as_str().to_owned(),
@@ -39,12 +40,17 @@ impl ClientGrants {
         // Never held across an await.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let tokens = Arc::clone(all.entry(place).or_default());
-        ClientAuthorizer { target, tokens }
+        ClientAuthorizer {
+            target,
+            grants,
+            tokens,
+        }
     }
 }
 
 struct ClientAuthorizer {
     target: Target,
+    grants: Grants,
     /// Held while a token is asked for, so that calls side by side ask once.
     tokens: Shared,
 }
@@ -65,7 +71,9 @@ impl ClientAuthorizer {
         }
         let target = &self.target;
         let challenge = challenge.cloned().unwrap_or_default();
-        let found = discover(&target.client, &target.url, &challenge).await?;
+        let origins = &target.oauth.endpoint_origins;
+        let found = discover(&target.client, &target.url, &challenge, origins).await?;
+        self.grants.bind_client(target, &found).await?;
         let known = target.known().ok_or(AuthorizationError::NoClient)?;
         let identity = ClientIdentity::known(&known, &found)?;
         let asked = challenge.scope.as_deref().map(|scope| {

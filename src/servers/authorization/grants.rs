@@ -8,10 +8,10 @@ use tokio_util::task::TaskTracker;
 
 use super::target::Target;
 use crate::domain::{Holder, Timestamp};
-use crate::mcp::authorization::{AuthorizationError, Challenge, Grant};
+use crate::mcp::authorization::{AuthorizationError, Challenge, Discovered, Grant};
 use crate::servers::news::{Change, News, NewsKind, ServerUpdate, Teller};
 use crate::store::clock::now;
-use crate::store::records::{GrantKey, GrantRow, SealedTokens};
+use crate::store::records::{GrantKey, GrantRow, SealedTokens, SecretHash};
 use crate::store::{self, Records, Sealer};
 
 /// How long one gateway alone may renew tokens. It is longer than the one request that this takes; after
@@ -52,6 +52,55 @@ pub(crate) struct Held {
 }
 
 impl Grants {
+    /// Refuses an issuer that the client of an entry is not registered with: that the entry names, or else
+    /// the one that was found first with this client and secret at this address. A server whose metadata
+    /// change is not given the secret for somebody else.
+    pub(crate) async fn bind_client(
+        &self,
+        target: &Target,
+        found: &Discovered,
+    ) -> Result<(), AuthorizationError> {
+        let Some(known) = target.known() else {
+            return Ok(());
+        };
+        let found = found.authority();
+        let bare = |issuer: &str| issuer.trim_end_matches('/').to_owned();
+        let expected = match (&target.oauth.issuer, known.secret) {
+            (Some(issuer), _) => issuer.clone(),
+            (None, None) => return Ok(()),
+            (None, Some(secret)) => {
+                let server = &target.server;
+                let name = ["bound", server, &target.address(), &known.id, &secret].join("\n");
+                let hash = SecretHash::of(&name);
+                let bound = self.first_issuer(target, &hash, &found);
+                bound.await.map_err(|error| records(&error))?
+            }
+        };
+        if bare(&expected) == bare(&found) {
+            return Ok(());
+        }
+        Err(AuthorizationError::OtherClient { expected, found })
+    }
+
+    /// The issuer that was kept under a name, or this one, which is kept from now on.
+    async fn first_issuer(
+        &self,
+        target: &Target,
+        hash: &SecretHash,
+        found: &str,
+    ) -> Result<String, store::Error> {
+        let table = self.records.mcp_authorizations();
+        let place = format!("mcp-client-issuer/{}/{}", target.scope, target.server);
+        if let Some(sealed) = table.client(&target.scope, hash).await? {
+            return open(&self.sealer, &place, &sealed);
+        }
+        let sealed = seal(&self.sealer, &place, &found)?;
+        table
+            .keep_client(&target.scope, (hash, &sealed), now())
+            .await?;
+        Ok(found.to_owned())
+    }
+
     /// What is kept of a person at a server.
     pub(crate) async fn row(&self, key: &GrantKey) -> Result<Option<GrantRow>, store::Error> {
         self.records.mcp_grants().get(key).await

@@ -24,6 +24,12 @@ pub enum ConnectError {
          again"
     )]
     Stale,
+    /// They came back to another issuer's address.
+    #[error(
+        "this answer came to the address of another issuer than the one that you were sent to: \
+         nothing was sent to it; connect again"
+    )]
+    OtherAddress,
     /// The entry does not work.
     #[error("{0}")]
     Entry(String),

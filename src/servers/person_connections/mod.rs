@@ -38,6 +38,33 @@ pub struct RedirectAddress {
     pub client_document: Option<Url>,
 }
 
+impl RedirectAddress {
+    /// The addresses for one issuer alone: an answer at the address of another is not taken for it
+    /// (RFC 9700, section 4.4). `None` if `part` stands for no issuer.
+    pub fn of_issuer(&self, part: &str) -> Option<Self> {
+        let is_part = part.len() == 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let below = |url: &Url| {
+            let mut url = url.clone();
+            url.path_segments_mut().ok()?.push(part);
+            Some(url)
+        };
+        let callback = below(&self.callback).filter(|_| is_part)?;
+        Some(Self {
+            callback,
+            client_document: self.client_document.as_ref().and_then(below),
+        })
+    }
+
+    /// A client that somebody registered keeps the common address where each answer names its issuer.
+    fn fit(&self, target: &Target, found: &Discovered) -> Self {
+        if target.known().is_some() && found.names_issuer() {
+            return self.clone();
+        }
+        let own = self.of_issuer(&found.redirect_part());
+        own.unwrap_or_else(|| self.clone())
+    }
+}
+
 /// A connection that was begun.
 #[derive(Debug, Clone)]
 pub struct Begun {
@@ -48,6 +75,8 @@ pub struct Begun {
 /// What a person came back with.
 pub struct ConnectionAnswer {
     pub state: SecretString,
+    /// The part of the address that they came back to that stands for its issuer, if it has one.
+    pub redirect_part: Option<String>,
     pub code: Option<SecretString>,
     pub issuer: Option<String>,
     pub error: Option<String>,
@@ -74,7 +103,7 @@ pub struct Connections<'a> {
 impl Connections<'_> {
     /// The caller's connections, and the servers that want them.
     pub async fn list(&self) -> Result<Vec<ConnectionReport>, ConnectError> {
-        let Caller { user, tenant } = self.caller;
+        let Caller { user, tenant, .. } = self.caller;
         let view = self.servers.view(self.caller.whose()).await?;
         let rows = self.grants().records.mcp_grants();
         let rows = rows.of_person(&tenant.id, &user.id).await?;
@@ -108,7 +137,10 @@ impl Connections<'_> {
             resource_metadata: asked.resource_metadata.or(kept.resource_metadata),
             error: kept.error,
         };
-        let found = discover(&target.client, &target.url, &challenge).await?;
+        let origins = &target.oauth.endpoint_origins;
+        let found = discover(&target.client, &target.url, &challenge, origins).await?;
+        self.grants().bind_client(&target, &found).await?;
+        let own = &own.fit(&target, &found);
         let (client, registration) = self.client(&target, &found, own).await?;
         let is_connected = row.as_ref().is_some_and(|row| row.sealed.is_some());
         let granted = row.filter(|_| is_connected).map(|row| row.scopes);
@@ -137,7 +169,7 @@ impl Connections<'_> {
     /// Finishes a connection with what the person came back with: the server, and the path of our page
     /// that they began at.
     pub async fn finish(&self, answer: ConnectionAnswer) -> Result<(String, String), ConnectError> {
-        let Caller { user, tenant } = self.caller;
+        let Caller { user, tenant, .. } = self.caller;
         let hash = SecretHash::of(answer.state.expose_secret());
         let table = self.grants().records.mcp_authorizations();
         let taken = table.take((&tenant.id, &user.id), &hash, now()).await?;
@@ -147,6 +179,12 @@ impl Connections<'_> {
         // The entry may be another by now: what was allowed for one server is not given to the next.
         if target.scope != key.scope || target.address() != pending.address {
             return Err(ConnectError::Stale);
+        }
+        if !pending
+            .authorization
+            .came_back_to(answer.redirect_part.as_deref())
+        {
+            return Err(ConnectError::OtherAddress);
         }
         let answer = AuthorizationAnswer {
             code: answer.code.map(|code| code.expose_secret().to_owned()),

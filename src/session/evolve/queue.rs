@@ -259,9 +259,8 @@ impl Control {
             is_late = !call.is_pending();
             call.review = (!is_late).then(|| CallReview::Over(review.clone()));
         });
-        if review.verdict == ReviewVerdict::Allowed {
-            self.reviewing.refusals = 0;
-        } else if !is_late {
+        // A yes in between takes nothing back: only a person says that the session is on a good road.
+        if review.verdict != ReviewVerdict::Allowed && !is_late {
             self.reviewing.refusals = self.reviewing.refusals.saturating_add(1);
         }
     }

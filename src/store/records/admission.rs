@@ -30,7 +30,7 @@ impl fmt::Debug for SecretHash {
     }
 }
 
-/// A valid key or sign-in and the person it belongs to, who is not disabled.
+/// A valid key or sign-in and the person it belongs to, who is not disabled, of a tenant that is not suspended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     /// The id of the key or sign-in.
@@ -53,7 +53,7 @@ macro_rules! person_of {
              u.is_installation_admin FROM ",
             $table,
             " JOIN users u ON u.tenant = c.tenant AND u.id = c.user_id AND NOT u.is_disabled \
-             JOIN tenants t ON t.id = c.tenant ",
+             JOIN tenants t ON t.id = c.tenant AND t.suspended_at IS NULL ",
             $rest
         )
     };
@@ -90,6 +90,7 @@ impl AdmissionRow {
                     id: tenant,
                     name: self.tenant_name,
                 },
+                credential: None,
             },
             created_at: Timestamp(self.created_at),
             used_at: Timestamp(self.used_at),

@@ -1,7 +1,9 @@
 //! MCP servers that tenants and their people added; those of files and settings are not here.
 
-use super::super::Error;
+use std::collections::BTreeMap;
+
 use super::super::db::{Arg, Db, Statement, args, taken};
+use super::super::{Error, Sealer};
 use super::{from_json, tenant_id, to_json, user_id};
 use crate::domain::{McpServerConfig, TenantId, Timestamp, UserId};
 
@@ -13,10 +15,67 @@ pub struct McpServerRow {
     pub name: String,
     /// The person whose it is alone; `None` = everybody's in the tenant.
     pub owner: Option<UserId>,
-    /// How it is reached. Secrets stand in it as `${secret:NAME}`.
+    /// How it is reached, with empty texts in the place of those that are in `sealed`.
     pub config: McpServerConfig,
+    /// The private texts of the configuration by field, each sealed for its place; none where an earlier
+    /// release wrote the row, which has them in `config`.
+    pub sealed: Option<BTreeMap<String, String>>,
     /// When it was last changed.
     pub updated_at: Timestamp,
+}
+
+impl McpServerRow {
+    /// A configuration as it is kept: its private texts are sealed.
+    pub fn seal(
+        (tenant, name, owner): (TenantId, String, Option<UserId>),
+        mut config: McpServerConfig,
+        (sealer, updated_at): (&Sealer, Timestamp),
+    ) -> Result<Self, Error> {
+        let mut sealed = BTreeMap::new();
+        for (field, text) in config.private_texts() {
+            let text = std::mem::take(text);
+            let context = context(&tenant, &name, &field);
+            sealed.insert(field, sealer.seal(&context, text.as_bytes())?);
+        }
+        Ok(Self {
+            tenant,
+            name,
+            owner,
+            config,
+            sealed: Some(sealed),
+            updated_at,
+        })
+    }
+
+    /// The configuration with its private texts. One that does not open is replaced by a reference to
+    /// a secret that is not set, so that nothing is sent, and setting that secret is the remedy.
+    pub fn open(&self, sealer: &Sealer) -> McpServerConfig {
+        let mut config = self.config.clone();
+        let Some(sealed) = &self.sealed else {
+            return config;
+        };
+        for (field, text) in config.private_texts() {
+            let Some(sealed) = sealed.get(&field) else {
+                continue;
+            };
+            let opened = sealer.open(&context(&self.tenant, &self.name, &field), sealed);
+            *text = match opened {
+                Ok(opened) => String::from_utf8_lossy(&opened).into_owned(),
+                Err(error) => {
+                    tracing::error!(tenant.id = %self.tenant, mcp.server = %self.name, field, %error,
+                        "A value of MCP server `{}` cannot be opened", self.name);
+                    let is_fit = |c: char| c.is_ascii_alphanumeric();
+                    format!("${{secret:LOST_{}}}", field.replace(|c| !is_fit(c), "_"))
+                }
+            };
+        }
+        config
+    }
+}
+
+/// The place that a sealed text belongs to.
+fn context(tenant: &TenantId, name: &str, field: &str) -> String {
+    format!("mcp_server/{tenant}/{name}/{field}")
 }
 
 /// The servers.
@@ -59,8 +118,8 @@ impl<'s> McpServers<'s> {
     pub async fn put(&self, server: &McpServerRow) -> Result<(), Error> {
         self.db
             .execute(
-                "INSERT INTO mcp_servers (tenant, name, config, updated_at, owner) \
-                 VALUES ($1, $2, $3, $4, $5)",
+                "INSERT INTO mcp_servers (tenant, name, config, updated_at, owner, sealed) \
+                 VALUES ($1, $2, $3, $4, $5, $6)",
                 arguments(server)?,
             )
             .await
@@ -73,12 +132,37 @@ impl<'s> McpServers<'s> {
         let changed = self
             .db
             .execute(
-                "UPDATE mcp_servers SET config = $3, updated_at = $4 \
+                "UPDATE mcp_servers SET config = $3, updated_at = $4, sealed = $6 \
                  WHERE tenant = $1 AND name = $2 AND COALESCE(owner, '') = COALESCE($5, '')",
                 arguments(server)?,
             )
             .await?;
         Ok(changed > 0)
+    }
+
+    /// Seals the private texts that earlier releases kept as they are; how many rows had some. A row that
+    /// somebody changes meanwhile is sealed by them.
+    pub(in crate::store) async fn seal_all(&self, sealer: &Sealer) -> Result<usize, Error> {
+        let sql = "SELECT * FROM mcp_servers WHERE sealed IS NULL";
+        let rows: Vec<Row> = self.db.fetch_all(sql, args![]).await?;
+        let count = rows.len();
+        for row in rows {
+            let was = row.config.clone();
+            let row = row.into_row()?;
+            let whose = (row.tenant, row.name, row.owner);
+            let row = McpServerRow::seal(whose, row.config, (sealer, row.updated_at))?;
+            let sql = "UPDATE mcp_servers SET config = $3, sealed = $4 \
+                       WHERE tenant = $1 AND name = $2 AND config = $5 AND sealed IS NULL";
+            let values = args![
+                row.tenant.as_str(),
+                row.name.as_str(),
+                to_json("server", &row.config)?.as_str(),
+                to_json("server", &row.sealed)?.as_str(),
+                was.as_str()
+            ];
+            self.db.execute(sql, values).await?;
+        }
+        Ok(count)
     }
 
     /// Removes one with everything decided about its tools, so that another server of that name
@@ -111,12 +195,15 @@ impl<'s> McpServers<'s> {
 }
 
 fn arguments(server: &McpServerRow) -> Result<Vec<Arg>, Error> {
+    let sealed = server.sealed.as_ref();
+    let sealed = sealed.map(|it| to_json("server", it)).transpose()?;
     Ok(args![
         server.tenant.as_str(),
         server.name.as_str(),
         to_json("server", &server.config)?.as_str(),
         server.updated_at.0,
-        server.owner.as_ref().map(UserId::as_str)
+        server.owner.as_ref().map(UserId::as_str),
+        sealed.as_deref()
     ])
 }
 
@@ -127,6 +214,7 @@ struct Row {
     config: String,
     updated_at: i64,
     owner: Option<String>,
+    sealed: Option<String>,
 }
 
 impl Row {
@@ -136,6 +224,10 @@ impl Row {
             name: self.name,
             owner: self.owner.map(user_id).transpose()?,
             config: from_json("configuration of an MCP server", &self.config)?,
+            sealed: self
+                .sealed
+                .map(|sealed| from_json("values of an MCP server", &sealed))
+                .transpose()?,
             updated_at: Timestamp(self.updated_at),
         })
     }

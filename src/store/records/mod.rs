@@ -69,7 +69,7 @@ pub use sessions::{
 };
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
 pub use skills::{OfferedSkill, SkillRow, Skills};
-pub use tenants::Tenants;
+pub use tenants::{TenantStanding, Tenants};
 pub use texts::{Behind, Hit, NewText, TakenUp, TextChange, TextKind, Texts};
 pub use tool_definitions::{DefinitionChange, ToolDefinitions, ToolVersion};
 pub use tool_settings::{ToolSetting, ToolSettings};
@@ -79,13 +79,13 @@ pub use usage::{
 };
 pub use users::{FirstOwner, MailChoice, NewUser, UserRecord, Users};
 pub use web_sessions::{NewWebSession, WebSessions};
-pub use webhooks::{Attempt, WebhookRow, Webhooks};
+pub use webhooks::{Address, Attempt, WebhookRow, Webhooks};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Error;
 use super::db::Db;
+use super::{Error, Sealer};
 use crate::domain::{Iteration, ModelRequestId, Scope, SessionId, TenantId, TurnId, UserId};
 
 /// The records, by noun.
@@ -104,6 +104,21 @@ macro_rules! nouns {
 impl Records {
     pub(super) fn new(db: Db) -> Self {
         Self { db }
+    }
+
+    /// Seals what earlier releases kept as it was typed: the addresses of webhooks, and the private texts
+    /// of MCP servers. Safe to repeat, and for several gateways at once.
+    pub async fn seal_what_is_plain(&self, sealer: &Sealer) -> Result<(), Error> {
+        let servers = self.mcp_servers().seal_all(sealer).await?;
+        let webhooks = self.webhooks().seal_all(sealer).await?;
+        if servers + webhooks > 0 {
+            tracing::info!(
+                servers,
+                webhooks,
+                "Values that an earlier release kept readable were sealed"
+            );
+        }
+        Ok(())
     }
 
     nouns! {

@@ -9,7 +9,8 @@ use crate::domain::{SessionKey, SharedSessionId, TenantId, Timestamp};
 /// Ways in which one session may be shared at the same time.
 const MOST: i64 = 50;
 
-/// What opens: a session that is given up shows nothing any more, nor does one whose owner may not enter.
+/// What opens: a session that is given up shows nothing any more, nor does one whose owner
+/// or tenant may not enter.
 macro_rules! opened {
     ($which:literal) => {
         concat!(
@@ -19,7 +20,7 @@ macro_rules! opened {
              AND sessions.delete_at IS NULL \
              JOIN users ON users.tenant = shared.tenant AND users.id = sessions.owner \
              AND NOT users.is_disabled \
-             JOIN tenants ON tenants.id = shared.tenant \
+             JOIN tenants ON tenants.id = shared.tenant AND tenants.suspended_at IS NULL \
              WHERE (shared.expires_at IS NULL OR shared.expires_at > $1) AND ",
             $which
         )

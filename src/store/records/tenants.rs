@@ -1,9 +1,85 @@
 //! Tenants.
 
 use super::super::Error;
-use super::super::db::{Db, args, taken};
+use super::super::db::{Db, Statement, args, taken};
 use super::tenant_id;
 use crate::domain::{Tenant, TenantId, Timestamp};
+
+/// How a tenant stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TenantStanding {
+    Active,
+    /// Nobody of it enters.
+    Suspended,
+    /// Nobody of it enters, and it is about to be deleted.
+    GivenUp,
+}
+
+/// Declares the statement that deletes a tenant's rows, for each table and the column that names it; rows
+/// that refer to others come first.
+macro_rules! purges {
+    ($($table:literal: $column:literal),* $(,)?) => {
+        [$(concat!("DELETE FROM ", $table, " WHERE ", $column, " = $1")),*]
+    };
+}
+
+/// Every table with rows of tenants; a test compares the list with the migrations. The volumes of packages
+/// are not among them: whoever removes such a volume removes its row.
+const PURGES: &[&str] = &purges! {
+    "journal": "tenant",
+    "snapshots": "tenant",
+    "active": "tenant",
+    "texts": "tenant",
+    "attachments": "tenant",
+    "blobs": "tenant",
+    "calibrations": "scope",
+    "request_tools": "tenant",
+    "tool_calls": "tenant",
+    "model_requests": "tenant",
+    "daily_spend": "tenant",
+    "budget_reservations": "tenant",
+    "budget_warnings": "tenant",
+    "budgets": "tenant",
+    "compaction_defaults": "tenant",
+    "shared_sessions": "tenant",
+    "rules": "tenant",
+    "notifications": "tenant",
+    "webhooks": "tenant",
+    "passkeys": "tenant",
+    "gestures": "tenant",
+    "mcp_grants": "tenant",
+    "mcp_grants": "scope",
+    "mcp_authorizations": "tenant",
+    "mcp_authorizations": "scope",
+    "mcp_clients": "scope",
+    "package_installations": "scope",
+    "tool_versions": "tenant",
+    "tool_definition_history": "tenant",
+    "mcp_tool_settings": "tenant",
+    "mcp_bundle_parts": "tenant",
+    "mcp_bundles": "tenant",
+    "mcp_servers": "tenant",
+    "secrets": "scope",
+    "providers": "scope",
+    "model_defaults": "scope",
+    "skill_switches": "tenant",
+    "skills": "tenant",
+    "skill_bundles": "tenant",
+    "workspace_changes": "tenant",
+    "workspace_states": "tenant",
+    "workspace_contents": "tenant",
+    "dry_run_results": "tenant",
+    "sandboxes": "tenant",
+    "sessions": "tenant",
+    "links": "tenant",
+    "web_sessions": "tenant",
+    "api_keys": "tenant",
+    "users": "tenant",
+};
+
+/// What was kept for whoever was offered it, and that nobody was.
+const ORPHANS: [&str; 1] =
+    ["DELETE FROM tool_definitions WHERE hash NOT IN (SELECT hash FROM tool_definition_history)"];
 
 /// The tenants of the installation.
 pub struct Tenants<'s> {
@@ -76,6 +152,61 @@ impl<'s> Tenants<'s> {
         Ok(())
     }
 
+    /// Locks a tenant out: nobody of it enters, and nothing of it goes on. Suspending again changes
+    /// nothing.
+    pub async fn suspend(&self, id: &TenantId, now: Timestamp) -> Result<(), Error> {
+        let sql = "UPDATE tenants SET suspended_at = COALESCE(suspended_at, $2) WHERE id = $1";
+        self.db.execute(sql, args![id.as_str(), now.0]).await?;
+        Ok(())
+    }
+
+    /// Lets a tenant in again; false if it is being deleted.
+    pub async fn resume(&self, id: &TenantId) -> Result<bool, Error> {
+        let sql = "UPDATE tenants SET suspended_at = NULL WHERE id = $1 AND delete_at IS NULL";
+        Ok(self.db.execute(sql, args![id.as_str()]).await? > 0)
+    }
+
+    /// Locks a tenant out for good: whichever gateway lives then deletes it.
+    pub async fn give_up(&self, id: &TenantId, now: Timestamp) -> Result<(), Error> {
+        let sql = "UPDATE tenants SET suspended_at = COALESCE(suspended_at, $2), \
+                   delete_at = COALESCE(delete_at, $2) WHERE id = $1";
+        self.db.execute(sql, args![id.as_str(), now.0]).await?;
+        Ok(())
+    }
+
+    /// Tenants that are to be deleted.
+    pub async fn given_up(&self) -> Result<Vec<TenantId>, Error> {
+        let sql = "SELECT id FROM tenants WHERE delete_at IS NOT NULL ORDER BY id";
+        let rows: Vec<(String,)> = self.db.fetch_all(sql, args![]).await?;
+        rows.into_iter().map(|(id,)| tenant_id(id)).collect()
+    }
+
+    /// Whether a tenant is locked out, and whether it is about to be deleted.
+    pub async fn standing(&self, id: &TenantId) -> Result<TenantStanding, Error> {
+        let sql =
+            "SELECT suspended_at IS NOT NULL, delete_at IS NOT NULL FROM tenants WHERE id = $1";
+        let row: Option<(bool, bool)> = self.db.fetch_optional(sql, args![id.as_str()]).await?;
+        Ok(match row {
+            Some((_, true)) => TenantStanding::GivenUp,
+            Some((true, false)) => TenantStanding::Suspended,
+            Some((false, false)) | None => TenantStanding::Active,
+        })
+    }
+
+    /// Deletes every row of a tenant in every table, and the tenant. Its sessions have to be gone: their
+    /// workspaces are found by their rows.
+    pub async fn purge(&self, id: &TenantId) -> Result<(), Error> {
+        let statements = PURGES.iter();
+        let mut statements: Vec<Statement> = statements
+            .map(|sql| Statement::new(*sql, args![id.as_str()]))
+            .collect();
+        statements.extend(ORPHANS.map(|sql| Statement::new(sql, args![])));
+        let last = "DELETE FROM tenants WHERE id = $1";
+        statements.push(Statement::new(last, args![id.as_str()]));
+        self.db.execute_all(statements).await?;
+        Ok(())
+    }
+
     /// All tenants by name.
     pub async fn list(&self) -> Result<Vec<Tenant>, Error> {
         let rows: Vec<TenantRow> = self
@@ -98,5 +229,39 @@ impl TenantRow {
             id: tenant_id(self.id)?,
             name: self.name,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::PURGES;
+
+    /// Asserts that no table keeps rows of a deleted tenant: each that the migrations give a tenant or a
+    /// scope is purged by that column.
+    #[test]
+    fn every_table_with_rows_of_tenants_is_purged() {
+        for kind in ["sqlite", "postgres"] {
+            let folder = format!("{}/migrations/{kind}", env!("CARGO_MANIFEST_DIR"));
+            let mut wanted = BTreeSet::new();
+            for file in std::fs::read_dir(folder).unwrap() {
+                let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+                let mut table = String::new();
+                for line in text.lines() {
+                    let words: Vec<&str> = line.split_whitespace().collect();
+                    match words[..] {
+                        ["CREATE", "TABLE", name, "("] => name.clone_into(&mut table),
+                        [column @ ("tenant" | "scope"), "TEXT", ..] => {
+                            wanted.insert(format!("DELETE FROM {table} WHERE {column} = $1"));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            assert!(wanted.remove("DELETE FROM package_volumes WHERE scope = $1"));
+            let purged: BTreeSet<String> = PURGES.iter().map(|it| (*it).to_owned()).collect();
+            assert_eq!(wanted, purged, "{kind}");
+        }
     }
 }

@@ -14,8 +14,28 @@ pub struct UserRecord {
     pub password_hash: Option<String>,
     /// Whether they may not enter.
     pub is_disabled: bool,
+    /// Whether nobody of their tenant may enter.
+    pub is_suspended: bool,
     /// The person of `auth.mode none`.
     pub is_local: bool,
+}
+
+impl UserRecord {
+    /// Whether the door is open to them.
+    pub fn may_enter(&self) -> bool {
+        !self.is_disabled && !self.is_suspended
+    }
+}
+
+/// The columns of [`UserRow`].
+macro_rules! user_where {
+    ($which:literal) => {
+        concat!(
+            "SELECT u.*, t.suspended_at IS NOT NULL AS is_suspended FROM users u \
+             JOIN tenants t ON t.id = u.tenant WHERE ",
+            $which
+        )
+    };
 }
 
 /// A user to add.
@@ -135,7 +155,7 @@ impl<'s> Users<'s> {
         let row: Option<UserRow> = self
             .db
             .fetch_optional(
-                "SELECT * FROM users WHERE tenant = $1 AND id = $2",
+                user_where!("u.tenant = $1 AND u.id = $2"),
                 args![tenant.as_str(), id.as_str()],
             )
             .await?;
@@ -151,7 +171,7 @@ impl<'s> Users<'s> {
         let row: Option<UserRow> = self
             .db
             .fetch_optional(
-                "SELECT * FROM users WHERE tenant = $1 AND name_key = $2",
+                user_where!("u.tenant = $1 AND u.name_key = $2"),
                 args![tenant.as_str(), name_key(name).as_str()],
             )
             .await?;
@@ -163,8 +183,10 @@ impl<'s> Users<'s> {
         let row: Option<UserRow> = self
             .db
             .fetch_optional(
-                "SELECT * FROM users WHERE tenant = $1 AND role = 'owner' AND NOT is_disabled \
-                 ORDER BY created_at, id LIMIT 1",
+                user_where!(
+                    "u.tenant = $1 AND u.role = 'owner' AND NOT u.is_disabled \
+                     ORDER BY u.created_at, u.id LIMIT 1"
+                ),
                 args![tenant.as_str()],
             )
             .await?;
@@ -176,7 +198,7 @@ impl<'s> Users<'s> {
         let rows: Vec<UserRow> = self
             .db
             .fetch_all(
-                "SELECT * FROM users WHERE tenant = $1 ORDER BY name_key",
+                user_where!("u.tenant = $1 ORDER BY u.name_key"),
                 args![tenant.as_str()],
             )
             .await?;
@@ -255,6 +277,16 @@ impl<'s> Users<'s> {
             ])
             .await?;
         Ok(done.is_some())
+    }
+
+    /// Whether a person may no longer act: disabled, a viewer now, or of a tenant that is suspended.
+    pub async fn is_barred(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
+        let sql = "SELECT u.id FROM users u JOIN tenants t ON t.id = u.tenant \
+                   WHERE u.tenant = $1 AND u.id = $2 \
+                   AND (u.is_disabled OR u.role = 'viewer' OR t.suspended_at IS NOT NULL)";
+        let whom = args![tenant.as_str(), id.as_str()];
+        let row: Option<(String,)> = self.db.fetch_optional(sql, whom).await?;
+        Ok(row.is_some())
     }
 
     /// Opens the door again. False if there is no such user.
@@ -349,6 +381,7 @@ struct UserRow {
     role: String,
     is_installation_admin: bool,
     is_disabled: bool,
+    is_suspended: bool,
     is_local: bool,
     password_hash: Option<String>,
 }
@@ -365,6 +398,7 @@ impl UserRow {
             },
             password_hash: self.password_hash,
             is_disabled: self.is_disabled,
+            is_suspended: self.is_suspended,
             is_local: self.is_local,
         })
     }

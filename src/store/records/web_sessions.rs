@@ -36,7 +36,8 @@ impl<'s> WebSessions<'s> {
             .execute(
                 "INSERT INTO web_sessions (tenant, id, user_id, hash, created_at, last_seen_at) \
                  SELECT tenant, $2, id, $4, $5, $5 FROM users WHERE tenant = $1 AND id = $3 \
-                 AND NOT is_disabled AND password_hash IS NOT DISTINCT FROM \
+                 AND NOT is_disabled AND NOT EXISTS (SELECT 1 FROM tenants \
+                 WHERE tenants.id = $1 AND suspended_at IS NOT NULL) AND password_hash IS NOT DISTINCT FROM \
                  coalesce($6, password_hash)",
                 args![
                     new.tenant.as_str(),

@@ -1,7 +1,7 @@
 //! Addresses that tenants want told when calls wait, and how telling them went.
 
-use super::super::Error;
 use super::super::db::{Arg, Db, Statement, args};
+use super::super::{Error, Sealer};
 use super::tenant_id;
 use crate::domain::{TenantId, Timestamp, WebhookId};
 
@@ -16,7 +16,7 @@ const GIVE_UP_MS: i64 = 3 * 86_400_000;
 pub struct WebhookRow {
     pub tenant: TenantId,
     pub id: WebhookId,
-    pub url: String,
+    pub address: Address,
     /// What its messages are signed with, sealed by [`Sealer`](crate::store::Sealer).
     pub sealed: String,
     /// Whether it is also told when calls wait no longer.
@@ -28,6 +28,45 @@ pub struct WebhookRow {
     pub failing_since: Option<Timestamp>,
     /// Since when it is told nothing, because it failed for too long.
     pub disabled_at: Option<Timestamp>,
+}
+
+/// The address of a webhook. It often holds a key, so it is kept sealed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    Sealed(String),
+    /// As an earlier release wrote it; sealed at the next start.
+    Plain(String),
+}
+
+impl Address {
+    /// Seals an address for its webhook.
+    pub fn seal(sealer: &Sealer, whose: (&TenantId, &WebhookId), url: &str) -> Result<Self, Error> {
+        let sealed = sealer.seal(&address_context(whose), url.as_bytes())?;
+        Ok(Self::Sealed(sealed))
+    }
+
+    /// The address itself.
+    pub fn open(&self, sealer: &Sealer, whose: (&TenantId, &WebhookId)) -> Result<String, Error> {
+        match self {
+            Self::Plain(url) => Ok(url.clone()),
+            Self::Sealed(sealed) => {
+                let url = sealer.open(&address_context(whose), sealed)?;
+                Ok(String::from_utf8_lossy(&url).into_owned())
+            }
+        }
+    }
+
+    /// The columns `url` and `sealed_url`.
+    fn columns(&self) -> (&str, Option<&str>) {
+        match self {
+            Self::Plain(url) => (url, None),
+            Self::Sealed(sealed) => ("", Some(sealed)),
+        }
+    }
+}
+
+fn address_context((tenant, id): (&TenantId, &WebhookId)) -> String {
+    format!("webhook/{tenant}/{id}/url")
 }
 
 /// How an attempt went.
@@ -78,19 +117,37 @@ impl<'s> Webhooks<'s> {
 
     /// Keeps a new one; false where the tenant has ten already.
     pub async fn add(&self, webhook: &WebhookRow) -> Result<bool, Error> {
-        let sql = "INSERT INTO webhooks (tenant, id, url, secret, tells_decided, created_at) \
-                   SELECT $1, $2, $3, $4, $5, $6 \
+        let (url, sealed_url) = webhook.address.columns();
+        let sql = "INSERT INTO webhooks (tenant, id, url, secret, tells_decided, created_at, \
+                   sealed_url) SELECT $1, $2, $3, $4, $5, $6, $8 \
                    WHERE (SELECT COUNT(*) FROM webhooks WHERE tenant = $1) < $7";
         let values = args![
             webhook.tenant.as_str(),
             webhook.id.as_str(),
-            webhook.url.as_str(),
+            url,
             webhook.sealed.as_str(),
             webhook.tells_decided,
             webhook.created_at.0,
-            MOST
+            MOST,
+            sealed_url
         ];
         Ok(self.db.execute(sql, values).await? > 0)
+    }
+
+    /// Seals the addresses that earlier releases kept as they are; how many there were.
+    pub(in crate::store) async fn seal_all(&self, sealer: &Sealer) -> Result<usize, Error> {
+        let sql = "SELECT * FROM webhooks WHERE sealed_url IS NULL";
+        let rows: Vec<Row> = self.db.fetch_all(sql, args![]).await?;
+        let count = rows.len();
+        for row in rows {
+            let url = row.url.clone();
+            let row = row.into_row()?;
+            let sealed = Address::seal(sealer, (&row.tenant, &row.id), &url)?;
+            let sql = "UPDATE webhooks SET url = '', sealed_url = $3 WHERE tenant = $1 AND id = $2";
+            let values = args![row.tenant.as_str(), row.id.as_str(), sealed.columns().1];
+            self.db.execute(sql, values).await?;
+        }
+        Ok(count)
     }
 
     /// Forgets one and what it was still to be told; false if there is none.
@@ -147,6 +204,7 @@ struct Row {
     last_error: Option<String>,
     failing_since: Option<i64>,
     disabled_at: Option<i64>,
+    sealed_url: Option<String>,
 }
 
 impl Row {
@@ -156,7 +214,10 @@ impl Row {
         Ok(WebhookRow {
             tenant: tenant_id(self.tenant)?,
             id: WebhookId::parse(&self.id).ok_or_else(|| Error::corrupt("webhook id", self.id))?,
-            url: self.url,
+            address: match self.sealed_url {
+                Some(sealed) => Address::Sealed(sealed),
+                None => Address::Plain(self.url),
+            },
             sealed: self.secret,
             tells_decided: self.tells_decided,
             created_at: Timestamp(self.created_at),

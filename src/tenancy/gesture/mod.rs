@@ -171,7 +171,7 @@ impl Gestures<'_> {
         peer: IpAddr,
     ) -> Result<Vec<Proof>, GestureError> {
         let parts = &self.tenancy.parts;
-        let Caller { user, tenant } = self.caller;
+        let Caller { user, tenant, .. } = self.caller;
         // The same count as signing in has: guesses here and there add up.
         let name = format!("{}/{}", tenant.name, user.name);
         parts.limits.attempt(peer, &name)?;

@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::{
     GestureError, Gestures, NO_PARTY, NOT_ACCEPTED, TOO_LATE, UNREADABLE, broken, ceremony,
 };
+use crate::domain::CredentialId;
 use crate::store::records::{GestureStage, MOST_PASSKEYS, PasskeyRow, SecretHash};
-use crate::tenancy::{Authenticated, CredentialId, Error};
+use crate::tenancy::{Authenticated, Error};
 
 /// Characters of a passkey's name.
 const MAX_NAME_CHARS: usize = 64;

@@ -1,7 +1,7 @@
 //! Servers that lie about who authorises for them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::Request;
@@ -13,6 +13,7 @@ use sepal::domain::Role;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use url::Url;
 
 use super::Someone;
 use crate::support::TestApp;
@@ -25,6 +26,8 @@ struct Liar {
     url: String,
     /// How often its token endpoint was asked.
     asked: Arc<AtomicUsize>,
+    /// What it says now.
+    said: Arc<Mutex<Vec<Said>>>,
     _serving: AbortOnDropHandle<()>,
 }
 
@@ -35,10 +38,14 @@ impl Liar {
         let url = format!("{origin}/mcp");
         let asked = Arc::<AtomicUsize>::default();
         let count = Arc::clone(&asked);
+        let said = Arc::new(Mutex::new(said));
+        let now = Arc::clone(&said);
         let answer = move |request: Request| {
             let path = request.uri().path().to_owned();
-            let document = said.iter().find(|(at, _)| *at == path);
+            let now = now.lock().unwrap();
+            let document = now.iter().find(|(at, _)| *at == path);
             let document = document.map(|(_, said)| said.to_string().replace("ORIGIN", &origin));
+            drop(now);
             if path == "/token" {
                 count.fetch_add(1, Ordering::Relaxed);
             }
@@ -58,6 +65,7 @@ impl Liar {
         Self {
             url,
             asked,
+            said,
             _serving: AbortOnDropHandle::new(serving),
         }
     }
@@ -126,7 +134,22 @@ async fn metadata_that_lead_astray_are_refused_with_the_reason() {
                 resource("ORIGIN"),
                 server(&json!({"registration_endpoint": "http://10.0.0.1/"})),
             ],
-            "private or reserved",
+            "its `registration_endpoint` is at `http://10.0.0.1`",
+        ),
+        // People sent to somebody else's door, and what they bring back taken here.
+        (
+            vec![
+                resource("ORIGIN"),
+                server(&json!({"authorization_endpoint": "https://good.test/authorize"})),
+            ],
+            "its `authorization_endpoint` is at `https://good.test`",
+        ),
+        (
+            vec![
+                resource("ORIGIN"),
+                server(&json!({"token_endpoint": "https://good.test/token"})),
+            ],
+            "its `token_endpoint` is at `https://good.test`",
         ),
         // Metadata that call themselves somebody else's, from a place of their own.
         (
@@ -176,6 +199,130 @@ async fn metadata_that_lead_astray_are_refused_with_the_reason() {
     }
 }
 
+fn word(url: &Url, name: &str) -> String {
+    let mut pairs = url.query_pairs();
+    pairs.find(|(it, _)| it == name).unwrap().1.into_owned()
+}
+
+/// The part of our address that stands for the issuer.
+fn part(url: &Url) -> String {
+    let redirect = word(url, "redirect_uri");
+    redirect.rsplit('/').next().unwrap().to_owned()
+}
+
+fn honest() -> Vec<Said> {
+    vec![
+        resource("ORIGIN"),
+        server(&json!({ "authorization_response_iss_parameter_supported": false })),
+        ("/register", json!({ "client_id": "us" })),
+        (
+            "/token",
+            json!({ "access_token": "a", "token_type": "Bearer" }),
+        ),
+    ]
+}
+
+/// Asserts that each issuer has an address of its own to send people back to, and that an answer which comes
+/// to another one is worth nothing: the code in it is nobody's but that issuer's.
+#[tokio::test]
+async fn an_answer_at_the_address_of_another_issuer_gets_no_code() {
+    let (_app, owner) = tenant().await;
+    let (one, two) = (Liar::start(honest()).await, Liar::start(honest()).await);
+    for (name, liar) in [("one", &one), ("two", &two)] {
+        let entry = json!({ "name": name, "config": { "url": liar.url } });
+        assert_eq!(owner.ask(Method::POST, "/api/mcp/add", &entry).await.0, 201);
+    }
+    let path = "/api/mcp/oauth/callback";
+    let other = part(&owner.begin("two", "/").await);
+    for at in [json!(other), Value::Null, json!("")] {
+        let url = owner.begin("one", "/").await;
+        assert_ne!(part(&url), other);
+        let answer = json!({ "state": word(&url, "state"), "at": at, "code": "of another" });
+        let (status, refused) = owner.ask(Method::POST, path, &answer).await;
+        assert_eq!(status, 400, "{refused}");
+        assert!(refused.to_string().contains("another issuer"), "{refused}");
+        // It counted once: the right address does not help any more.
+        let answer = json!({ "state": word(&url, "state"), "at": part(&url), "code": "late" });
+        assert_eq!(owner.ask(Method::POST, path, &answer).await.0, 400);
+    }
+    assert_eq!(one.asked.load(Ordering::Relaxed), 0, "no code was sent");
+    let url = owner.begin("one", "/").await;
+    let answer = json!({ "state": word(&url, "state"), "at": part(&url), "code": "right" });
+    let (status, finished) = owner.ask(Method::POST, path, &answer).await;
+    assert_eq!(status, 200, "{finished}");
+    assert_eq!(one.asked.load(Ordering::Relaxed), 1);
+}
+
+/// Asserts that the secret of a client that was registered beforehand goes to its issuer alone: the one that
+/// the entry names, or else the one that was found first.
+#[tokio::test]
+async fn the_secret_of_a_registered_client_goes_to_no_other_issuer() {
+    let (_app, owner) = tenant().await;
+    let liar = Liar::start(honest()).await;
+    let origin = liar.url.strip_suffix("/mcp").unwrap().to_owned();
+    let secret = json!({ "clientId": "us", "clientSecret": "swordfish" });
+    let mut named = secret.clone();
+    named["issuer"] = json!("https://good.test");
+    for (name, oauth) in [("named", &named), ("first", &secret)] {
+        let entry = json!({ "name": name, "config": { "url": liar.url, "oauth": oauth } });
+        assert_eq!(owner.ask(Method::POST, "/api/mcp/add", &entry).await.0, 201);
+    }
+    let path = |name: &str| format!("/api/mcp/{name}/connect");
+    let (status, refused) = owner.ask(Method::POST, &path("named"), &json!({})).await;
+    assert_eq!(status, 502, "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("registered with `https://good.test`"),
+        "{refused}"
+    );
+
+    owner.begin("first", "/").await;
+    // The metadata now name another issuer, which is honest about itself.
+    let other = Liar::start(honest()).await;
+    let elsewhere = other.url.strip_suffix("/mcp").unwrap();
+    *liar.said.lock().unwrap() = vec![resource(elsewhere)];
+    let (status, refused) = owner.ask(Method::POST, &path("first"), &json!({})).await;
+    assert_eq!(status, 502, "{refused}");
+    let text = refused.to_string();
+    assert!(
+        text.contains(&format!("registered with `{origin}`")),
+        "{text}"
+    );
+    assert!(!text.contains("swordfish"), "{text}");
+    for liar in [&liar, &other] {
+        assert_eq!(liar.asked.load(Ordering::Relaxed), 0, "nothing was sent");
+    }
+    // With the secret given again, for the issuer that is named, it goes on.
+    let oauth = json!({ "clientId": "us", "clientSecret": "swordfish", "issuer": elsewhere });
+    let patch = json!({ "oauth": oauth });
+    let (status, changed) = owner.ask(Method::PATCH, "/api/mcp/first", &patch).await;
+    assert_eq!(status, 200, "{changed}");
+    owner.begin("first", "/").await;
+}
+
+/// Asserts that an admin may say where else endpoints are, and that others may not.
+#[tokio::test]
+async fn an_admin_says_where_else_the_endpoints_of_an_issuer_are() {
+    let (app, owner) = tenant().await;
+    let liar = Liar::start(vec![
+        resource("ORIGIN"),
+        server(&json!({"token_endpoint": "https://known.test/token"})),
+        ("/register", json!({ "client_id": "us" })),
+    ])
+    .await;
+    let oauth = json!({ "endpointOrigins": ["https://known.test"] });
+    let entry = json!({ "name": "liar", "config": { "url": liar.url, "oauth": oauth } });
+    let member = app.person_with("acme", Role::Member).await;
+    let member = Someone::new(app.address, &member);
+    assert_eq!(
+        member.ask(Method::POST, "/api/mcp/add", &entry).await.0,
+        403
+    );
+    assert_eq!(owner.ask(Method::POST, "/api/mcp/add", &entry).await.0, 201);
+    owner.begin("liar", "/").await;
+}
+
 #[tokio::test]
 async fn an_answer_of_another_issuer_gets_no_code() {
     let (_app, owner) = tenant().await;
@@ -193,13 +340,8 @@ async fn an_answer_of_another_issuer_gets_no_code() {
     assert_eq!(owner.ask(Method::POST, "/api/mcp/add", &entry).await.0, 201);
     for issuer in [json!("https://good.test"), Value::Null] {
         let url = owner.begin("liar", "/").await;
-        let state = url
-            .query_pairs()
-            .find(|(name, _)| name == "state")
-            .unwrap()
-            .1
-            .into_owned();
-        let answer = json!({ "state": state, "code": "stolen", "iss": issuer });
+        let (state, at) = (word(&url, "state"), part(&url));
+        let answer = json!({ "state": state, "at": at, "code": "stolen", "iss": issuer });
         let path = "/api/mcp/oauth/callback";
         let (status, refused) = owner.ask(Method::POST, path, &answer).await;
         assert_eq!(status, 502, "{refused}");
@@ -208,13 +350,8 @@ async fn an_answer_of_another_issuer_gets_no_code() {
     assert_eq!(liar.asked.load(Ordering::Relaxed), 0, "no code was sent");
     let origin = liar.url.strip_suffix("/mcp").unwrap();
     let url = owner.begin("liar", "/").await;
-    let state = url
-        .query_pairs()
-        .find(|(name, _)| name == "state")
-        .unwrap()
-        .1
-        .into_owned();
-    let answer = json!({ "state": state, "code": "right", "iss": origin });
+    let (state, at) = (word(&url, "state"), part(&url));
+    let answer = json!({ "state": state, "at": at, "code": "right", "iss": origin });
     let (status, answer) = owner
         .ask(Method::POST, "/api/mcp/oauth/callback", &answer)
         .await;

@@ -152,7 +152,7 @@ impl Someone {
                 );
             };
             let next = url.join(next.to_str().unwrap()).unwrap();
-            if url.path() == "/api/mcp/oauth/callback" {
+            if url.path().starts_with("/api/mcp/oauth/callback") {
                 assert_eq!(answer.status(), StatusCode::SEE_OTHER);
                 assert_eq!(answer.headers()["referrer-policy"], "no-referrer");
                 assert_eq!((next.path(), next.query()), ("/connected", None));

@@ -1,9 +1,10 @@
 //! Which models there are, and which really answer.
 
+use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
 
-use super::Client;
+use super::{Answer, Client};
 use crate::model_stub::{ModelStub, Reply, Vendor};
 use crate::support::TestApp;
 
@@ -69,9 +70,60 @@ async fn members_may_read_the_list_and_only_admins_may_spend_money() {
     app.model.will_say("OK");
     let found = admin.get("/api/models/available?probe").await.ok(200);
     assert_eq!(found["models"][0]["probed"], true);
+    // What came of it is told once more.
+    let checked = admin.get(CHECK).await.ok(200);
+    assert_eq!(checked["providers"][0]["models"][0]["status"], "available");
+    assert_eq!(app.model.requests().len(), 1);
+}
+
+/// A page of another site starts no such request, it is not repeated within a minute, and it
+/// passes the budgets and is listed as what was used, like every other.
+#[tokio::test]
+async fn a_check_is_paid_for_once_a_minute_and_not_for_other_sites() {
+    let app = TestApp::start_with(&[PLAIN]).await;
+    let owner = client(&app, Role::Owner).await;
+    let from = |site: &'static str| {
+        let request = owner.request(Method::GET, CHECK);
+        request.header("sec-fetch-site", site).send()
+    };
+    for site in ["cross-site", "same-site"] {
+        let refused = Answer::of(from(site).await.unwrap()).await;
+        refused.problem(403, "host_refused");
+        let probing = owner.request(Method::GET, "/api/models/available?probe");
+        let probing = probing.header("sec-fetch-site", site).send().await.unwrap();
+        Answer::of(probing).await.problem(403, "host_refused");
+    }
+    assert!(app.model.requests().is_empty(), "nothing was spent");
+    let budget = |limit: f64| json!({"level": "tenant", "period": "day", "limitUsd": limit});
+    owner.put("/api/budgets", budget(0.0)).await.ok(200);
+    let found = owner.get(CHECK).await.ok(200);
+    let model = &found["providers"][0]["models"][0];
+    assert_eq!(model["status"], "error", "{found}");
+    assert!(
+        app.model.requests().is_empty(),
+        "nothing was spent: {found}"
+    );
+    let all = json!({"level": "tenant", "period": "day", "limitUsd": null});
+    owner.put("/api/budgets", all).await.ok(200);
+
     app.model.will_say("OK");
-    admin.get(CHECK).await.ok(200);
+    for site in ["same-origin", "none", "same-origin"] {
+        let found = Answer::of(from(site).await.unwrap()).await.ok(200);
+        let model = &found["providers"][0]["models"][0];
+        assert_eq!(model["status"], "available", "{found}");
+    }
+    // Another tenant pays for its own.
+    let stranger = app.person_with("other", Role::Owner).await;
+    app.model.will_say("OK");
+    Client::with_key(&app, &stranger.key)
+        .get(CHECK)
+        .await
+        .ok(200);
     assert_eq!(app.model.requests().len(), 2);
+    let used = owner.get("/api/usage?by=purpose").await.ok(200);
+    let rows = used["rows"].as_array().unwrap();
+    let probes = rows.iter().find(|row| row["purpose"] == "probe");
+    assert_eq!(probes.unwrap()["requests"], 1, "{used}");
 }
 
 /// Asserts S2.54.
@@ -176,7 +228,9 @@ async fn a_check_tells_what_works_what_is_unknown_and_what_is_broken() {
 
         app.model.lists(list(vendor, &[vendor.model()]));
         app.model.will(Reply::fail(500, &[], "<html>down</html>"));
-        let found = admin.get(CHECK).await.ok(200);
+        // Of another tenant: this one is told the same again for a minute.
+        let other = app.person_with("other", Role::Admin).await;
+        let found = Client::with_key(&app, &other.key).get(CHECK).await.ok(200);
         let model = &found["providers"][0]["models"][0];
         assert_eq!(model["status"], "error", "{found}");
         assert!(model["cause"].as_str().unwrap().contains("down"));

@@ -71,7 +71,11 @@ async fn a_refused_host_is_shown_and_can_be_allowed() {
     assert!(logs.contains(&format!("sepal: refused {host}: ")), "{logs}");
 
     // What `Allow for this server` does.
-    let allowed = json!({ "network": ["api.example.com", host] });
+    let allowed = json!({
+        "network": ["api.example.com", host],
+        // Nobody sees these values, so they are given again.
+        "env": asking(&host, json!([]))["env"],
+    });
     let (status, changed) = api.ask(Method::PATCH, "/api/mcp/aux", &allowed).await;
     assert_eq!(status, 200, "{changed}");
     assert_eq!(changed["refusedHosts"], Value::Null);
@@ -110,7 +114,8 @@ async fn what_was_shown_with_other_hosts_does_not_run() {
     app.model.will_call("echo", json!({})).then_say("Done");
     socket.say("go").await;
     let card = socket.wait_for_approval().await;
-    let wider = json!({ "network": ["a.example", "evil.example"] });
+    let env = asking("evil.example", json!([]))["env"].clone();
+    let wider = json!({ "network": ["a.example", "evil.example"], "env": env });
     let (status, changed) = api.ask(Method::PATCH, "/api/mcp/aux", &wider).await;
     assert_eq!(status, 200, "{changed}");
     look(&api).await;

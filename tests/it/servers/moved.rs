@@ -17,6 +17,33 @@ fn fields(problem: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// Asserts what a second administrator cannot do to a program that has a secret: none of these changes
+/// makes it hand the secret over.
+#[tokio::test]
+async fn a_program_keeps_no_secret_when_what_it_does_sees_or_reaches_changes() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let owner = app.person_with("acme", Role::Owner).await;
+    let admin = app.person_with("acme", Role::Admin).await;
+    let (owner, admin) = (Api::new(&app, &owner), Api::new(&app, &admin));
+    let config = json!({
+        "command": "node", "args": ["server.js"], "env": { "TOKEN": "${secret:T}" }, "enabled": false,
+    });
+    let new = json!({ "name": "mine", "secrets": { "T": "swordfish-5" }, "config": config });
+    owner.add_with(new).await;
+    for patch in [
+        json!({ "env": { "NODE_OPTIONS": "--import=data:text/javascript,evil" } }),
+        json!({ "containerEnv": { "NODE_OPTIONS": "--import=data:text/javascript,evil" } }),
+        json!({ "workspace": "rw" }),
+        json!({ "network": ["evil.test"] }),
+        json!({ "allowScripts": true }),
+    ] {
+        let (status, problem) = admin.refused(Method::PATCH, PATH, &patch).await;
+        assert_eq!(status, 400, "{patch}");
+        assert!(fields(&problem).contains(&"secrets.T"), "{problem}");
+    }
+    assert_eq!(owner.server("mine").await["config"]["workspace"], "none");
+}
+
 /// Nothing is asked of it: what is switched off is not looked at.
 async fn with_server(api: &Api<'_>, url: &str) {
     let headers = json!({ "Authorization": "Bearer ${secret:T}", "X-Key": "swordfish-4" });
@@ -46,6 +73,8 @@ async fn another_address_gets_no_secret_that_was_given_for_the_first() {
         json!({ "url": evil, "headers": before["headers"] }),
         json!({ "url": "https://9.9.9.9:444/mcp" }),
         json!({ "url": "http://9.9.9.9/mcp" }),
+        json!({ "url": "https://9.9.9.9/other" }),
+        json!({ "headers": { "Host": "evil.test" } }),
         json!({ "url": null, "headers": { "X-Key": null }, "command": "x" }),
         json!({ "url": evil, "headers": { "X-Key": "••••" } }),
     ] {
@@ -55,7 +84,7 @@ async fn another_address_gets_no_secret_that_was_given_for_the_first() {
             (400, &json!("invalid_arguments"))
         );
         assert!(fields(&problem).contains(&"secrets.T"), "{problem}");
-        let is_dropped = patch["headers"]["X-Key"].is_null() && patch["url"].is_null();
+        let is_dropped = patch["command"] == "x";
         let is_named = fields(&problem).contains(&"headers.X-Key");
         assert_eq!(is_named, !is_dropped, "{problem}");
         assert!(!problem.to_string().contains("swordfish"), "{problem}");
@@ -68,7 +97,7 @@ async fn another_address_gets_no_secret_that_was_given_for_the_first() {
 
     // What does not send anything elsewhere keeps everything.
     let harmless = json!({
-        "url": "https://9.9.9.9/other", "description": "d", "timeout": 9, "headers": before["headers"],
+        "url": "https://9.9.9.9/mcp", "description": "d", "timeout": 9, "headers": before["headers"],
     });
     let (status, changed) = admin.ask(Method::PATCH, PATH, &harmless).await;
     assert_eq!(status, 200, "{changed}");
@@ -120,7 +149,7 @@ async fn a_reference_that_an_operator_wrote_by_hand_stays_at_its_address() {
         assert_eq!(status, 400);
         assert_eq!(fields(&problem), ["headers.Authorization"], "{problem}");
     }
-    let harmless = json!({ "url": "http://127.0.0.1:1/other", "description": "d" });
+    let harmless = json!({ "url": "http://127.0.0.1:1/mcp", "description": "d" });
     let (status, changed) = api.ask(Method::PATCH, path, &harmless).await;
     assert_eq!(status, 200, "{changed}");
     assert_eq!(
@@ -149,17 +178,25 @@ async fn changes_that_come_at_once_are_all_kept() {
     let owner = app.person_with("acme", Role::Owner).await;
     let api = Api::new(&app, &owner);
     with_server(&api, "https://9.9.9.9/mcp").await;
-    let patches = (0..8).map(|number| {
-        let patch = json!({ "headers": { format!("X-{number}"): "plain" } });
+    // Each is a member of its own: a header would want those of the others again.
+    let members = ["timeout", "containerMemory", "containerCpu"];
+    let members = members.map(|member| (member, json!(9)));
+    let lists = ["includeTools", "excludeTools"].map(|member| (member, json!(["one"])));
+    let texts = ["description", "toolPrefix"].map(|member| (member, json!("one")));
+    let members: Vec<_> = members.into_iter().chain(lists).chain(texts).collect();
+    let patches = members.iter().map(|(member, value)| {
+        let patch = json!({ *member: value });
         let api = &api;
         async move { api.ask(Method::PATCH, PATH, &patch).await }
     });
     for (status, answer) in join_all(patches).await {
         assert_eq!(status, 200, "{answer}");
     }
-    let headers = api.server("mine").await["config"]["headers"].clone();
-    let kept = (0..8).filter(|number| !headers[format!("X-{number}")].is_null());
-    assert_eq!(kept.count(), 8, "{headers}");
+    let config = api.server("mine").await["config"].clone();
+    let kept = members
+        .iter()
+        .filter(|(member, _)| !config[*member].is_null());
+    assert_eq!(kept.count(), members.len(), "{config}");
 }
 
 #[tokio::test]
@@ -176,7 +213,7 @@ async fn what_is_removed_while_it_is_changed_is_gone() {
         .await;
         let path = format!("/api/mcp/{name}");
         let change = |number: usize| {
-            let body = json!({ "headers": { format!("X-{number}"): "plain" } });
+            let body = json!({ "description": format!("d-{number}") });
             let (api, path) = (&api, &path);
             async move { api.ask(Method::PATCH, path, &body).await.0 }
         };
@@ -242,10 +279,10 @@ async fn a_secret_that_is_part_of_the_address_moves_it_no_more_than_a_patch_does
         let path = format!("{PATH}/secrets/{name}");
         admin.ask(Method::DELETE, &path, &Value::Null).await.0
     };
-    // The same somebody gets it: the same address spelled otherwise, another path, another token.
+    // The same somebody gets it: the same address spelled otherwise, another token.
     for (name, value) in [
         ("HOST", "9.9.9.9"),
-        ("PATH", "q"),
+        ("PATH", "p"),
         ("PORT", "0443"),
         ("T", "swordfish-6"),
     ] {
@@ -264,15 +301,26 @@ async fn a_secret_that_is_part_of_the_address_moves_it_no_more_than_a_patch_does
         assert_eq!(fields(&problem), everything, "{name} {value}");
         assert!(!problem.to_string().contains("swordfish"), "{problem}");
     }
+    // Another path of that host may be somebody else's.
+    let (status, problem) = set("PATH", "q").await;
+    assert_eq!(status, 400, "{problem}");
+    assert_eq!(fields(&problem), ["headers.X-Key", "secrets.T"]);
     // Removed first, it leads nowhere; what is set then leads somewhere else all the same.
     assert_eq!(remove("HOST").await, 204);
     assert_eq!(set("HOST", "1.1.1.1").await.0, 400);
     // The remedy that the refusal names.
     assert_eq!(remove("PATH").await, 204);
     assert_eq!(remove("T").await, 204);
+    assert_eq!(remove("PORT").await, 204);
     let patch = json!({ "headers": { "X-Key": null } });
     assert_eq!(admin.ask(Method::PATCH, PATH, &patch).await.0, 200);
-    for (name, value) in [("HOST", "1.1.1.1"), ("T", "new-one"), ("PATH", "p")] {
+    let again = [
+        ("HOST", "1.1.1.1"),
+        ("PORT", "443"),
+        ("PATH", "p"),
+        ("T", "new-one"),
+    ];
+    for (name, value) in again {
         let (status, answer) = set(name, value).await;
         assert_eq!(status, 204, "{name}: {answer}");
     }

@@ -1,9 +1,14 @@
 //! Providers, secrets, MCP servers and their tools: what is added while the server runs.
 
-use sepal::domain::{McpServerConfig, Scope, Tenant, TenantId, Timestamp, Tool, ToolRef, UserId};
+use secrecy::SecretString;
+use sepal::domain::{
+    McpServerConfig, Scope, Tenant, TenantId, Timestamp, Tool, ToolRef, UserId, WebhookId,
+};
 use sepal::session::PolicyEffect;
-use sepal::store::records::{BundleRow, McpServerRow, ProviderRow, SecretRow, ToolSetting};
-use sepal::store::{Error, Records};
+use sepal::store::records::{
+    Address, BundleRow, McpServerRow, ProviderRow, SecretRow, ToolSetting, WebhookRow,
+};
+use sepal::store::{Error, Records, Sealer};
 use serde_json::json;
 
 use super::records::with_records;
@@ -111,6 +116,7 @@ fn server(bits: u128, config: serde_json::Value) -> McpServerRow {
         name: "time".into(),
         owner: None,
         config: serde_json::from_value::<McpServerConfig>(config).unwrap(),
+        sealed: None,
         updated_at: NOW,
     }
 }
@@ -165,6 +171,73 @@ async fn a_servers_name_is_taken_in_its_tenant_only() {
         assert_eq!(servers.get(&tenant(1), "time").await.unwrap(), None);
         let other = servers.get(&tenant(2), "time").await.unwrap();
         assert_eq!(other, Some(two));
+    })
+    .await;
+}
+
+/// Asserts that a row of an earlier release works as it is, that the next start seals it, and that its
+/// values then open for nobody else.
+#[tokio::test]
+async fn what_an_earlier_release_kept_readable_is_sealed_at_the_start() {
+    with_records(async |records| {
+        two_tenants(&records).await;
+        let key = |text: &str| Sealer::with_key(&SecretString::from(text));
+        let (sealer, other) = (key("one"), key("two"));
+        let config = json!({
+            "url": "https://e.test/mcp?key=swordfish-1", "env": {"A": "swordfish-2"},
+            "headers": {"X-Key": "swordfish-3", "Authorization": "Bearer ${secret:T}"},
+            "containerEnv": {"B": "swordfish-4"},
+            "oauth": {"clientId": "us", "clientSecret": "swordfish-5"}, "timeout": 7,
+        });
+        let old = server(1, config);
+        records.mcp_servers().put(&old).await.unwrap();
+        let hook = "https://hooks.test/T0/swordfish-6";
+        let (whose, id) = (tenant(1), WebhookId::from_bits(1));
+        let webhook = WebhookRow {
+            tenant: whose.clone(),
+            id: id.clone(),
+            address: Address::Plain(hook.to_owned()),
+            sealed: "sealed".to_owned(),
+            tells_decided: false,
+            created_at: NOW,
+            last: None,
+            failing_since: None,
+            disabled_at: None,
+        };
+        records.webhooks().add(&webhook).await.unwrap();
+        let mut read = records.mcp_servers().list(&whose).await.unwrap();
+        assert_eq!(read.remove(0).open(&sealer), old.config);
+
+        for _ in 0..2 {
+            records.seal_what_is_plain(&sealer).await.unwrap();
+            let row = records.mcp_servers().get(&whose, "time").await.unwrap();
+            let row = row.unwrap();
+            let kept = records.webhooks().list(&whose).await.unwrap().remove(0);
+            let seen = format!("{row:?} {kept:?}");
+            assert!(
+                !seen.contains("swordfish") && seen.contains("clientSecret"),
+                "{seen}"
+            );
+            assert_eq!(row.open(&sealer), old.config);
+            assert_eq!(kept.address.open(&sealer, (&whose, &id)).unwrap(), hook);
+        }
+        // With another key nothing is sent in their place, and setting a secret is the remedy.
+        let row = records.mcp_servers().get(&whose, "time").await.unwrap();
+        let lost = row.unwrap().open(&other);
+        assert_eq!(lost.headers["X-Key"], "${secret:LOST_headers_X_Key}");
+        assert_eq!(
+            (lost.url.as_deref(), lost.timeout),
+            (Some("${secret:LOST_url}"), Some(7))
+        );
+        let kept = records.webhooks().list(&whose).await.unwrap().remove(0);
+        assert!(kept.address.open(&other, (&whose, &id)).is_err());
+        // A value opens in its own place alone.
+        let row = records.mcp_servers().get(&whose, "time").await.unwrap();
+        let moved = McpServerRow {
+            name: "other".to_owned(),
+            ..row.unwrap()
+        };
+        assert_eq!(moved.open(&sealer).env["A"], "${secret:LOST_env_A}");
     })
     .await;
 }

@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use secrecy::ExposeSecret as _;
-use sepal::domain::{Code, Role};
-use sepal::tenancy::{Authenticated, Credential, CredentialId, csrf_of, key_prefix};
+use sepal::domain::{Code, CredentialId, Role};
+use sepal::tenancy::{Authenticated, Credential, csrf_of, key_prefix};
 
 use super::{DAY, House, MINUTE, NOT_VALID, PASSWORD, refused};
 

@@ -72,7 +72,7 @@ impl Importing {
     pub async fn take(&self, mut conversation: Conversation) -> Result<Imported, Refusal> {
         let registry = &self.sessions.0;
         let (place, id) = (conversation.origin.0, conversation.origin.1.as_str());
-        let Caller { tenant, user } = &self.caller;
+        let Caller { tenant, user, .. } = &self.caller;
         let words = [tenant.id.as_str(), user.id.as_str(), "import", place, id];
         let key = SessionKey {
             tenant: tenant.id.clone(),

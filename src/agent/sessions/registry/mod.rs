@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use self::slot::Slot;
 use super::SessionsSettings;
 use super::refusal::{not_found, refuse_all, unreadable};
+use super::standing::BegunTurns;
 use crate::agent::cluster::Cluster;
 use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::effects::Running;
@@ -60,6 +61,7 @@ pub(super) struct SessionRegistry {
     pub(super) damaged: Mutex<HashSet<SessionKey>>,
     /// Never held across an await.
     pub(super) slots: Mutex<HashMap<SessionKey, Slot>>,
+    pub(super) begun: BegunTurns,
     pub(super) tasks: TaskTracker,
     pub(super) stop: CancellationToken,
 }

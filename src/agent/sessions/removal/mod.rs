@@ -81,19 +81,30 @@ async fn look(registry: &Arc<SessionRegistry>) -> Result<Option<Timestamp>, Erro
             continue;
         }
         let SessionRow { key, owner, .. } = row;
-        let left = leave(registry, &key, &owner).await;
-        match remove(registry, &key, &owner, left).await {
-            // Another gateway was faster.
-            Err(refusal) if refusal.code == Code::SessionNotFound => {}
-            Err(refusal) => {
-                tracing::warn!(session.id = %key.session, %refusal, "A session that was given up is still there");
-            }
-            Ok(()) => {
-                tracing::debug!(session.id = %key.session, "Deleted a session that was given up");
-            }
-        }
+        remove_for_good(registry, &key, &owner).await;
     }
     Ok(next)
+}
+
+/// Removes a session that nobody can take back any more; false if it is still there.
+pub(super) async fn remove_for_good(
+    registry: &Arc<SessionRegistry>,
+    key: &SessionKey,
+    owner: &UserId,
+) -> bool {
+    let left = leave(registry, key, owner).await;
+    match remove(registry, key, owner, left).await {
+        // Another gateway was faster.
+        Err(refusal) if refusal.code == Code::SessionNotFound => {}
+        Err(refusal) => {
+            tracing::warn!(session.id = %key.session, %refusal, "A session that was given up is still there");
+            return false;
+        }
+        Ok(()) => {
+            tracing::debug!(session.id = %key.session, "Deleted a session that was given up");
+        }
+    }
+    true
 }
 
 /// A little longer, so that it is over by then.

@@ -90,6 +90,9 @@ pub(in crate::gateway) struct FinishConnectionRequest {
     /// Names what I began.
     #[schema(value_type = String, required, nullable = false, max_length = 128)]
     state: Option<SecretString>,
+    /// What stands behind `callback/` in the address that I came back to.
+    #[schema(max_length = 64)]
+    at: Option<String>,
     #[schema(value_type = Option<String>)]
     code: Option<SecretString>,
     /// Who answers (RFC 9207).
@@ -155,8 +158,32 @@ pub(in crate::gateway) async fn return_from_authorization(
     State(state): State<GatewayState>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
+    lead_to_page(&state, "", query)
+}
+
+/// The same for one issuer alone: its part of the address goes with the answer.
+#[utoipa::path(get, path = "/api/mcp/oauth/callback/{issuer}", tag = "mcp", security(()),
+    params(("issuer" = String, Path)), responses(
+    (status = 303, description = "Our page."), (status = 400, body = Problem),
+))]
+pub(in crate::gateway) async fn return_from_issuer(
+    State(state): State<GatewayState>,
+    Path(issuer): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let is_part = issuer.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let issuer = if is_part { issuer.as_str() } else { "" };
+    lead_to_page(&state, issuer, query)
+}
+
+fn lead_to_page(
+    state: &GatewayState,
+    issuer: &str,
+    query: Option<String>,
+) -> Result<Response, ApiError> {
     let query = query.unwrap_or_default();
-    let location = format!("{}{PAGE}#{query}", state.access.base_path());
+    // Before whatever the authorisation server says: the first of a name counts.
+    let location = format!("{}{PAGE}#at={issuer}&{query}", state.access.base_path());
     let location = HeaderValue::from_str(&location).ok();
     let location = location.filter(|_| query.len() <= MAX_QUERY);
     let Some(location) = location else {
@@ -185,6 +212,7 @@ pub(in crate::gateway) async fn finish_mcp_connection(
 ) -> Result<Json<FinishConnectionResponse>, ApiError> {
     let answer = ConnectionAnswer {
         state: required("state", request.state)?,
+        redirect_part: request.at.filter(|at| !at.is_empty()),
         code: request.code,
         issuer: request.iss,
         error: request.error,
@@ -241,7 +269,25 @@ pub(in crate::gateway) async fn read_mcp_client(
     State(state): State<GatewayState>,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
-    let own = own_address(&state, &parts)?;
+    client_document(own_address(&state, &parts)?)
+}
+
+/// The same for one issuer alone.
+#[utoipa::path(get, path = "/api/mcp/oauth/client/{issuer}", tag = "mcp", security(()),
+    params(("issuer" = String, Path)), responses(
+    (status = 200, body = Object), (status = 404, body = Problem),
+))]
+pub(in crate::gateway) async fn read_mcp_client_of_issuer(
+    State(state): State<GatewayState>,
+    Path(issuer): Path<String>,
+    parts: Parts,
+) -> Result<Json<Value>, ApiError> {
+    let own = own_address(&state, &parts)?.of_issuer(&issuer);
+    let text = "no issuer has this address";
+    client_document(own.ok_or_else(|| ApiError::new(Code::NotFound, text))?)
+}
+
+fn client_document(own: RedirectAddress) -> Result<Json<Value>, ApiError> {
     let Some(document) = own.client_document else {
         let text = "there is such a document only where `runtime.http.public_url` \
                     (SPL_PUBLIC_URL) is an https address";

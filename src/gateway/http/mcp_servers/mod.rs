@@ -53,7 +53,9 @@ fn connection_routes() -> ApiRouter {
             connections::return_from_authorization,
             connections::finish_mcp_connection
         ))
+        .routes(routes!(connections::return_from_issuer))
         .routes(routes!(connections::read_mcp_client))
+        .routes(routes!(connections::read_mcp_client_of_issuer))
         .routes(routes!(
             connections::connect_mcp_server,
             connections::disconnect_mcp_server

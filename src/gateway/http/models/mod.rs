@@ -12,6 +12,7 @@ pub use list::ModelList;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::request::Parts;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -149,36 +150,43 @@ fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
 pub(super) async fn list_models(
     State(state): State<GatewayState>,
     caller: Caller,
+    parts: Parts,
     Query(query): Query<ModelsQuery>,
 ) -> Result<Json<AvailableModels>, ApiError> {
     if query.probe {
         need_admin(&caller)?;
+        state.access.check_guarded(&parts)?;
     }
     let whose = (&caller.tenant.id, &caller.user.id);
     let asked = Asked {
         offers: state.providers.visible(whose),
         choice: state.providers.configured_choice(whose),
         is_fresh: query.refresh,
+        payer: Box::new((state.sessions.budgets().clone(), caller.holder())),
     };
     let found = state.models.available(&asked, query.probe).await;
     Ok(Json(found))
 }
 
 /// Makes a small real request to each chat model, at most 12 of each provider, and says what came
-/// of it (S2.55). It costs money, so it takes an admin.
+/// of it (S2.55). It costs money, so it takes an admin, and pages of other sites may not ask for it. A
+/// model that was asked within the last minute is not asked again: its result is given once more.
 #[utoipa::path(get, path = "/api/models/check", tag = "models", responses(
     (status = 200, body = CheckedModels), (status = 401, body = Problem), (status = 403, body = Problem),
 ))]
 pub(super) async fn check_models(
     State(state): State<GatewayState>,
     caller: Caller,
+    parts: Parts,
 ) -> Result<Json<CheckedModels>, ApiError> {
     need_admin(&caller)?;
+    state.access.check_guarded(&parts)?;
     let whose = (&caller.tenant.id, &caller.user.id);
     let asked = Asked {
         offers: state.providers.visible(whose),
         choice: state.providers.configured_choice(whose),
         is_fresh: true,
+        payer: Box::new((state.sessions.budgets().clone(), caller.holder())),
     };
     Ok(Json(state.models.check(&asked).await))
 }

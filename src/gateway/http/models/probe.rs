@@ -1,22 +1,67 @@
 //! The small real request that shows whether a model answers (S2.54).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use crate::context::{self, Assembled, Context, Manner};
-use crate::llm::{self, Provider, ProviderKind, Refusal, RetryConfig};
+use crate::agent::{Budgets, Probe, Unanswered};
+use crate::context::{Assembled, Context, Manner};
+use crate::domain::{Holder, TenantId};
+use crate::llm::catalogue::Model;
+use crate::llm::{self, ProviderKind, Refusal};
+use crate::providers::Offer;
 
 /// Requests at the same time, of everybody together.
 const SIDE_BY_SIDE: usize = 4;
 /// How long a model may take to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long what came of a request is told again: whoever asks once more pays nothing.
+const KEPT: Duration = Duration::from_mins(1);
+
 /// Makes such requests, never too many at once.
-#[derive(Debug, Clone)]
-pub(super) struct Prober(Arc<Semaphore>);
+pub(super) struct Prober {
+    turns: Semaphore,
+    /// Never held across an await.
+    kept: Mutex<Vec<Kept>>,
+}
+
+/// Who pays for such requests.
+#[async_trait]
+pub(super) trait Payer: Send + Sync {
+    /// Whose money it is.
+    fn tenant(&self) -> &TenantId;
+
+    /// Makes one.
+    async fn ask(&self, probe: Probe<'_>) -> Result<(), Unanswered>;
+}
+
+/// A person, from their budgets.
+#[async_trait]
+impl Payer for (Budgets, Holder) {
+    fn tenant(&self) -> &TenantId {
+        &self.1.tenant
+    }
+
+    async fn ask(&self, probe: Probe<'_>) -> Result<(), Unanswered> {
+        self.0.probe(&self.1, probe).await
+    }
+}
+
+/// What came of asking one model of a provider for one tenant. A provider that was changed is another one.
+struct Kept {
+    tenant: TenantId,
+    offer: Arc<Offer>,
+    model: String,
+    asked_at: Instant,
+    slot: Arc<Slot>,
+}
+
+/// Held while the model is asked, so that many pages ask once.
+type Slot = tokio::sync::Mutex<Option<(Instant, Verdict)>>;
 
 /// What came of one.
 #[derive(Debug, Clone)]
@@ -44,25 +89,43 @@ impl Verdict {
 
 impl Default for Prober {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(SIDE_BY_SIDE)))
+        Self {
+            turns: Semaphore::new(SIDE_BY_SIDE),
+            kept: Mutex::default(),
+        }
     }
 }
 
 impl Prober {
-    /// Asks a model for one token.
-    pub(super) async fn probe(&self, provider: &Arc<dyn Provider>, model: &str) -> Verdict {
+    /// Asks a model for one token, unless it was asked for the same tenant within the last minute.
+    pub(super) async fn probe(
+        &self,
+        payer: &dyn Payer,
+        offer: &Arc<Offer>,
+        model: Model,
+    ) -> Verdict {
+        let slot = self.slot(payer.tenant(), offer, &model.id);
+        let mut kept = slot.lock().await;
+        if let Some((since, verdict)) = kept.as_ref()
+            && since.elapsed() < KEPT
+        {
+            return verdict.clone();
+        }
         // The semaphore is never closed.
-        let _turn = self.0.acquire().await.ok();
+        let _turn = self.turns.acquire().await.ok();
         let began = Instant::now();
-        let once = RetryConfig {
-            max_retries: 0,
-            ..RetryConfig::default()
+        let probe = Probe {
+            offer,
+            request: request(offer.kind(), &model.id),
+            model,
+            patience: PATIENCE,
         };
-        let request = request(provider.kind(), model);
-        let asked = context::ask(Arc::clone(provider), request, once, |_| {});
-        let (problem, is_unknown) = match timeout(PATIENCE, asked).await {
-            Ok(Ok(_)) => (None, false),
-            Ok(Err(llm::Failed { error, .. })) => {
+        let answered = payer.ask(probe).await;
+        let is_unpaid = matches!(answered, Err(Unanswered::Unpaid(_)));
+        let (problem, is_unknown) = match answered {
+            Ok(()) => (None, false),
+            Err(Unanswered::Unpaid(refusal)) => (Some(refusal.message), false),
+            Err(Unanswered::Failed(error)) => {
                 let is_unknown = matches!(
                     error,
                     llm::Error::Rejected {
@@ -72,16 +135,41 @@ impl Prober {
                 );
                 (Some(error.to_string()), is_unknown)
             }
-            Err(_) => {
+            Err(Unanswered::Late) => {
                 let text = format!("it did not answer within {} s", PATIENCE.as_secs());
                 (Some(text), false)
             }
         };
-        Verdict {
+        let verdict = Verdict {
             latency: began.elapsed(),
             problem,
             is_unknown,
+        };
+        // What was not asked costs nothing to ask.
+        *kept = (!is_unpaid).then(|| (Instant::now(), verdict.clone()));
+        verdict
+    }
+
+    /// The slot of a model; those of more than a minute ago are forgotten.
+    fn slot(&self, tenant: &TenantId, offer: &Arc<Offer>, model: &str) -> Arc<Slot> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|it| Arc::strong_count(&it.slot) > 1 || it.asked_at.elapsed() < 2 * KEPT);
+        let known = kept
+            .iter_mut()
+            .find(|it| it.tenant == *tenant && it.model == model && Arc::ptr_eq(&it.offer, offer));
+        if let Some(known) = known {
+            known.asked_at = Instant::now();
+            return Arc::clone(&known.slot);
         }
+        let slot = Arc::<Slot>::default();
+        kept.push(Kept {
+            tenant: tenant.clone(),
+            offer: Arc::clone(offer),
+            model: model.to_owned(),
+            asked_at: Instant::now(),
+            slot: Arc::clone(&slot),
+        });
+        slot
     }
 }
 

@@ -20,7 +20,11 @@ fn caller() -> Caller {
         role: Role::Member,
         installation_admin: false,
     };
-    Caller { user, tenant }
+    Caller {
+        user,
+        tenant,
+        credential: None,
+    }
 }
 
 /// Asserts S2.40.

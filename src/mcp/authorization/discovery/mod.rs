@@ -7,6 +7,7 @@ use reqwest::Client;
 use reqwest::header::ACCEPT;
 use serde::Deserialize;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::challenge::Challenge;
@@ -35,6 +36,27 @@ impl Discovered {
     /// 2025-03-26, which has no metadata.
     pub fn issuer(&self) -> Option<&str> {
         self.server.issuer.as_deref()
+    }
+
+    /// Who authorises; of a server without metadata the origin that authorises for itself.
+    pub fn authority(&self) -> String {
+        let origin = || {
+            let url = Url::parse(&self.resource).ok();
+            url.map(|url| url.origin().ascii_serialization())
+        };
+        let issuer = self.issuer().map(ToOwned::to_owned);
+        issuer.or_else(origin).unwrap_or_default()
+    }
+
+    /// The part of our redirect address that stands for this issuer alone.
+    pub fn redirect_part(&self) -> String {
+        let hash = hex::encode(Sha256::digest(self.authority()));
+        hash.get(..32).unwrap_or_default().to_owned()
+    }
+
+    /// Whether each answer names its issuer (RFC 9207), so that answers of two cannot be mixed up.
+    pub fn names_issuer(&self) -> bool {
+        self.server.authorization_response_iss_parameter_supported
     }
 
     /// What a registration is kept under: it is for this issuer at this address, and for no other that
@@ -83,19 +105,22 @@ pub async fn ask(client: &Client, url: &Url) -> Result<Challenge, AuthorizationE
 }
 
 /// Finds who authorises for the server at `url`.
+///
+/// `origins`: where its endpoints may be beside the issuer's own origin.
 pub async fn discover(
     client: &Client,
     url: &Url,
     challenge: &Challenge,
+    origins: &[String],
 ) -> Result<Discovered, AuthorizationError> {
     let Some(resource) = resource_metadata(client, url, challenge).await? else {
-        return legacy(client, url).await;
+        return legacy(client, url, origins).await;
     };
     check_resource(url, &resource.resource)?;
     let named = resource.authorization_servers.iter().take(MAX_SERVERS);
     let mut last = None;
     for issuer in named {
-        match server_metadata(client, url, issuer).await {
+        match server_metadata(client, url, (issuer, origins)).await {
             Ok(Some(server)) => {
                 return Ok(Discovered {
                     resource: resource.resource,
@@ -174,7 +199,7 @@ fn check_resource(url: &Url, resource: &str) -> Result<(), AuthorizationError> {
 async fn server_metadata(
     client: &Client,
     resource: &Url,
-    issuer: &str,
+    (issuer, origins): (&str, &[String]),
 ) -> Result<Option<ServerMetadata>, AuthorizationError> {
     let wrong = || metadata(&format!("`{issuer}` is no issuer"));
     let address = Url::parse(issuer).map_err(|_| wrong())?;
@@ -192,17 +217,21 @@ async fn server_metadata(
     }
     for candidate in candidates {
         if let Some(found) = document::<ServerMetadata>(client, &candidate).await? {
-            return checked(found, issuer).map(Some);
+            return checked(found, issuer, origins).map(Some);
         }
     }
     Ok(None)
 }
 
 /// A server of 2025-03-26: its own origin authorises, with metadata or at fixed addresses.
-async fn legacy(client: &Client, url: &Url) -> Result<Discovered, AuthorizationError> {
+async fn legacy(
+    client: &Client,
+    url: &Url,
+    origins: &[String],
+) -> Result<Discovered, AuthorizationError> {
     let resource = canonical(url);
     let issuer = url.origin().ascii_serialization();
-    let server = match server_metadata(client, url, &issuer).await? {
+    let server = match server_metadata(client, url, (&issuer, origins)).await? {
         Some(server) => server,
         None => ServerMetadata {
             authorization_endpoint: at(url, "/authorize").into(),

@@ -31,9 +31,12 @@ pub(in crate::mcp::authorization) struct ServerMetadata {
 }
 
 /// The metadata, if they are those of the issuer and good for what we do.
+/// Each endpoint has to be at the issuer's own origin or at one of `origins`: else a server could have
+/// people sent to somebody else's, and what they bring back sent to itself (RFC 9700, section 4.4).
 pub(super) fn checked(
     server: ServerMetadata,
     issuer: &str,
+    origins: &[String],
 ) -> Result<ServerMetadata, AuthorizationError> {
     let found = server.issuer.as_deref().unwrap_or_default();
     if !is_same_issuer(found, issuer) {
@@ -44,16 +47,32 @@ pub(super) fn checked(
     }
     let base = Url::parse(issuer).map_err(|_| metadata("its issuer is no address"))?;
     let endpoints = [
-        Some(&server.authorization_endpoint),
-        Some(&server.token_endpoint),
-        server.registration_endpoint.as_ref(),
-        server.revocation_endpoint.as_ref(),
+        (
+            "authorization_endpoint",
+            Some(&server.authorization_endpoint),
+        ),
+        ("token_endpoint", Some(&server.token_endpoint)),
+        (
+            "registration_endpoint",
+            server.registration_endpoint.as_ref(),
+        ),
+        ("revocation_endpoint", server.revocation_endpoint.as_ref()),
     ];
-    for endpoint in endpoints.into_iter().flatten() {
-        let is_fit = Url::parse(endpoint).is_ok_and(|url| is_as_safe(&base, &url));
-        if !is_fit {
+    for (name, endpoint) in endpoints {
+        let Some(endpoint) = endpoint else {
+            continue;
+        };
+        let url = Url::parse(endpoint).ok();
+        let Some(url) = url.filter(|url| is_as_safe(&base, url)) else {
             return Err(metadata(&format!(
                 "`{endpoint}` is no address that may be asked"
+            )));
+        };
+        let origin = url.origin().ascii_serialization();
+        if url.origin() != base.origin() && !origins.contains(&origin) {
+            return Err(metadata(&format!(
+                "its `{name}` is at `{origin}`, which is not the origin of its issuer `{issuer}`: if \
+                 both belong together, an admin adds `{origin}` to `oauth.endpointOrigins` of the entry"
             )));
         }
     }
@@ -135,9 +154,13 @@ mod tests {
                 changed[name] = value.clone();
             }
             let server: ServerMetadata = serde_json::from_value(changed).unwrap();
-            let text = checked(server, "https://as.test")
-                .err()
-                .map(|error| error.to_string());
+            let text = checked(
+                server,
+                "https://as.test",
+                &["https://known.test".to_owned()],
+            )
+            .err()
+            .map(|error| error.to_string());
             let text = text.unwrap_or_default();
             assert!(
                 text.contains(said) && text.is_empty() == said.is_empty(),
@@ -156,6 +179,17 @@ mod tests {
             json!({"registration_endpoint": "https://a:b@as.test/"}),
             "no address",
         );
+        for name in [
+            "authorization_endpoint",
+            "token_endpoint",
+            "registration_endpoint",
+            "revocation_endpoint",
+        ] {
+            for elsewhere in ["https://other.test/x", "https://as.test:444/x"] {
+                check(json!({ name: elsewhere }), &format!("its `{name}` is at"));
+            }
+            check(json!({ name: "https://known.test/x" }), "");
+        }
         check(
             json!({"code_challenge_methods_supported": ["plain"]}),
             "PKCE",

@@ -24,7 +24,9 @@ impl Opener {
     ) -> Option<Arc<dyn Authorizer>> {
         let target = Target::new(entry, url, (client_secret, self.client(entry)))?;
         if target.is_of_client() {
-            return Some(Arc::new(self.client_grants.authorizer(target)));
+            return Some(Arc::new(
+                self.client_grants.authorizer(target, self.grants.clone()),
+            ));
         }
         match person.filter(|_| !entry.is_trial) {
             Some(person) => Some(Arc::new(PersonAuthorizer {

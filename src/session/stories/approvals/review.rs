@@ -234,7 +234,7 @@ fn what_the_person_changed_is_theirs() {
 }
 
 #[test]
-fn three_reviews_in_a_row_without_a_yes_leave_it_to_the_person_until_they_approve() {
+fn three_reviews_without_a_yes_leave_it_to_the_person_until_they_approve() {
     let tools = ["a", "b", "c", "d", "e"];
     let (mut world, calls) = asked(vec![opening("*")], &tools);
     for call in &calls[..3] {
@@ -260,13 +260,15 @@ fn three_reviews_in_a_row_without_a_yes_leave_it_to_the_person_until_they_approv
 }
 
 #[test]
-fn a_yes_of_the_model_begins_the_count_anew() {
-    let (mut world, calls) = asked(vec![opening("*")], &["a", "b", "c", "d"]);
-    world.tell(&refused(&calls[0])).unwrap();
-    world.tell(&refused(&calls[1])).unwrap();
-    world.tell(&allowed(&calls[2])).unwrap();
-    world.tell(&refused(&calls[3])).unwrap();
-    assert!(!world.state.control.reviewing.is_off());
+fn a_yes_of_the_model_in_between_does_not_begin_the_count_anew() {
+    let (mut world, calls) = asked(vec![opening("*")], &["a", "b", "c", "d", "e", "f"]);
+    for (at, answer) in [refused, allowed, refused, allowed].iter().enumerate() {
+        world.tell(&answer(&calls[at])).unwrap();
+        assert!(!world.state.control.reviewing.is_off());
+    }
+    world.tell(&refused(&calls[4])).unwrap();
+    assert!(world.state.control.reviewing.is_off());
+    assert_eq!(under_review(&world), None, "the last call is the person's");
     world.check_folds();
 }
 

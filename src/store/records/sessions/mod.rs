@@ -156,6 +156,27 @@ impl<'s> Sessions<'s> {
             .collect()
     }
 
+    /// Busy sessions of people who may no longer act.
+    pub async fn of_barred(&self) -> Result<Vec<SessionKey>, Error> {
+        let busy = [SessionState::Running, SessionState::Waiting].map(SessionState::as_str);
+        let sql = "SELECT s.* FROM sessions s JOIN users u ON u.tenant = s.tenant AND u.id = s.owner \
+                   JOIN tenants t ON t.id = s.tenant WHERE s.state IN ($1, $2) \
+                   AND (u.is_disabled OR u.role = 'viewer' OR t.suspended_at IS NOT NULL)";
+        let rows: Vec<Row> = self.db.fetch_all(sql, args![busy[0], busy[1]]).await?;
+        rows.into_iter()
+            .map(|row| row.into_row().map(|row| row.key))
+            .collect()
+    }
+
+    /// Every session of a tenant, and whose it is.
+    pub async fn of_tenant(&self, tenant: &TenantId) -> Result<Vec<(SessionKey, UserId)>, Error> {
+        let sql = "SELECT * FROM sessions WHERE tenant = $1 ORDER BY id";
+        let rows: Vec<Row> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
+        rows.into_iter()
+            .map(|row| row.into_row().map(|row| (row.key, row.owner)))
+            .collect()
+    }
+
     /// A page of sessions in which nothing runs or waits, and nothing was said or done since `before`:
     /// of every tenant, those after `last` in the order of their keys.
     pub async fn at_rest(

@@ -7,8 +7,8 @@ use sepal::domain::{
 };
 use sepal::store::Records;
 use sepal::store::records::{
-    Attempt, MailChoice, NewUser, NotificationEvent, NotificationTarget, SessionRow, Tried,
-    WaitingBatch, WebhookRow,
+    Address, Attempt, MailChoice, NewUser, NotificationEvent, NotificationTarget, SessionRow,
+    Tried, WaitingBatch, WebhookRow,
 };
 
 use super::{row, with_records};
@@ -25,7 +25,7 @@ fn webhook(id: u128, tells_decided: bool) -> WebhookRow {
     WebhookRow {
         tenant: TenantId::from_bits(1),
         id: WebhookId::from_bits(id),
-        url: "https://hooks.example".to_owned(),
+        address: Address::Plain("https://hooks.example".to_owned()),
         sealed: "sealed".to_owned(),
         tells_decided,
         created_at: at(100),

@@ -122,11 +122,11 @@ describe('leaveFor', () => {
 describe('ConnectedPage', () => {
   it('sends the answer once, takes it out of the address, and goes back', async () => {
     const ways = router()
-    await ways.push('/connected#state=s&code=c&iss=https%3A%2F%2Fas.test')
+    await ways.push('/connected#at=0a&state=s&code=c&iss=https%3A%2F%2Fas.test&at=other')
     shown = mount(ConnectedPage, { global: { plugins: [i18n, ways] } })
     await flushPromises()
     const sent = asked.filter(({ path }) => path.endsWith('/callback'))
-    expect(sent).toEqual([{ method: 'POST', path: '/api/mcp/oauth/callback', body: { state: 's', code: 'c', iss: 'https://as.test' } }])
+    expect(sent).toEqual([{ method: 'POST', path: '/api/mcp/oauth/callback', body: { state: 's', at: '0a', code: 'c', iss: 'https://as.test' } }])
     expect(ways.currentRoute.value.fullPath).toBe('/s/ses_1')
   })
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::describe::describe;
 use super::kind::is_chat;
-use super::probe::{Prober, Verdict};
+use super::probe::{Payer, Prober, Verdict};
 use super::{AvailableModels, CheckedModel, CheckedModels, CheckedProvider, ProviderProblem};
 use crate::llm::catalogue::Ability;
 use crate::llm::{Catalogue, ListedModel};
@@ -34,6 +34,8 @@ pub(super) struct Asked {
     pub(super) choice: ModelChoice,
     /// Whether lists of a while ago are not believed.
     pub(super) is_fresh: bool,
+    /// Who pays for requests that are really made.
+    pub(super) payer: Box<dyn Payer>,
 }
 
 /// What providers list, joined with what the catalogue knows.
@@ -252,7 +254,9 @@ impl ModelList {
             let is_known = |id: &str| self.catalogue.find(offer.vendor(), id).is_some();
             let probed = list.to_probe(is_known);
             probed.into_iter().map(move |model| async move {
-                let verdict = self.prober.probe(&offer.provider, &model).await;
+                let described = offer.describe(self.catalogue, &model);
+                let payer = &*asked.payer;
+                let verdict = self.prober.probe(payer, offer, described).await;
                 Probed {
                     provider: offer.id().to_owned(),
                     model,

@@ -7,8 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 
+use super::super::probe::Payer;
 use super::{Asked, ModelList};
-use crate::domain::Timestamp;
+use crate::agent::{Probe, Unanswered};
+use crate::context;
+use crate::domain::{TenantId, Timestamp};
 use crate::llm::{
     self, Catalogue, Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind,
     Refusal, Request,
@@ -114,11 +117,36 @@ fn offer(id: &str, provider: Arc<Lister>, models: &[&str]) -> Arc<Offer> {
     Arc::new(offer)
 }
 
+/// Somebody without budgets.
+struct Somebody(TenantId);
+
+#[async_trait]
+impl Payer for Somebody {
+    fn tenant(&self) -> &TenantId {
+        &self.0
+    }
+
+    async fn ask(&self, probe: Probe<'_>) -> Result<(), Unanswered> {
+        let once = llm::RetryConfig {
+            max_retries: 0,
+            ..llm::RetryConfig::default()
+        };
+        let provider = Arc::clone(&probe.offer.provider);
+        let asked = context::ask(provider, probe.request, once, |_| {});
+        match tokio::time::timeout(probe.patience, asked).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(failed)) => Err(Unanswered::Failed(failed.error)),
+            Err(_) => Err(Unanswered::Late),
+        }
+    }
+}
+
 fn asked(offers: &[Arc<Offer>], model: &str, is_fresh: bool) -> Asked {
     Asked {
         offers: offers.to_vec(),
         choice: ModelChoice::new(offers[0].id(), model),
         is_fresh,
+        payer: Box::new(Somebody(TenantId::from_bits(1))),
     }
 }
 

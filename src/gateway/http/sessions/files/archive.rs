@@ -17,6 +17,7 @@ use utoipa::IntoParams;
 
 use super::super::attachments::POLICY;
 use super::super::key_of;
+use super::portable_name::portable;
 use super::shown_name::{bytes, join};
 use super::tape::Tape;
 use crate::agent::{FilePurpose, SessionFiles};
@@ -48,7 +49,8 @@ pub(in crate::gateway::http) struct ArchiveQuery {
 }
 
 /// A folder of the workspace as a `.tar.gz`, all in one folder of its name. Links, pipes, sockets and
-/// devices are left out, and a file `LEFT-OUT.txt` in it says so.
+/// devices are left out, names that Windows does not take are changed, and a file `LEFT-OUT.txt` in it
+/// says so.
 #[utoipa::path(get, path = "/api/sessions/{id}/files-archive", tag = "sessions",
     params(("id" = String, Path), ArchiveQuery),
     responses((status = 200, description = "The archive.", content_type = "application/gzip",
@@ -82,7 +84,8 @@ pub(in crate::gateway::http) async fn download_files(
     ] {
         headers.insert(header, HeaderValue::from_static(value));
     }
-    let encoded = utf8_percent_encode(&name, NON_ALPHANUMERIC);
+    let saved = String::from_utf8_lossy(&portable(name.as_bytes())).into_owned();
+    let encoded = utf8_percent_encode(&saved, NON_ALPHANUMERIC);
     let disposition = format!("attachment; filename*=UTF-8''{encoded}.tar.gz");
     if let Ok(value) = HeaderValue::from_str(&disposition) {
         headers.insert(CONTENT_DISPOSITION, value);
@@ -123,7 +126,7 @@ struct Walk {
 
 impl Walk {
     fn begin(files: SessionFiles, path: String, name: &str) -> Self {
-        let top = bytes(name);
+        let top = portable(&bytes(name));
         Self {
             files,
             tape: Tape::new(),
@@ -186,7 +189,15 @@ impl Walk {
 
     async fn enter(&mut self, entry: FolderEntry) -> io::Result<()> {
         let path = join(&self.at.0, &entry.name);
-        let name = [&self.at.1[..], b"/", &bytes(&entry.name)].concat();
+        let own = bytes(&entry.name);
+        let portable = portable(&own);
+        if portable != own {
+            let portable = String::from_utf8_lossy(&portable);
+            self.note(format!(
+                "{path}: in the archive as {portable}, because not every system takes its name"
+            ));
+        }
+        let name = [&self.at.1[..], b"/", &portable].concat();
         match entry.kind {
             EntryKind::Folder => {
                 let after = None;

@@ -5,6 +5,7 @@ mod address;
 mod archive;
 mod content;
 mod listing;
+mod portable_name;
 mod shown_name;
 mod tape;
 mod upload;

@@ -1,0 +1,152 @@
+//! Small requests that show whether a model answers. They belong to no session, and are paid for and listed
+//! as what was used like every other request of their person.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Budgets, Paced};
+use crate::context::{self, Assembled};
+use crate::domain::{
+    CommitId, Holder, Iteration, ModelRequestId, RequestParts, RequestPurpose, SessionId,
+    SessionKey, TokenUsage, TurnId,
+};
+use crate::llm::catalogue::Model;
+use crate::llm::{self, RetryConfig, tokens};
+use crate::providers::Offer;
+use crate::session::Refusal;
+use crate::store::clock::now;
+use crate::store::records::{EventPlace, Payer, RequestRow, UsageRows};
+
+/// About how many tokens such a request takes.
+const INPUT_TOKENS: u64 = 16;
+
+/// A request to make.
+pub struct Probe<'a> {
+    pub offer: &'a Offer,
+    pub model: Model,
+    pub request: Assembled,
+    /// How long the model may take.
+    pub patience: Duration,
+}
+
+/// Why a model did not answer.
+#[derive(Debug)]
+pub enum Unanswered {
+    /// A budget does not cover the request: nothing was asked.
+    Unpaid(Refusal),
+    Failed(llm::Error),
+    /// It took too long.
+    Late,
+}
+
+impl Budgets {
+    /// Asks a model, if the budgets of its person cover that, and keeps what it used.
+    pub async fn probe(&self, holder: &Holder, probe: Probe<'_>) -> Result<(), Unanswered> {
+        let Probe {
+            offer,
+            model,
+            request,
+            patience,
+        } = probe;
+        let payer = payer(holder);
+        let key = payer.key.clone();
+        let gate = self.gate(payer);
+        let mut provider = Arc::clone(&offer.provider);
+        let warn = |_: String| {};
+        if let Some(gate) = &gate {
+            let admitted = gate
+                .admit((model.clone(), INPUT_TOKENS), Default::default(), &warn)
+                .await;
+            admitted.map_err(Unanswered::Unpaid)?;
+            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+        }
+        let once = RetryConfig {
+            max_retries: 0,
+            ..RetryConfig::default()
+        };
+        let asked = context::ask(provider, request, once, |_| {});
+        let asked = async {
+            match &gate {
+                Some(gate) => gate.cover(asked, &warn).await.map_err(Unanswered::Unpaid),
+                None => Ok(asked.await),
+            }
+        };
+        let asked = tokio::time::timeout(patience, asked).await;
+        let estimated = |answer: &llm::Answer| tokens::estimated_of(INPUT_TOKENS, answer);
+        let (answered, used) = match asked {
+            Ok(Ok(Ok(answer))) => {
+                let used = answer.usage.unwrap_or_else(|| estimated(&answer));
+                (Ok(()), Some(used))
+            }
+            Ok(Ok(Err(llm::Failed { error, so_far }))) => {
+                let answer = &so_far.answer;
+                let has_said = !answer.text.is_empty() || !answer.reasoning.is_empty();
+                let used = answer.usage.or_else(|| has_said.then(|| estimated(answer)));
+                (Err(Unanswered::Failed(error)), used)
+            }
+            // Nobody knows what it used, but it was asked.
+            Ok(Err(unpaid)) => (Err(unpaid), Some(estimated(&llm::Answer::default()))),
+            Err(_) => (
+                Err(Unanswered::Late),
+                Some(estimated(&llm::Answer::default())),
+            ),
+        };
+        if let Some(used) = used {
+            let row = self.row((holder, offer.id(), &model), used, answered.is_ok());
+            let rows = UsageRows {
+                requests: vec![row],
+                calls: Vec::new(),
+            };
+            if let Err(error) = self.0.records.usage().add(&key, &rows, 0).await {
+                tracing::warn!(%error, "What asking a model once used is not kept");
+            }
+        }
+        answered
+    }
+
+    fn row(
+        &self,
+        (holder, provider, model): (&Holder, &str, &Model),
+        usage: TokenUsage,
+        is_answer: bool,
+    ) -> RequestRow {
+        let cost = model.price(&usage);
+        RequestRow {
+            place: EventPlace {
+                commit: CommitId::from_bits(rand::random()),
+                index: 0,
+                at: now(),
+                owner: holder.user.clone(),
+            },
+            turn: 0,
+            iteration: 0,
+            attempt: 1,
+            purpose: RequestPurpose::Probe,
+            is_answer,
+            provider: provider.to_owned(),
+            model: model.id.clone(),
+            usage,
+            cost,
+            price_version: model.price_version().map(ToOwned::to_owned),
+            charged: self.charge().filter(|_| cost.is_none()),
+            parts: RequestParts::default(),
+        }
+    }
+}
+
+/// A session of its own, which nobody has, so that probes side by side hold budgets beside each other.
+fn payer(holder: &Holder) -> Payer {
+    Payer {
+        key: SessionKey {
+            tenant: holder.tenant.clone(),
+            session: SessionId::from_bits(rand::random()),
+        },
+        owner: holder.user.clone(),
+        request: Some(ModelRequestId {
+            turn: TurnId(0),
+            iteration: Iteration(0),
+        }),
+        session_since: now(),
+        turn_since: now(),
+    }
+}

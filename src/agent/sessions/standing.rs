@@ -1,0 +1,137 @@
+//! Ends what goes on for people who may no longer act, wherever that was said: beside this gateway, at another
+//! one, or on the command line. It also deletes tenants that were given up.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use super::registry::SessionRegistry;
+use super::removal;
+use crate::agent::mailbox::Message;
+use crate::domain::{Caller, CredentialId, SessionKey, TenantId};
+use crate::store::Error;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+/// Looks after which turns that have ended are forgotten.
+const FORGET_EVERY: u32 = 30;
+
+/// What the turns that were begun at this gateway were begun with.
+#[derive(Default)]
+pub(super) struct BegunTurns(
+    /// Never held across an await.
+    Mutex<HashMap<SessionKey, CredentialId>>,
+);
+
+impl BegunTurns {
+    /// Somebody has told the session something that a model answers.
+    pub(super) fn note(&self, key: &SessionKey, caller: &Caller) {
+        if let Some(credential) = &caller.credential {
+            self.turns().insert(key.clone(), credential.clone());
+        }
+    }
+
+    fn turns(&self) -> std::sync::MutexGuard<'_, HashMap<SessionKey, CredentialId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What they were begun with, each with its tenant and sessions.
+    fn by_credential(&self) -> HashMap<(TenantId, CredentialId), Vec<SessionKey>> {
+        let mut found: HashMap<_, Vec<SessionKey>> = HashMap::new();
+        for (key, credential) in self.turns().iter() {
+            let place = (key.tenant.clone(), credential.clone());
+            found.entry(place).or_default().push(key.clone());
+        }
+        found
+    }
+}
+
+/// Looks until the registry stops.
+pub(super) async fn heed_standing(inner: Weak<SessionRegistry>) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut looks = 0_u32;
+    loop {
+        let Some(stop) = inner.upgrade().map(|registry| registry.stop.clone()) else {
+            return;
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let Some(registry) = inner.upgrade() else {
+            return;
+        };
+        looks = looks.wrapping_add(1);
+        let is_forgetting = looks.is_multiple_of(FORGET_EVERY);
+        let looking = stop.run_until_cancelled(look(&registry, is_forgetting));
+        if let Some(Err(error)) = looking.await {
+            tracing::debug!(?error, "Who may still act cannot be read");
+        }
+    }
+}
+
+async fn look(registry: &Arc<SessionRegistry>, is_forgetting: bool) -> Result<(), Error> {
+    for key in registry.records().sessions().of_barred().await? {
+        // It looks whether its person may act before it does anything else.
+        registry.review_one(&key).await;
+    }
+    if is_forgetting {
+        let active: HashSet<SessionKey> = registry.store.active().await?.into_iter().collect();
+        registry.begun.turns().retain(|key, _| active.contains(key));
+    }
+    for ((tenant, credential), keys) in registry.begun.by_credential() {
+        if holds(registry, &tenant, &credential).await? {
+            continue;
+        }
+        for key in keys {
+            registry.begun.turns().remove(&key);
+            tracing::info!(session.id = %key.session, tenant.id = %tenant,
+                "A turn ends, because the key or sign-in that began it has ended");
+            end_turn(registry, &key).await;
+        }
+    }
+    for tenant in registry.records().tenants().given_up().await? {
+        delete_tenant(registry, &tenant).await?;
+    }
+    Ok(())
+}
+
+/// Whether a key or sign-in still lets its person in.
+async fn holds(
+    registry: &SessionRegistry,
+    tenant: &TenantId,
+    credential: &CredentialId,
+) -> Result<bool, Error> {
+    let records = registry.records();
+    Ok(match credential {
+        CredentialId::SignIn(id) => records.web_sessions().check(tenant, id).await?.is_some(),
+        CredentialId::ApiKey(id) => records.api_keys().check(tenant, id).await?.is_some(),
+        CredentialId::Local(_) => true,
+    })
+}
+
+/// Makes a session end its turn, whoever runs it.
+async fn end_turn(registry: &Arc<SessionRegistry>, key: &SessionKey) {
+    let mailbox = registry.spawn(key, None, registry.live.count(None, 1));
+    if mailbox.send(Message::EndTurn).await.is_err() {
+        tracing::debug!(session.id = %key.session, "A session left memory before its turn was ended");
+    }
+}
+
+/// Deletes the sessions of a tenant with their workspaces, then everything else of it. What fails is tried
+/// again with the next look.
+async fn delete_tenant(registry: &Arc<SessionRegistry>, tenant: &TenantId) -> Result<(), Error> {
+    let mut is_left = false;
+    for (key, owner) in registry.records().sessions().of_tenant(tenant).await? {
+        is_left |= !removal::remove_for_good(registry, &key, &owner).await;
+    }
+    if is_left {
+        return Ok(());
+    }
+    registry.projection.written().await;
+    registry.records().tenants().purge(tenant).await?;
+    tracing::info!(tenant.id = %tenant, "A tenant was deleted");
+    Ok(())
+}
