@@ -2,6 +2,7 @@
 
 mod network;
 mod reviewed;
+mod schemas;
 mod stored;
 
 use serde_json::{Value, json};
