@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sepal_policy::{Effect, Rule, Rules};
 use serde_json::Value;
 
-use super::{NewRule, RuleAccess, RuleError, RuleWhose, may_give};
+use super::{NewRule, RuleAccess, RuleError, RuleWhose, beside, may_give};
 use crate::agent::feed::ShownEvent;
 use crate::domain::{Caller, SessionId, SessionKey, Timestamp, ToolRef, shell_tool};
 use crate::servers::View;
@@ -69,10 +69,20 @@ impl RuleAccess<'_> {
     ) -> Result<Simulation, RuleError> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, new).await?;
-        let rule = self.rule(caller, new, call.as_deref())?;
+        let rule = self.rule(caller, new, call.as_ref()).await?;
         let view = self.sessions.servers().view(caller.whose()).await?;
         let rows = self.rows(caller, &new.whose).await?;
         let past = self.past_calls(&rows).await;
+        let caller = caller.clone();
+        Ok(beside(move || Self::compare(&view, (&rows, past), &rule, &caller)).await?)
+    }
+
+    fn compare(
+        view: &View,
+        (rows, past): (&[SessionRow], Vec<PastCall>),
+        rule: &Rule,
+        caller: &Caller,
+    ) -> Simulation {
         let mut rules: HashMap<&str, [Rules; 2]> = HashMap::new();
         let mut simulation = Simulation::default();
         for past in past {
@@ -84,7 +94,7 @@ impl RuleAccess<'_> {
             };
             simulation.calls += 1;
             let both = rules.entry(row.owner.as_str()).or_insert_with(|| {
-                let before = rules_of(&view, row);
+                let before = rules_of(view, row);
                 let all = before.iter().cloned().chain([rule.clone()]);
                 let after = Rules::compile_safely(all.collect());
                 [before, after]
@@ -110,7 +120,7 @@ impl RuleAccess<'_> {
                 });
             }
         }
-        Ok(simulation)
+        simulation
     }
 
     async fn rows(&self, caller: &Caller, whose: &RuleWhose) -> Result<Vec<SessionRow>, RuleError> {
