@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Document, Format, Piece};
+use super::{Document, Format, Sink};
 use crate::agent::ShownEvent;
 use crate::domain::{Actor, Attachment, BlobId, MediaType, SessionId, Timestamp, UserId};
 use crate::session::Event;
@@ -82,12 +82,24 @@ fn text(format: Format) -> String {
 }
 
 fn written(document: &Document, format: Format) -> String {
-    let pieces = document.write(format);
-    let text = |piece| match piece {
-        Piece::Text(text) => text,
-        Piece::Content(id) => format!("<{id}>"),
-    };
-    pieces.into_iter().map(text).collect()
+    let mut text = Text(String::new());
+    document.write(format, &mut text).unwrap();
+    text.0
+}
+
+/// All that is written; contents by their ids.
+struct Text(String);
+
+impl Sink for Text {
+    fn text(&mut self, text: &str) -> std::io::Result<()> {
+        self.0.push_str(text);
+        Ok(())
+    }
+
+    fn content(&mut self, id: &BlobId) -> std::io::Result<()> {
+        self.0.push_str(&format!("<{id}>"));
+        Ok(())
+    }
 }
 
 #[test]
