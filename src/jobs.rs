@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(pool.place().await.unwrap_err(), Error::Full("test"));
         drop(first);
         let second = second.await.unwrap();
-        let broken = second.run(|| std::panic::resume_unwind(Box::new(())));
-        assert_eq!(broken.await, Err::<(), _>(Error::Broken("test")));
+        let broken = second.run::<()>(|| std::panic::resume_unwind(Box::new(())));
+        assert_eq!(broken.await, Err(Error::Broken("test")));
         assert_eq!(pool.run(|| 1).await, Ok(1));
     }
 }

@@ -107,11 +107,12 @@ fn rule(schema: &Value) -> Value {
     })
 }
 
-/// Gray pixels, as many as a picture may have, in a file of some kilobytes.
+/// Black pixels, as many as a picture may have, in a file of some kilobytes.
 fn picture() -> Vec<u8> {
     const EDGE: u32 = 7_000;
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::fast());
-    let row = vec![0; EDGE as usize + 1];
+    // A byte for the filter, and a bit for each pixel.
+    let row = vec![0; EDGE as usize / 8 + 1];
     for _ in 0..EDGE {
         packed.write_all(&row).unwrap();
     }
@@ -126,7 +127,7 @@ fn picture() -> Vec<u8> {
         file.extend(sum.sum().to_be_bytes());
     };
     let edge = EDGE.to_be_bytes();
-    chunk(b"IHDR", &[&edge[..], &edge, &[8, 0, 0, 0, 0]].concat());
+    chunk(b"IHDR", &[&edge[..], &edge, &[1, 0, 0, 0, 0]].concat());
     chunk(b"IDAT", &packed.finish().unwrap());
     chunk(b"IEND", &[]);
     file
@@ -134,14 +135,14 @@ fn picture() -> Vec<u8> {
 
 /// Conversations that are as deep as they may be, packed to a thousandth of their size.
 fn deep_conversations() -> Vec<u8> {
-    let filling = "y".repeat(250);
+    let filling = "y".repeat(60);
     let one = format!(
         r#"{{"conversationId":"x","messagesTree":[{}{}]}}"#,
         format!(r#"{{"text":"{filling}","children":["#).repeat(2_000),
         "]}".repeat(2_000),
     );
-    let file = format!("[{}]", vec![one; 60].join(","));
-    zipped(&[("conversations.json", &file)])
+    let file = format!("[{}]", vec![one; 40].join(","));
+    zipped(&[("conversations.json", file.as_str())])
 }
 
 /// A skill of very many files.
@@ -192,7 +193,10 @@ async fn wait_during(worst: &Worst, (https, address): (&[Http; 2], SocketAddr)) 
         }
         let [http, _] = https;
         best = best.min(longest_wait(http, address, EACH).await);
-        // They hang up.
+        while let Some(sender) = senders.try_join_next() {
+            sender.unwrap();
+        }
+        // The others hang up.
         senders.shutdown().await;
         if best < PATIENCE {
             break;
