@@ -39,4 +39,6 @@ pub mod telemetry;
 
 pub mod config;
 
+pub mod jobs;
+
 pub mod domain;

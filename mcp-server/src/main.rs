@@ -71,7 +71,9 @@ fn run() -> Outcome<ExitCode> {
     let groups = Groups::default();
     groups.adopt_orphans()?;
     // The thread for files is there before the first command, which may leave no place for one.
-    runtime.block_on(runtime.spawn_blocking(|| ()))?;
+    #[expect(clippy::disallowed_methods, reason = "the thread is only made")]
+    let first = runtime.spawn_blocking(|| ());
+    runtime.block_on(first)?;
     let done = runtime.block_on(async {
         match task {
             Task::Serve(settings) => {

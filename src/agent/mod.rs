@@ -57,6 +57,6 @@ pub use sessions::offers::{
     GivenMessage, MessagePart, PromptGiven, ServerView, SessionOffers, ViewBody, ViewContent,
 };
 pub use sessions::removal::expiry::remove_expired_rows;
-pub use sessions::shared::{SharedBy, SharedView, Sharing};
+pub use sessions::shared::{SharedBy, SharedView, Sharing, TranscriptPart};
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};

@@ -35,8 +35,8 @@ use crate::agent::Sessions;
 use crate::config::{self, AuthMode, Settings};
 use crate::domain::Shares;
 use crate::gateway::{
-    self, AccessRules, Addresses, DoorLimits, GatewayState, Installation, ModelList, SystemInfo,
-    mcp, socket,
+    self, AccessRules, Addresses, Documents, DoorLimits, GatewayState, Installation, ModelList,
+    SystemInfo, mcp, socket,
 };
 use crate::llm::Catalogue;
 use crate::sandbox::{Janitor, Runtime};
@@ -242,6 +242,7 @@ fn gateway_state(
         notifications: services::notifications::start(settings, url, services)?,
         body_limit: socket_settings(settings).frame_bytes,
         limits: door_limits(&settings.runtime.limits),
+        documents: Documents::new(settings.store.data_dir.clone()),
     })
 }
 

@@ -7,6 +7,7 @@ use crate::app::{AgentApp, Purpose};
 use crate::config::{ApprovalWay, Loaded, Preset};
 use crate::domain::SessionKey;
 use crate::gateway::mcp::{Door, Ending, Heard, News, Verdict, shown};
+use crate::jobs::Pool;
 use crate::session::{Call, Refusal};
 use crate::telemetry::redact_args;
 use async_trait::async_trait;
@@ -131,7 +132,9 @@ impl Door for Terminal {
             return Heard::Nobody;
         }
         let asked = format!("{}Let it run? [y/N, or why not] ", shown(call));
-        let answer = tokio::task::spawn_blocking(move || read_line(&asked)).await;
+        let answer = Pool::new("terminal", 1)
+            .run(move || read_line(&asked))
+            .await;
         let Ok(Some(answer)) = answer else {
             return Heard::Nobody;
         };

@@ -6,6 +6,7 @@ mod api_router;
 mod auth;
 mod body_time;
 mod bounds;
+mod documents;
 mod error;
 mod export;
 mod extract;
@@ -32,6 +33,7 @@ use tokio_util::task::TaskTracker;
 
 pub use access::{AccessRules, AddressShare, Addresses, Asked, Crowd, Peer, Refused};
 pub use auth::{Entered, authenticate_handshake};
+pub use documents::Documents;
 pub use error::{ApiError, FieldError};
 pub use guard::{guard, turn_away};
 pub use http::{
@@ -80,6 +82,8 @@ pub struct GatewayState {
     pub body_limit: usize,
     /// How much of a door one client may have.
     pub limits: DoorLimits,
+    /// Exports, and what is shared.
+    pub documents: Documents,
 }
 
 /// How much of the doors one client may have. Clones share what is counted.

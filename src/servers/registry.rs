@@ -1,7 +1,7 @@
 //! The registry: all entries, what each tenant is offered of them, and what happens to them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, broadcast};
@@ -24,6 +24,7 @@ use super::news::{News, Teller};
 use super::permission::withheld_hosts;
 
 use crate::domain::{AddingRoles, AllowedHosts, McpServerConfig, Scope, TenantId, Tool, UserId};
+use crate::jobs::Pool;
 use crate::llm::RetryConfig;
 use crate::mcp::config::{ConfigFile, FileState, package_of};
 use crate::net::Guard;
@@ -32,6 +33,9 @@ use crate::session::Rules;
 use crate::store::clock::now;
 use crate::store::records::McpServerRow;
 use crate::store::{self, Records, Sealer};
+
+/// Views that are made at the same time: the schemas of all their tools are compiled.
+static VIEWS: LazyLock<Pool> = LazyLock::new(|| Pool::new("lists of tools", 4));
 
 /// How long a view is used without asking the records: other gateways may have changed them.
 const VIEW_AGE: Duration = Duration::from_secs(5);
@@ -209,9 +213,14 @@ impl Servers {
         let view = match known {
             Some((_, view)) if view.ingredients == ingredients => view,
             Some(_) | None => {
-                let view = View::new(ingredients, &self.0.rules);
-                view.warn_of_cost(tenant);
-                Arc::new(view)
+                let (base, tenant) = (Arc::clone(&self.0.rules), tenant.clone());
+                // Each tool's schema is compiled, and servers may have very many.
+                let made = VIEWS.run(move || {
+                    let view = View::new(ingredients, &base);
+                    view.warn_of_cost(&tenant);
+                    Arc::new(view)
+                });
+                made.await.map_err(|_| store::Error::NoAnswer)?
             }
         };
         let mut views = self.views();

@@ -14,7 +14,7 @@ mod problem;
 mod tests;
 mod tool;
 
-pub use access::{Error, SkillScope, SkillSettings, SkillSwitch, SkillView, Skills};
+pub use access::{Error, SkillFile, SkillScope, SkillSettings, SkillSwitch, SkillView, Skills};
 pub(crate) use archive::repeated;
 pub use archive::{Limits, read_upload};
 pub use bundle::{Bundle, BundleFile, FileFacts, SKILL_FILE};

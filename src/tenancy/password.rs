@@ -1,15 +1,13 @@
 //! Passwords: argon2id off the async threads, a few at a time, and equal work for unknown names.
 
-use std::sync::Arc;
-
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 use super::Error;
+use crate::jobs::{self, Pool};
 use crate::store;
 
 const MIN_CHARS: usize = 10;
@@ -27,15 +25,13 @@ const DECOY: &str = "$argon2id$v=19$m=19456,t=2,p=1$c2VwYWwgZGVjb3kgc2FsdA\
 
 /// Hashes and verifies.
 pub(super) struct Passwords {
-    turns: Arc<Semaphore>,
-    waiting: Semaphore,
+    turns: Pool,
 }
 
 impl Passwords {
     pub(super) fn new() -> Self {
         Self {
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
-            waiting: Semaphore::new(WAITING),
+            turns: Pool::new("passwords", AT_ONCE).with_queue(WAITING),
         }
     }
 
@@ -78,16 +74,10 @@ impl Passwords {
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let too_many = |_| Error::TooManyAttempts(Duration::from_secs(1));
-        let _place = self.waiting.try_acquire().map_err(too_many)?;
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        let turn = turn.map_err(|_| Error::Hashing)?;
-        let done = tokio::task::spawn_blocking(move || {
-            // Kept until the work is done, even if nobody waits for it any more.
-            let _turn = turn;
-            work()
-        });
-        done.await.map_err(|_| Error::Hashing)?
+        self.turns.run(work).await.map_err(|error| match error {
+            jobs::Error::Full(_) => Error::TooManyAttempts(Duration::from_secs(1)),
+            jobs::Error::Broken(_) => Error::Hashing,
+        })?
     }
 }
 

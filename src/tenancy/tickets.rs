@@ -1,46 +1,131 @@
 //! Tickets: what stands in an address for a cookie or key, once and for a minute.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use secrecy::SecretString;
 
 use super::credential::Authenticated;
 use super::secret;
-use crate::domain::Timestamp;
+use crate::domain::{Timestamp, UserId};
 use crate::store::records::SecretHash;
 
 const LIFE_MS: u64 = 60_000;
 
-/// More than this at once means that something asks without using them; the oldest go.
-const MAX_TICKETS: usize = 10_000;
+/// Tickets of one person at once: each socket uses one, and somebody with more asks without using them. The
+/// oldest of the same person go; nobody else's do.
+const MAX_OF_PERSON: usize = 32;
 
 /// The tickets of this process.
 #[derive(Default)]
 pub(super) struct Tickets {
     /// Never held across an await.
-    open: Mutex<HashMap<SecretHash, (Authenticated, Timestamp)>>,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    tickets: HashMap<SecretHash, (Authenticated, Timestamp)>,
+    /// The oldest first. Those that were used stay until they would have ended.
+    of_person: HashMap<UserId, VecDeque<(SecretHash, Timestamp)>>,
+    /// When everybody's were last looked through.
+    swept_at: Option<Timestamp>,
+}
+
+impl Open {
+    /// Forgets what has ended, of everybody once in a lifetime.
+    fn sweep(&mut self, now: Timestamp) {
+        let is_due = |at: Timestamp| now.since_ms(at) >= LIFE_MS;
+        if !self.swept_at.is_none_or(is_due) {
+            return;
+        }
+        self.swept_at = Some(now);
+        let lives = |since: Timestamp| now.since_ms(since) < LIFE_MS;
+        self.tickets.retain(|_, (_, since)| lives(*since));
+        self.of_person.retain(|_, own| {
+            own.retain(|(_, since)| lives(*since));
+            !own.is_empty()
+        });
+    }
 }
 
 impl Tickets {
     /// A ticket for who is signed in.
     pub(super) fn issue(&self, holder: &Authenticated, now: Timestamp) -> SecretString {
         let ticket = secret::random();
+        let hash = secret::hash(&ticket);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.len() >= MAX_TICKETS {
-            open.retain(|_, (_, since)| now.since_ms(*since) < LIFE_MS);
+        let open = &mut *open;
+        open.sweep(now);
+        let own = open.of_person.entry(holder.caller.user.id.clone());
+        let own = own.or_default();
+        if own.len() >= MAX_OF_PERSON
+            && let Some((oldest, _)) = own.pop_front()
+        {
+            open.tickets.remove(&oldest);
         }
-        if open.len() >= MAX_TICKETS {
-            open.clear();
-        }
-        open.insert(secret::hash(&ticket), (holder.clone(), now));
+        own.push_back((hash.clone(), now));
+        open.tickets.insert(hash, (holder.clone(), now));
         ticket
     }
 
     /// Uses a ticket up.
     pub(super) fn take(&self, ticket: &SecretString, now: Timestamp) -> Option<Authenticated> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let (holder, since) = open.remove(&secret::hash(ticket))?;
+        let (holder, since) = open.tickets.remove(&secret::hash(ticket))?;
         (now.since_ms(since) < LIFE_MS).then_some(holder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LIFE_MS, MAX_OF_PERSON, Tickets};
+    use crate::domain::{Caller, Role, Tenant, TenantId, Timestamp, User, UserId};
+    use crate::tenancy::{Authenticated, CredentialId};
+
+    fn holder(person: u128) -> Authenticated {
+        let tenant = Tenant {
+            id: TenantId::from_bits(person),
+            name: "acme".into(),
+        };
+        let id = UserId::from_bits(person);
+        let user = User {
+            id: id.clone(),
+            tenant: tenant.id.clone(),
+            name: "ana".into(),
+            role: Role::Viewer,
+            installation_admin: false,
+        };
+        Authenticated {
+            caller: Caller { user, tenant },
+            credential: CredentialId::Local(id),
+        }
+    }
+
+    #[test]
+    fn whoever_asks_for_very_many_loses_their_own_and_nobody_elses() {
+        let (tickets, now) = (Tickets::default(), Timestamp(1));
+        let other = tickets.issue(&holder(2), now);
+        let mine: Vec<_> = (0..10_005)
+            .map(|_| tickets.issue(&holder(1), now))
+            .collect();
+        assert_eq!(tickets.take(&other, now), Some(holder(2)));
+        assert_eq!(tickets.take(&other, now), None, "once");
+        let left = mine.iter().filter_map(|ticket| tickets.take(ticket, now));
+        assert_eq!(left.count(), MAX_OF_PERSON);
+    }
+
+    #[test]
+    fn what_has_ended_is_forgotten() {
+        let tickets = Tickets::default();
+        let at = |ms: u64| Timestamp(i64::try_from(ms).unwrap());
+        let first = tickets.issue(&holder(1), at(1));
+        assert_eq!(tickets.take(&first, at(1 + LIFE_MS)), None);
+        for person in 2..100 {
+            tickets.issue(&holder(person), at(10 + LIFE_MS));
+        }
+        tickets.issue(&holder(1), at(20 + 2 * LIFE_MS));
+        let open = tickets.open.lock().unwrap();
+        assert_eq!((open.tickets.len(), open.of_person.len()), (1, 1));
     }
 }

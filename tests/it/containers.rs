@@ -43,11 +43,11 @@ fn label(address: &str, kind: &str, name: &str, label: &str) -> String {
 async fn through(address: &str, arguments: &[&str]) -> std::process::Output {
     let address = address.to_owned();
     let arguments: Vec<String> = arguments.iter().copied().map(str::to_owned).collect();
-    let asking = tokio::task::spawn_blocking(move || {
+    let asking = crate::support::beside(move || {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         docker(&address, &arguments)
     });
-    asking.await.unwrap()
+    asking.await
 }
 
 /// All names with a prefix at an engine.
@@ -198,6 +198,7 @@ async fn an_engine_that_starts_after_the_gateway_is_waited_for() {
     let mut engine = PrivateEngine::start();
     let address = engine.address();
     engine.stop();
+    #[expect(clippy::disallowed_methods, reason = "a test's own thread")]
     let starting = tokio::task::spawn_blocking(move || {
         engine.go_on();
         engine

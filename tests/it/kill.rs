@@ -436,10 +436,7 @@ async fn twenty_killed_servers_leave_nothing_that_no_session_has() {
     };
     let settled = async {
         // Asking takes its time, on another thread.
-        while !tokio::task::spawn_blocking(is_settled.clone())
-            .await
-            .unwrap()
-        {}
+        while !crate::support::beside(is_settled.clone()).await {}
     };
     let in_time = tokio::time::timeout(DEADLINE, settled).await;
     assert!(

@@ -22,7 +22,8 @@ async fn every_line_is_one_object_and_names_its_request_or_session() {
         ("SPL_SANDBOX", "bubblewrap"),
     ];
     let model = ModelStub::start().await;
-    model.will_call("list_files", json!({})).then_say(SECRET);
+    let written = json!({ "path": "a.txt", "content": SECRET });
+    model.will_call("write_file", written).then_say(SECRET);
     let server = Server::start_with(&data, &model, &env);
     // Its log is not the server's.
     let ana = person(&data, &[]);
@@ -63,6 +64,9 @@ async fn every_line_is_one_object_and_names_its_request_or_session() {
     let call = lines.iter().find(is_call).unwrap();
     assert_eq!(call["span"]["session.id"], socket.session().as_str());
     assert_eq!(call["span"]["call.id"], card["callId"]);
+    // Of the arguments there is how long they are, at this level too.
+    assert!(!call.to_string().contains(SECRET), "{call}");
+    assert!(call["args.bytes"].as_u64() > Some(20), "{call}");
 }
 
 /// S3.21: the finest level has what goes to the model and what comes back, without secrets.

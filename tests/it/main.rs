@@ -80,3 +80,4 @@ mod usage;
 mod vendors;
 mod workspace_changes;
 mod workspace_files;
+mod worst_input;

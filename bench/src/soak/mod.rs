@@ -3,6 +3,10 @@
 //! have gone.
 
 #![expect(
+    clippy::disallowed_methods,
+    reason = "the driver stops and starts programs, and nobody else is answered by its threads"
+)]
+#![expect(
     clippy::indexing_slicing,
     reason = "a field that a JSON value does not have is null; only objects made here are written"
 )]

@@ -185,7 +185,9 @@ pub(crate) async fn gone(pid: i32) {
         let ended = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&deadline));
         assert_eq!(ended, Ok(1), "process {pid} lives on");
     };
-    tokio::task::spawn_blocking(wait).await.unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a test's own thread")]
+    let waiting = tokio::task::spawn_blocking(wait);
+    waiting.await.unwrap();
 }
 
 /// A named pipe that a command can be made to wait at.

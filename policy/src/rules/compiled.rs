@@ -1,6 +1,6 @@
 //! One rule that was checked, and what of a call it fits.
 
-use jsonschema::Validator;
+use sepal_schema::{Formats, Schema};
 
 use super::commands;
 use crate::because::RuleName;
@@ -23,12 +23,13 @@ pub(super) enum Unit<'a> {
 #[derive(Debug)]
 pub(super) struct Test {
     conditions: Conditions,
-    schema: Option<Validator>,
+    schema: Option<Schema>,
 }
 
 impl Test {
     pub(super) fn new(conditions: &Conditions) -> Result<Self, String> {
-        let schema = conditions.schema.as_ref().map(jsonschema::validator_for);
+        let compile = |schema| Schema::compile(schema, Formats::Remarks);
+        let schema = conditions.schema.as_ref().map(compile);
         Ok(Self {
             conditions: conditions.clone(),
             schema: schema.transpose().map_err(|error| error.to_string())?,
@@ -41,9 +42,13 @@ impl Test {
 
     /// How surely everything but the command holds.
     pub(super) fn fit_of_call(&self, call: &Call<'_>) -> Fit {
-        let is_valid = |schema: &Validator| schema.is_valid(call.arguments);
-        let schema = self.schema.as_ref().is_none_or(is_valid);
-        self.conditions.fit(call).min(schema.into())
+        let fit = self.conditions.fit(call);
+        let Some(schema) = self.schema.as_ref().filter(|_| fit != Fit::No) else {
+            return fit;
+        };
+        // Where the evaluation takes too many steps, nobody knows whether it fits.
+        let schema = schema.is_valid(call.arguments);
+        fit.min(schema.map_or(Fit::Unsure, Fit::from))
     }
 
     /// Whether all of `unit` is surely meant.

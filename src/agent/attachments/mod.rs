@@ -18,6 +18,7 @@ use crate::domain::{
     Attachment, BlobId, Code, Holder, Most, ResourceRef, SessionId, SessionKey, Share, Shares,
     TenantId, Timestamp,
 };
+use crate::jobs::Pool;
 use crate::session::Refusal;
 use crate::store::Records;
 use crate::store::records::AttachedTo;
@@ -38,6 +39,8 @@ const MAX_FILE_REQUESTS: Most = Most {
 };
 /// Files that are decoded at the same time, in the whole gateway.
 const DECODERS: usize = 2;
+/// Pixels from which on a picture is decoded alone: each takes four bytes, twice while it is turned upright.
+const LARGE_PICTURE: u64 = 16_000_000;
 
 /// How large attachments may be, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +74,9 @@ struct Shared {
     limits: AttachmentLimits,
     uploads: Arc<Shares>,
     file_requests: Arc<Shares>,
-    decoders: Semaphore,
+    decoders: Pool,
+    /// For large pictures, of which one at a time fills hundreds of megabytes.
+    large: Pool,
     /// One turn for each tenant that decodes. Never held across an await.
     turns: Mutex<HashMap<TenantId, Weak<Semaphore>>>,
     cache: Cache,
@@ -91,20 +96,23 @@ impl Attachments {
             limits,
             uploads: Shares::new(MAX_UPLOADS),
             file_requests: Shares::new(MAX_FILE_REQUESTS),
-            decoders: Semaphore::new(DECODERS),
+            decoders: Pool::new("pictures", DECODERS),
+            large: Pool::new("large pictures", 1),
             turns: Mutex::default(),
             cache: Cache::default(),
         }))
     }
 
-    /// Takes a file in and keeps it with a session.
+    /// Takes a file in and keeps it with a session. What its sender is counted for is held until the file
+    /// was decoded, also if they hang up before.
     pub(in crate::agent) async fn keep(
         &self,
         to: AttachedTo<'_>,
-        name: &str,
-        bytes: Vec<u8>,
+        (name, bytes): (&str, Vec<u8>),
+        counted: Option<Share>,
     ) -> Result<Attachment, Refusal> {
-        let prepared = self.prepare(&to.key().tenant, (name, bytes), intake::prepare);
+        let file = (name, bytes, counted);
+        let prepared = self.prepare(&to.key().tenant, file, intake::prepare);
         let (attachment, content) = prepared.await?;
         self.put(to, attachment, content).await
     }
@@ -145,7 +153,7 @@ impl Attachments {
             return Err(Refusal::new(Code::InvalidArguments, text));
         }
         let prepare = intake::prepare_of_server;
-        let prepared = self.prepare(&key.tenant, (&given.name, given.bytes), prepare);
+        let prepared = self.prepare(&key.tenant, (&given.name, given.bytes, None), prepare);
         let (mut attachment, content) = prepared.await?;
         attachment.source = given.source.map(Box::new);
         self.put(AttachedTo::Stored(key), attachment, content).await
@@ -156,19 +164,33 @@ impl Attachments {
     async fn prepare(
         &self,
         tenant: &TenantId,
-        (name, bytes): (&str, Vec<u8>),
+        (name, bytes, counted): (&str, Vec<u8>, Option<Share>),
         take_in: fn(&str, Vec<u8>) -> Result<intake::Prepared, intake::Unfit>,
     ) -> Result<intake::Prepared, Refusal> {
-        let turn = self.turn(tenant);
-        let stopping = |_| super::mailbox::stopping();
-        let _turn = turn.acquire().await.map_err(stopping)?;
-        let _decoder = self.0.decoders.acquire().await.map_err(stopping)?;
+        let turn = self.turn(tenant).acquire_owned().await;
+        let turn = turn.map_err(|_| super::mailbox::stopping())?;
         let name = name.to_owned();
-        let prepared = tokio::task::spawn_blocking(move || take_in(&name, bytes));
-        let prepared = prepared.await.map_err(|error| {
-            tracing::error!(?error, "A file could not be taken in");
+        // The tenant's turn lasts as long as the work, and so does what its sender is counted for.
+        let held = (turn, counted);
+        let broken = |error| {
+            tracing::error!(%error, "A file could not be taken in");
             Refusal::new(Code::Internal, "the file could not be taken in")
-        })?;
+        };
+        let looking = self
+            .0
+            .decoders
+            .run(move || (intake::pixels(&bytes), bytes, held));
+        let (pixels, bytes, held) = looking.await.map_err(broken)?;
+        let pool = if pixels > LARGE_PICTURE {
+            &self.0.large
+        } else {
+            &self.0.decoders
+        };
+        let prepared = pool.run(move || {
+            let _held = held;
+            take_in(&name, bytes)
+        });
+        let prepared = prepared.await.map_err(broken)?;
         prepared.map_err(|unfit| {
             tracing::debug!(?unfit, "A file is refused");
             let code = match unfit {

@@ -3,17 +3,17 @@
 pub(super) mod fence;
 pub(super) mod projection;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
 
 use self::fence::Fence;
 use super::feed::ShownEvent;
 use super::mailbox::store_away;
 use crate::domain::{Code, SessionKey};
 use crate::history;
+use crate::jobs::Pool;
 use crate::session::{Commit, CommitError, Refusal, SessionState, Unfinished};
 use crate::store::{Appended, LiveStore, NewRecord, Record, Snapshot};
 
@@ -28,7 +28,7 @@ const SNAPSHOT_SCHEMA: u32 = 3;
 
 /// States that are serialized at the same time. Many sessions may come to rest together, and every
 /// further thread would only wait for a processor, with memory of its own.
-static WRITERS: Semaphore = Semaphore::const_new(2);
+static WRITERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("snapshots", 2));
 
 /// A snapshot's body.
 #[derive(Serialize, Deserialize)]
@@ -43,6 +43,22 @@ pub(super) struct StoredSnapshot {
 pub(super) struct Journal {
     store: Arc<dyn LiveStore>,
     key: SessionKey,
+}
+
+/// Events as they are stored. Reading them takes a while, which is nothing for a thread that answers others.
+#[derive(Debug)]
+pub(super) struct StoredEvents {
+    records: Vec<Record>,
+    after: u64,
+}
+
+impl StoredEvents {
+    /// The shown ones, oldest first; none = there are no more.
+    pub(super) fn read(self) -> Result<Vec<ShownEvent>, JournalError> {
+        let mut events = shown(&self.records)?;
+        events.retain(|event| event.seq > self.after);
+        Ok(events)
+    }
 }
 
 /// The journal cannot be read.
@@ -258,11 +274,7 @@ impl Journal {
     pub(super) async fn keep_snapshot(&self, state: SessionState, limits: history::Limits) {
         let version = state.control.version;
         let kept = StoredSnapshot { state, limits };
-        let body = {
-            // The semaphore is never closed.
-            let _place = WRITERS.acquire().await;
-            tokio::task::spawn_blocking(move || serde_json::to_vec(&kept)).await
-        };
+        let body = WRITERS.run(move || serde_json::to_vec(&kept)).await;
         let Ok(Ok(body)) = body else { return };
         let snapshot = Snapshot {
             version,
@@ -272,6 +284,21 @@ impl Journal {
         if let Err(error) = self.store.save_snapshot(&self.key, snapshot).await {
             tracing::debug!(session.id = %self.key.session, %error, "The snapshot was not kept");
         }
+    }
+
+    /// Whose it is.
+    pub(super) fn key(&self) -> &SessionKey {
+        &self.key
+    }
+
+    /// The same as [`Self::events_after`], not read yet.
+    pub(super) async fn stored_after(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<StoredEvents, JournalError> {
+        let records = self.store.read_after_seq(&self.key, after, limit).await?;
+        Ok(StoredEvents { records, after })
     }
 
     /// Shown events with `seq > after`, oldest first, about `limit` of them.

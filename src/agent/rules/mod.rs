@@ -5,7 +5,7 @@ mod new_rule;
 mod simulation;
 mod view;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use sepal_policy as policy;
 use sepal_policy::Rule;
@@ -18,11 +18,15 @@ use self::view::{of_session, view};
 use super::mailbox::SessionRequest;
 use super::sessions::Sessions;
 use crate::domain::{CallId, Caller, Code, Digest, Role, SessionKey};
+use crate::jobs::{self, Pool};
 use crate::servers::{ListedRule, RuleOrigin};
 use crate::session::{Call, Command, Decision, Refusal};
 use crate::store;
 use crate::store::clock::now;
 use crate::store::records::RuleRow;
+
+/// Rules that are compiled and tried at the same time, and how many may wait for that.
+static RULES: LazyLock<Pool> = LazyLock::new(|| Pool::new("rules", 2).with_queue(64));
 
 /// Why rules are not told, given or taken back.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +125,7 @@ impl<'s> RuleAccess<'s> {
     ) -> Result<Given, RuleError> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, &new).await?;
-        let rule = self.rule(caller, &new, call.as_deref())?;
+        let rule = self.rule(caller, &new, call.as_ref()).await?;
         if let (Some(call), Some(shown)) = (&call, &shown)
             && call.digest() != Some(shown)
         {
@@ -280,7 +284,7 @@ impl<'s> RuleAccess<'s> {
     ) -> Result<PreviewedRule, RuleError> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, new).await?;
-        let rule = self.rule(caller, new, call.as_deref())?;
+        let rule = self.rule(caller, new, call.as_ref()).await?;
         let confirm = self.confirmation(caller, &rule).await?;
         Ok(PreviewedRule { rule, confirm })
     }
@@ -304,9 +308,15 @@ impl<'s> RuleAccess<'s> {
     }
 
     /// The rule that it becomes, if the caller may give it.
-    fn rule(&self, caller: &Caller, new: &NewRule, call: Option<&Call>) -> Result<Rule, Refusal> {
+    async fn rule(
+        &self,
+        caller: &Caller,
+        new: &NewRule,
+        call: Option<&Arc<Call>>,
+    ) -> Result<Rule, Refusal> {
         if new.network.is_empty() {
-            return new.rule(call, now());
+            let (new, call) = (new.clone(), call.cloned());
+            return beside(move || new.rule(call.as_deref(), now())).await?;
         }
         let on_request = self.sessions.servers().hosts_on_request();
         network::rule(new, (caller, on_request), now())
@@ -351,6 +361,19 @@ impl<'s> RuleAccess<'s> {
         let views = self.list(caller, session).await?;
         Ok(views.into_iter().find(|view| view.rule.id == id))
     }
+}
+
+/// Compiles and tries rules beside the threads that answer others.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    RULES.run(work).await.map_err(|error| match error {
+        jobs::Error::Full(_) => {
+            let text = "too many rules are being tried at the same time; try again in a moment";
+            Refusal::new(Code::TooManyRequests, text)
+        }
+        jobs::Error::Broken(_) => Refusal::new(Code::Internal, "the rule could not be tried"),
+    })
 }
 
 fn is_admin(caller: &Caller) -> bool {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sepal_policy::{Effect, Rule, Rules};
 use serde_json::Value;
 
-use super::{NewRule, RuleAccess, RuleError, RuleWhose, may_give};
+use super::{NewRule, RuleAccess, RuleError, RuleWhose, beside, may_give};
 use crate::agent::feed::ShownEvent;
 use crate::domain::{
     CallId, Caller, SessionId, SessionKey, Timestamp, ToolRef, UserId, shell_tool,
@@ -87,14 +87,34 @@ impl RuleAccess<'_> {
     ) -> Result<Simulation, RuleError> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, new).await?;
-        let rule = self.rule(caller, new, call.as_deref())?;
+        let rule = self.rule(caller, new, call.as_ref()).await?;
         let view = self.sessions.servers().view(caller.whose()).await?;
         let rows = self.rows(caller, &new.whose).await?;
+        let others = if new.whose == RuleWhose::Tenant {
+            Some(self.others_calls(caller, (&rule, &view)).await?)
+        } else {
+            None
+        };
+        let past = self.past_calls(&rows).await;
+        let owner = caller.user.id.clone();
+        let compared = beside(move || Self::compare(&view, (&rows, past), &rule, &owner));
+        Ok(Simulation {
+            others,
+            ..compared.await?
+        })
+    }
+
+    fn compare(
+        view: &View,
+        (rows, past): (&[SessionRow], Vec<PastCall>),
+        rule: &Rule,
+        owner: &UserId,
+    ) -> Simulation {
         let mut simulation = Simulation::default();
-        let before = rules_of(&view, &caller.user.id);
+        let before = rules_of(view, owner);
         let all = before.iter().cloned().chain([rule.clone()]);
         let after = Rules::compile_safely(all.collect());
-        for past in self.past_calls(&rows).await {
+        for past in past {
             let Some(row) = rows.get(past.row) else {
                 continue;
             };
@@ -122,10 +142,7 @@ impl RuleAccess<'_> {
                 });
             }
         }
-        if new.whose == RuleWhose::Tenant {
-            simulation.others = Some(self.others_calls(caller, (&rule, &view)).await?);
-        }
-        Ok(simulation)
+        simulation
     }
 
     /// How many calls in the tenant's sessions of others are of tools that the rule names.

@@ -14,7 +14,7 @@ use crate::store::records::{AttachedTo, SecretHash};
 pub struct Upload {
     attachments: Attachments,
     key: SessionKey,
-    _share: Share,
+    counted: Share,
 }
 
 impl Upload {
@@ -36,7 +36,8 @@ impl Upload {
     /// Takes the whole file.
     pub async fn finish(self, name: &str, bytes: Vec<u8>) -> Result<Attachment, Refusal> {
         let to = AttachedTo::Stored(&self.key);
-        self.attachments.keep(to, name, bytes).await
+        let counted = Some(self.counted);
+        self.attachments.keep(to, (name, bytes), counted).await
     }
 }
 
@@ -59,7 +60,7 @@ impl Sessions {
         Ok(Upload {
             attachments: attachments.clone(),
             key: key.clone(),
-            _share: share,
+            counted: share,
         })
     }
 

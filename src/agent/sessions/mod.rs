@@ -20,7 +20,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore, broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -45,6 +45,7 @@ use super::usage::completion::keep_complete;
 use crate::domain::{
     Caller, Code, CompactionStrategy, GatewayId, Most, SessionId, SessionKey, Shares,
 };
+use crate::jobs::Pool;
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
@@ -116,7 +117,7 @@ impl Sessions {
             factory,
             live: Shares::new(settings.live),
             creation_limit: Arc::new(CreationLimit::new(settings.new_per_minute)),
-            imports: Arc::new(Semaphore::new(IMPORTS)),
+            imports: Pool::new("imports", IMPORTS),
             settings,
             projection,
             indexing,
@@ -255,6 +256,18 @@ impl Sessions {
             Page::Before(seq) => journal.events_before(seq, limit).await,
         };
         events.map_err(|error| unreadable(key, &error))
+    }
+
+    /// Part of the transcript after that `seq`, oldest first, not read yet. It is empty at the end.
+    pub async fn transcript_part(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+        (after, limit): (u64, usize),
+    ) -> Result<shared::TranscriptPart, Refusal> {
+        self.admit(key, caller).await?;
+        let journal = Journal::new(Arc::clone(&self.0.store), key.clone());
+        shared::TranscriptPart::stored(journal, (after, u64::MAX), limit).await
     }
 
     /// Whether the caller may see the session.

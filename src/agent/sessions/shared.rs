@@ -8,7 +8,7 @@ use super::list::RowError;
 use super::refusal::{not_found, unreadable};
 use super::{Sessions, may_act};
 use crate::agent::feed::ShownEvent;
-use crate::agent::journal::Journal;
+use crate::agent::journal::{Journal, StoredEvents};
 use crate::domain::{
     Attachment, BlobId, Caller, Code, SessionId, SessionKey, SharedSessionId, TenantId, Timestamp,
 };
@@ -20,12 +20,18 @@ use crate::tenancy;
 /// A way to read a session that is not one's own. Only [`Sharing::open`] gives one.
 #[derive(Debug, Clone)]
 pub struct SharedView {
+    id: SharedSessionId,
     key: SessionKey,
     seq: u64,
     at: Timestamp,
 }
 
 impl SharedView {
+    /// In which way it is shared. What is shown in that way never changes.
+    pub fn id(&self) -> &SharedSessionId {
+        &self.id
+    }
+
     /// Which one it is; its id opens nothing.
     pub fn session(&self) -> &SessionId {
         &self.key.session
@@ -34,6 +40,37 @@ impl SharedView {
     /// Since when it is shared, which is how old it is.
     pub fn shared_at(&self) -> Timestamp {
         self.at
+    }
+}
+
+/// Part of a transcript that was fetched and not read yet.
+#[derive(Debug)]
+pub struct TranscriptPart {
+    key: SessionKey,
+    stored: StoredEvents,
+    until: u64,
+}
+
+impl TranscriptPart {
+    pub(super) async fn stored(
+        journal: Journal,
+        (after, until): (u64, u64),
+        limit: usize,
+    ) -> Result<Self, Refusal> {
+        let key = journal.key().clone();
+        match journal.stored_after(after, limit).await {
+            Ok(stored) => Ok(Self { key, stored, until }),
+            Err(error) => Err(unreadable(&key, &error)),
+        }
+    }
+
+    /// Its events, oldest first; none = the transcript is over. Keeps the thread busy for a while.
+    pub fn read(self) -> Result<Vec<ShownEvent>, Refusal> {
+        let Self { key, stored, until } = self;
+        let events = stored.read();
+        let mut events = events.map_err(|error| unreadable(&key, &error))?;
+        events.retain(|event| event.seq <= until);
+        Ok(events)
     }
 }
 
@@ -121,24 +158,22 @@ impl Sharing<'_> {
         };
         let found = found.filter(|shared| !self.0.0.lists.is_hidden(&shared.key));
         Ok(found.map(|shared| SharedView {
+            id: shared.id,
             key: shared.key,
             seq: shared.seq,
             at: shared.created_at,
         }))
     }
 
-    /// Part of what is shared, after that `seq`, oldest first.
+    /// Part of what is shared, after that `seq`, oldest first. It is empty at the end.
     pub async fn page(
         &self,
         view: &SharedView,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<ShownEvent>, Refusal> {
+    ) -> Result<TranscriptPart, Refusal> {
         let journal = Journal::new(Arc::clone(&self.0.0.store), view.key.clone());
-        let events = journal.events_after(after, limit).await;
-        let mut events = events.map_err(|error| unreadable(&view.key, &error))?;
-        events.retain(|event| event.seq <= view.seq);
-        Ok(events)
+        TranscriptPart::stored(journal, (after, view.seq), limit).await
     }
 
     /// What is attached to it.

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use tokio::net::{TcpListener, lookup_host};
 
 use crate::config::Settings;
+use crate::jobs::Pool;
 
 /// Ports above the taken one that are tried for the suggestion.
 const SUGGEST_WITHIN: u16 = 100;
@@ -53,9 +54,8 @@ pub async fn bind(settings: &Settings) -> anyhow::Result<TcpListener> {
 
 async fn in_use(address: SocketAddr) -> AddressInUse {
     let port = address.port();
-    let holder = tokio::task::spawn_blocking(move || holder_of(port))
-        .await
-        .unwrap_or_default();
+    let holder = Pool::new("ports", 1).run(move || holder_of(port)).await;
+    let holder = holder.unwrap_or_default();
     let mut free = None;
     for candidate in (port.saturating_add(1)..=port.saturating_add(SUGGEST_WITHIN)).take(100) {
         if TcpListener::bind(SocketAddr::new(address.ip(), candidate))

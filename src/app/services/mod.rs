@@ -20,6 +20,7 @@ use crate::config::{self, Settings};
 use crate::domain::MicroUsd;
 use crate::gateway::System;
 use crate::history::{self, Input};
+use crate::jobs::Pool;
 use crate::llm::Catalogue;
 use crate::net::{self, Guard};
 use crate::providers::Providers;
@@ -65,7 +66,8 @@ impl Services {
         // Reading hundreds of certificates takes as long as opening the store does: side by side.
         let guard = Guard::new(settings.runtime.outgoing.allow.clone());
         let (llm, reach) = (settings.llm.clone(), guard.clone());
-        let model = tokio::task::spawn_blocking(move || model::open(&llm, reach));
+        let place = Pool::new("model", 1).place().await?;
+        let model = place.start(move || model::open(&llm, reach));
         let kept = store_settings(&settings.store);
         let dir = DataDir::lock(&kept.data_dir)?;
         // A sandbox starts in another folder than we did.

@@ -1,10 +1,12 @@
 //! The document as one page of HTML that loads nothing and runs nothing.
 
+use std::io;
+
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use pulldown_cmark_escape::{escape_html, escape_html_body_text};
 
 use super::call::{CallPart, PROPOSED, arguments, ending, tool};
-use super::{Document, Part, Piece, minute};
+use super::{Document, Part, Sink, minute};
 use crate::domain::Attachment;
 
 /// The page's looks; it prints too.
@@ -16,8 +18,8 @@ const NOT_FOUND_BY_SEARCH: &str = "<meta name=\"robots\" content=\"noindex, nofo
 /// Links of other kinds are text.
 const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
 
-pub(super) fn write(document: &Document) -> Vec<Piece> {
-    let mut page = Page::default();
+pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
+    let mut page = Page { to };
     let title = text(document.title());
     page.push(&format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -30,12 +32,11 @@ pub(super) fn write(document: &Document) -> Vec<Piece> {
             ""
         },
         source(document),
-    ));
+    ))?;
     for part in &document.parts() {
-        page.part(part);
+        page.part(part)?;
     }
-    page.push("</main></body></html>\n");
-    page.pieces
+    page.push("</main></body></html>\n")
 }
 
 /// Where it is from.
@@ -49,21 +50,16 @@ fn source(document: &Document) -> String {
     format!("Session {}, taken from Sepal at {at}.", document.session)
 }
 
-#[derive(Default)]
-struct Page {
-    pieces: Vec<Piece>,
+struct Page<'s> {
+    to: &'s mut dyn Sink,
 }
 
-impl Page {
-    fn push(&mut self, markup: &str) {
-        if let Some(Piece::Text(last)) = self.pieces.last_mut() {
-            last.push_str(markup);
-        } else {
-            self.pieces.push(Piece::Text(markup.to_owned()));
-        }
+impl Page<'_> {
+    fn push(&mut self, markup: &str) -> io::Result<()> {
+        self.to.text(markup)
     }
 
-    fn part(&mut self, part: &Part) {
+    fn part(&mut self, part: &Part) -> io::Result<()> {
         match part {
             Part::User {
                 author,
@@ -71,11 +67,11 @@ impl Page {
                 text: said,
                 attachments,
             } => {
-                self.push("<article class=\"user\">");
-                self.heading(author, &minute(*at));
-                self.push(&rendered(said));
-                self.attached(attachments);
-                self.push("</article>\n");
+                self.push("<article class=\"user\">")?;
+                self.heading(author, &minute(*at))?;
+                self.push(&rendered(said))?;
+                self.attached(attachments)?;
+                self.push("</article>\n")?;
             }
             Part::Agent {
                 model,
@@ -83,53 +79,54 @@ impl Page {
                 reasoning,
                 text: said,
             } => {
-                self.push("<article>");
+                self.push("<article>")?;
                 let model = model.as_ref().map_or("", |model| model.as_str());
-                self.heading("Agent", &format!("{model} {}", minute(*at)));
+                self.heading("Agent", &format!("{model} {}", minute(*at)))?;
                 if let Some(reasoning) = reasoning {
                     let thought = text(reasoning);
                     self.push(&format!(
                         "<details><summary>Thought</summary><pre>{thought}</pre></details>"
-                    ));
+                    ))?;
                 }
-                self.push(&rendered(said));
-                self.push("</article>\n");
+                self.push(&rendered(said))?;
+                self.push("</article>\n")?;
             }
-            Part::Call(call) => self.call(call),
+            Part::Call(call) => self.call(call)?,
             Part::Note { at, text: said } => {
                 let (said, at) = (text(said), minute(*at));
-                self.push(&format!("<p class=\"note\">{said} <time>{at}</time></p>\n"));
+                self.push(&format!("<p class=\"note\">{said} <time>{at}</time></p>\n"))?;
             }
         }
+        Ok(())
     }
 
-    fn heading(&mut self, who: &str, rest: &str) {
+    fn heading(&mut self, who: &str, rest: &str) -> io::Result<()> {
         let (who, rest) = (text(who), text(rest.trim()));
-        self.push(&format!("<h2>{who} <small>{rest}</small></h2>\n"));
+        self.push(&format!("<h2>{who} <small>{rest}</small></h2>\n"))
     }
 
-    fn call(&mut self, call: &CallPart) {
+    fn call(&mut self, call: &CallPart) -> io::Result<()> {
         let (tool, ending) = (text(&tool(call)), text(&ending(call)));
         let (args, output) = (text(&arguments(&call.args)), text(&call.output));
         self.push(&format!(
             "<details class=\"call\" open><summary><code>{tool}</code> {ending}</summary>\n\
              <pre>{args}</pre>\n"
-        ));
+        ))?;
         if let Some(proposed) = &call.proposed {
             let proposed = text(&arguments(proposed));
             self.push(&format!(
                 "<p class=\"meta\">{PROPOSED}</p>\n<pre>{proposed}</pre>\n"
-            ));
+            ))?;
         }
         if !output.is_empty() {
-            self.push(&format!("<pre>{output}</pre>\n"));
+            self.push(&format!("<pre>{output}</pre>\n"))?;
         }
-        self.attached(&call.attachments);
-        self.push("</details>\n");
+        self.attached(&call.attachments)?;
+        self.push("</details>\n")
     }
 
     /// Pictures are shown; other contents are links that save them.
-    fn attached(&mut self, attachments: &[Attachment]) {
+    fn attached(&mut self, attachments: &[Attachment]) -> io::Result<()> {
         for attachment in attachments {
             let (kind, name) = (attachment.media_type.as_str(), quoted(&attachment.name));
             let words = text(&attachment.to_string());
@@ -143,10 +140,11 @@ impl Page {
                 let before = format!("<p><a download=\"{name}\" href=\"data:{kind};base64,");
                 (before, format!("\">{words}</a></p>\n"))
             };
-            self.push(&before);
-            self.pieces.push(Piece::Content(attachment.id.clone()));
-            self.push(&after);
+            self.push(&before)?;
+            self.to.content(&attachment.id)?;
+            self.push(&after)?;
         }
+        Ok(())
     }
 }
 

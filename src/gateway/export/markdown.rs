@@ -1,13 +1,14 @@
 //! The document as Markdown.
 
 use std::fmt::Write as _;
+use std::io;
 
 use super::call::{CallPart, PROPOSED, arguments, ending, tool};
-use super::{Document, Part, minute};
+use super::{Document, Part, Sink, minute};
 use crate::domain::Attachment;
 
-/// Writing into a text never fails.
-pub(super) fn write(document: &Document) -> String {
+/// Writing into a text never fails; giving it on may.
+pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
     let mut out = format!("# {}\n", one_line(document.title()));
     let at = minute(document.at);
     let _ = writeln!(
@@ -16,6 +17,8 @@ pub(super) fn write(document: &Document) -> String {
         document.session
     );
     for part in &document.parts() {
+        to.text(&out)?;
+        out.clear();
         match part {
             Part::User {
                 author,
@@ -47,7 +50,7 @@ pub(super) fn write(document: &Document) -> String {
             }
         }
     }
-    out
+    to.text(&out)
 }
 
 fn write_call(out: &mut String, call: &CallPart) {

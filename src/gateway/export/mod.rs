@@ -1,4 +1,5 @@
-//! A session as a document to take away: what was said and done, in the order in which people read it.
+//! A session as a document to take away: what was said and done, in the order in which people read it. It is
+//! written piece by piece, so that a long session fills no memory with what was written of it.
 
 mod call;
 mod format;
@@ -8,20 +9,21 @@ mod markdown;
 
 pub(in crate::gateway) use format::Format;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::io;
 
 use self::call::{CallPart, call_part};
 use crate::agent::ShownEvent;
 use crate::domain::{Attachment, BlobId, CallId, SessionId, Timestamp, WorkspaceCopy};
 use crate::session::{Decider, Event, Reasoning, SaidCall, Verdict};
 
-/// A part of what is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::gateway) enum Piece {
-    /// As it is.
-    Text(String),
-    /// The content of an attachment, in base64.
-    Content(BlobId),
+/// Where a document is written to.
+pub(in crate::gateway) trait Sink {
+    /// Adds text as it is. An error ends the writing.
+    fn text(&mut self, text: &str) -> io::Result<()>;
+
+    /// Adds the content of an attachment, in base64.
+    fn content(&mut self, id: &BlobId) -> io::Result<()>;
 }
 
 /// A session on its way out.
@@ -39,6 +41,8 @@ pub(in crate::gateway) struct Document {
 #[derive(Debug, Default)]
 struct Conversation {
     parts: Vec<Part>,
+    /// Where the newest call of each id stands.
+    calls: HashMap<CallId, usize>,
 }
 
 /// What stands in the transcript.
@@ -102,12 +106,12 @@ impl Document {
         title.filter(|title| !title.is_empty()).unwrap_or("Session")
     }
 
-    /// The document.
-    pub(in crate::gateway) fn write(&self, format: Format) -> Vec<Piece> {
+    /// Writes the document. It takes as long as the session is long, and waits for nothing.
+    pub(in crate::gateway) fn write(&self, format: Format, to: &mut dyn Sink) -> io::Result<()> {
         match format {
-            Format::Markdown => vec![Piece::Text(markdown::write(self))],
-            Format::Html => html::write(self),
-            Format::Json => json::write(self),
+            Format::Markdown => markdown::write(self, to),
+            Format::Html => html::write(self, to),
+            Format::Json => json::write(self, to),
         }
     }
 
@@ -180,14 +184,13 @@ impl Conversation {
                 ..
             } => {
                 self.say(at, text, reasoning.as_ref());
-                let calls = calls.iter().map(|call| call_part(call, None));
-                self.parts
-                    .extend(calls.map(|call| Part::Call(Box::new(call))));
+                for call in calls {
+                    self.begin_call(call_part(call, None));
+                }
             }
             Event::ViewCalled { call, .. } => {
                 let asked_by = call.origin.as_ref().map(|origin| origin.tool.clone());
-                let call = call_part(&SaidCall::of(call), asked_by);
-                self.parts.push(Part::Call(Box::new(call)));
+                self.begin_call(call_part(&SaidCall::of(call), asked_by));
             }
             Event::Answered {
                 text,
@@ -287,11 +290,17 @@ impl Conversation {
         }
     }
 
+    fn begin_call(&mut self, call: CallPart) {
+        self.calls.insert(call.id.clone(), self.parts.len());
+        self.parts.push(Part::Call(Box::new(call)));
+    }
+
     fn call(&mut self, id: &CallId) -> Option<&mut CallPart> {
-        self.parts.iter_mut().rev().find_map(|part| match part {
-            Part::Call(call) if call.id == *id => Some(&mut **call),
-            Part::Call(_) | Part::User { .. } | Part::Agent { .. } | Part::Note { .. } => None,
-        })
+        let place = *self.calls.get(id)?;
+        match self.parts.get_mut(place) {
+            Some(Part::Call(call)) => Some(&mut **call),
+            Some(Part::User { .. } | Part::Agent { .. } | Part::Note { .. }) | None => None,
+        }
     }
 
     #[expect(

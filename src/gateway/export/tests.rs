@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Document, Format, Part, Piece};
+use super::{Document, Format, Part, Sink};
 use crate::agent::ShownEvent;
 use crate::domain::{Actor, Attachment, BlobId, MediaType, SessionId, Timestamp, UserId};
 use crate::session::Event;
@@ -88,12 +88,24 @@ fn text(format: Format) -> String {
 }
 
 fn written(document: &Document, format: Format) -> String {
-    let pieces = document.write(format);
-    let text = |piece| match piece {
-        Piece::Text(text) => text,
-        Piece::Content(id) => format!("<{id}>"),
-    };
-    pieces.into_iter().map(text).collect()
+    let mut text = Text(String::new());
+    document.write(format, &mut text).unwrap();
+    text.0
+}
+
+/// All that is written; contents by their ids.
+struct Text(String);
+
+impl Sink for Text {
+    fn text(&mut self, text: &str) -> std::io::Result<()> {
+        self.0.push_str(text);
+        Ok(())
+    }
+
+    fn content(&mut self, id: &BlobId) -> std::io::Result<()> {
+        self.0.push_str(&format!("<{id}>"));
+        Ok(())
+    }
 }
 
 #[test]

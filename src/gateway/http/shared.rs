@@ -1,33 +1,25 @@
 //! What others shared: the page that shows it (`/shared/{word}`, `/api/shared/{word}`), and whether a
 //! tenant allows links (`/api/sharing`).
 
-use std::io;
-
 use axum::Json;
-use axum::body::Body as Bytes;
 use axum::extract::{Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use futures::{StreamExt as _, stream};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::agent::{Sessions, SharedBy, SharedView};
+use crate::agent::{SharedBy, SharedView};
 use crate::config::AuthMode;
 use crate::domain::{Caller, Code, Role, SharedSessionId};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::export::{Document, Format, Piece};
+use crate::gateway::export::{Document, Format};
 use crate::gateway::extract::{Body, required};
 
-/// Events that are read at once.
-const EVENTS: usize = 500;
 /// It has an origin of its own, runs nothing and loads nothing; what is in it may be saved and linked to.
 const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; \
     sandbox allow-downloads allow-popups allow-popups-to-escape-sandbox; \
@@ -36,7 +28,7 @@ const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inlin
 const WORDS: [(Code, &str); 2] = [
     (
         Code::TooManyRequests,
-        "Too many links that open nothing came from here. Wait a minute.",
+        "Too many people read this now, or too many links that open nothing came from here. Wait a minute.",
     ),
     (
         Code::StoreUnavailable,
@@ -114,23 +106,24 @@ pub(super) async fn read_shared(
     parts: Parts,
 ) -> Result<Response, ApiError> {
     let view = open(&state, caller, word, &parts).await?;
-    let mut document = Document::new(view.session().clone(), view.shared_at()).shared();
-    let mut seq = 0;
-    loop {
-        let events = state.sessions.sharing().page(&view, seq, EVENTS).await?;
-        let Some(last) = events.last() else { break };
-        seq = last.seq;
-        for event in events {
-            document.push(event);
-        }
-    }
-    let pieces = stream::iter(document.write(Format::Html));
     let sessions = state.sessions.clone();
-    let body = pieces.then(move |piece| {
+    let write = || {
+        let document = Document::new(view.session().clone(), view.shared_at()).shared();
+        let (sessions, view) = (&state.sessions, &view);
+        let fetch =
+            move |after, limit| async move { sessions.sharing().page(view, after, limit).await };
+        state.documents.write(document, Format::Html, fetch)
+    };
+    let (written, reader) = state.documents.shared(view.id(), write).await?;
+    let content = move |id| {
         let (sessions, view) = (sessions.clone(), view.clone());
-        async move { bytes(&sessions, &view, piece).await }
-    });
-    Ok((headers(), Bytes::from_stream(body)).into_response())
+        async move {
+            let found = sessions.sharing().attachment(&view, &id).await?;
+            Ok(found.map(|(_, content)| content))
+        }
+    };
+    let body = state.documents.send(written, reader, content);
+    Ok((headers(), body).into_response())
 }
 
 /// The same for people: a refusal is a page too.
@@ -202,17 +195,6 @@ async fn open(
         return Err(ApiError::new(Code::NotFound, text));
     };
     Ok(view)
-}
-
-async fn bytes(sessions: &Sessions, view: &SharedView, piece: Piece) -> Result<String, io::Error> {
-    match piece {
-        Piece::Text(text) => Ok(text),
-        Piece::Content(id) => {
-            let found = sessions.sharing().attachment(view, &id).await;
-            let found = found.map_err(|refusal| io::Error::other(refusal.message))?;
-            Ok(found.map_or_else(String::new, |(_, content)| STANDARD.encode(content)))
-        }
-    }
 }
 
 /// `Referrer-Policy: no-referrer` is on every answer.

@@ -14,9 +14,18 @@ pub(super) fn is_archive(file: &[u8]) -> bool {
     file.starts_with(b"PK\x03\x04") || file.starts_with(b"PK\x05\x06")
 }
 
-/// The texts of the files that hold conversations, by their names: large exports have several.
-pub(super) fn conversations(file: &[u8], most: u64) -> Result<Vec<Vec<u8>>, Error> {
+/// Gives the texts of the files that hold conversations one after the other, by their names: large exports
+/// have several.
+pub(super) fn read_conversations(
+    file: &[u8],
+    most: u64,
+    mut read: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let broken = |error: zip::result::ZipError| Error::Archive(error.to_string());
+    // Its directory is read whole before its length is known.
+    if headers(file) > MAX_FILES {
+        return Err(Error::TooMuch("100,000 files"));
+    }
     let mut archive = ZipArchive::new(Cursor::new(file)).map_err(broken)?;
     if archive.len() > MAX_FILES {
         return Err(Error::TooMuch("100,000 files"));
@@ -29,20 +38,25 @@ pub(super) fn conversations(file: &[u8], most: u64) -> Result<Vec<Vec<u8>>, Erro
         return Err(Error::NoConversations);
     }
     let mut left = most;
-    let mut texts = Vec::with_capacity(names.len());
     for name in &names {
         let packed = archive.by_name(name).map_err(broken)?;
         let mut text = Vec::new();
         // One more, to see that there is more.
         let mut unpacked = packed.take(left.saturating_add(1));
-        let read = unpacked.read_to_end(&mut text);
-        let read = read.map_err(|error| Error::Archive(error.to_string()))?;
+        let bytes = unpacked.read_to_end(&mut text);
+        let bytes = bytes.map_err(|error| Error::Archive(error.to_string()))?;
         left = left
-            .checked_sub(read as u64)
+            .checked_sub(bytes as u64)
             .ok_or(Error::TooMuch("128 MiB of conversations"))?;
-        texts.push(text);
+        read(&text)?;
     }
-    Ok(texts)
+    Ok(())
+}
+
+/// How many entries the directory of an archive can have: one for each of its headers.
+fn headers(file: &[u8]) -> usize {
+    let marks = file.windows(4).filter(|four| *four == b"PK\x01\x02");
+    marks.count()
 }
 
 /// `conversations.json`, or `conversations-000.json` and so on, wherever they lie.

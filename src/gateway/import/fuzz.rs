@@ -1,13 +1,16 @@
 //! Fuzzes exports of other programs, and archives of them.
 
 use super::{Found, read};
+use crate::jobs::Watch;
 use crate::session::Speaker;
 
 /// What is read is a conversation: somebody said something, in turns, and it is bounded by the file.
 #[test]
 fn imports() {
     sepal_fuzz::check("imports", |input| {
-        let Ok(found) = read(input) else { return };
+        let Ok(found) = read(input, &Watch::default()) else {
+            return;
+        };
         for item in found {
             let Found::Conversation(conversation) = item else {
                 continue;

@@ -15,12 +15,16 @@ mod tests;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use self::parts::{Items, has_too_many_values};
 use crate::agent::Conversation;
+use crate::jobs::Watch;
 
 /// Conversations of one file.
 const MAX_CONVERSATIONS: usize = 10_000;
 /// Bytes that are read of what an archive holds, unpacked.
 const MAX_UNPACKED: u64 = 128 * 1024 * 1024;
+/// Bytes of what is taken from one file. Notes of what is left out can be longer than what they stand for.
+const MAX_TAKEN: usize = 192 * 1024 * 1024;
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,44 +53,73 @@ pub(in crate::gateway) enum Error {
     NoConversations,
     #[error("the file holds more than {0}")]
     TooMuch(&'static str),
+    #[error("nobody waits for the import any more")]
+    Abandoned,
 }
 
-/// The conversations of a file, in their order.
-pub(in crate::gateway) fn read(file: &[u8]) -> Result<Vec<Found>, Error> {
-    let mut found = Vec::new();
+/// The conversations of a file, in their order. Each part of the file is gone through a fixed number of
+/// times, however it is nested, and the reading ends when nobody waits for it any more.
+pub(in crate::gateway) fn read(file: &[u8], watch: &Watch) -> Result<Vec<Found>, Error> {
+    let mut reader = Reader {
+        watch,
+        found: Vec::new(),
+        taken: 0,
+    };
     if archive::is_archive(file) {
-        for text in archive::conversations(file, MAX_UNPACKED)? {
-            read_json(&text, &mut found)?;
-        }
+        archive::read_conversations(file, MAX_UNPACKED, |text| reader.read_json(text))?;
     } else {
-        read_json(file, &mut found)?;
+        reader.read_json(file)?;
     }
-    Ok(found)
+    Ok(reader.found)
 }
 
-fn read_json(text: &[u8], found: &mut Vec<Found>) -> Result<(), Error> {
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let text = str::from_utf8(text).map_err(|error| Error::NotJson(error.to_string()))?;
-    let not_json = |error: serde_json::Error| Error::NotJson(error.to_string());
-    if !text.trim_start().starts_with('[') {
-        let entry: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-        found.push(read_entry(entry).ok_or(Error::Unknown)?);
-        return Ok(());
+struct Reader<'w> {
+    watch: &'w Watch,
+    found: Vec<Found>,
+    /// Bytes of what was found.
+    taken: usize,
+}
+
+impl Reader<'_> {
+    fn read_json(&mut self, text: &[u8]) -> Result<(), Error> {
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let text = str::from_utf8(text).map_err(|error| Error::NotJson(error.to_string()))?;
+        let not_json = |error: serde_json::Error| Error::NotJson(error.to_string());
+        if !text.trim_start().starts_with('[') {
+            let entry: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+            let found = read_entry(entry).ok_or(Error::Unknown)?;
+            return self.take(found);
+        }
+        let entries: Items<'_, MAX_CONVERSATIONS> = serde_json::from_str(text).map_err(not_json)?;
+        if entries.has_more || self.found.len() + entries.items.len() > MAX_CONVERSATIONS {
+            return Err(Error::TooMuch("10,000 conversations"));
+        }
+        let mut is_known = entries.items.is_empty();
+        for entry in entries.items {
+            let read = read_entry(entry);
+            is_known |= read.is_some();
+            self.take(read.unwrap_or_else(|| Found::Unusable {
+                title: parts::title_of(entry),
+                why: "it is no conversation of a known form",
+            }))?;
+        }
+        is_known.then_some(()).ok_or(Error::Unknown)
     }
-    let entries: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
-    if found.len() + entries.len() > MAX_CONVERSATIONS {
-        return Err(Error::TooMuch("10,000 conversations"));
+
+    fn take(&mut self, found: Found) -> Result<(), Error> {
+        if self.watch.is_abandoned() {
+            return Err(Error::Abandoned);
+        }
+        if let Found::Conversation(conversation) = &found {
+            let said = conversation.said.iter().map(|said| said.text.len());
+            self.taken = self.taken.saturating_add(said.sum());
+        }
+        if self.taken > MAX_TAKEN {
+            return Err(Error::TooMuch("192 MiB of messages"));
+        }
+        self.found.push(found);
+        Ok(())
     }
-    let mut is_known = entries.is_empty();
-    for entry in entries {
-        let read = read_entry(entry);
-        is_known |= read.is_some();
-        found.push(read.unwrap_or_else(|| Found::Unusable {
-            title: parts::title_of(entry),
-            why: "it is no conversation of a known form",
-        }));
-    }
-    is_known.then_some(()).ok_or(Error::Unknown)
 }
 
 /// What tells the forms apart. A conversation of LibreChat is as deep as it is long, so what is in it is
@@ -110,6 +143,12 @@ struct Head<'a> {
 /// The conversation of an entry; none = it has none of the known forms.
 fn read_entry(entry: &RawValue) -> Option<Found> {
     let head: Head<'_> = serde_json::from_str(entry.get()).ok()?;
+    if has_too_many_values(entry) {
+        return Some(Found::Unusable {
+            title: parts::title_of(entry),
+            why: "it has more than 500,000 values; export it in parts",
+        });
+    }
     let read = if head.sepal.is_some() {
         sepal::read(entry)?
     } else if head.mapping.is_some() {

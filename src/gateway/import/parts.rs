@@ -1,6 +1,10 @@
 //! What all forms share: texts, times, calls, and what is left out.
 
-use serde::Deserialize;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -15,6 +19,9 @@ const MAX_TEXT: usize = 256 * 1024;
 const MAX_TITLE: usize = 200;
 /// Bytes of an id elsewhere; a longer one is none.
 const MAX_ID: usize = 256;
+/// Values of one conversation: lists, members, and what is in them. Each takes up to some two hundred bytes
+/// of memory.
+const MAX_VALUES: usize = 500_000;
 /// A number of this size counts milliseconds: as seconds it would be the year 5138.
 const MILLISECONDS_FROM: f64 = 1e11;
 
@@ -79,7 +86,7 @@ impl Reading {
     }
 
     /// Adds what a person attached to what they said last.
-    pub(super) fn attach(&mut self, at: Option<Timestamp>, name: &str, content: Vec<u8>) {
+    pub(super) fn attach(&mut self, at: Option<Timestamp>, name: &str, content: Bytes) {
         if self
             .said
             .last()
@@ -159,6 +166,57 @@ fn shorten(text: &mut String) {
 fn one_line(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().take(MAX_TITLE).collect()
+}
+
+/// The items of a list that are read, and whether there are more.
+pub(super) struct Items<'a, const MOST: usize> {
+    pub(super) items: Vec<&'a RawValue>,
+    pub(super) has_more: bool,
+}
+
+impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Items<'a, MOST> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct List<const MOST: usize>;
+        impl<'de, const MOST: usize> Visitor<'de> for List<MOST> {
+            type Value = (Vec<&'de RawValue>, bool);
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut items = Vec::new();
+                while items.len() < MOST {
+                    let Some(item) = list.next_element()? else {
+                        return Ok((items, false));
+                    };
+                    items.push(item);
+                }
+                let mut has_more = false;
+                while list.next_element::<IgnoredAny>()?.is_some() {
+                    has_more = true;
+                }
+                Ok((items, has_more))
+            }
+        }
+        let (items, has_more) = from.deserialize_seq(List::<MOST>)?;
+        Ok(Self { items, has_more })
+    }
+}
+
+/// Whether an entry has more values than are read of one conversation. Few bytes can hold very many.
+pub(super) fn has_too_many_values(entry: &RawValue) -> bool {
+    let (mut values, mut is_text, mut is_escaped) = (0_usize, false, false);
+    for byte in entry.get().bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b',' | b'[' | b'{' if !is_text => values += 1,
+            _ => {}
+        }
+    }
+    values > MAX_VALUES
 }
 
 /// What an entry that is no conversation is called.

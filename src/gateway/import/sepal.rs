@@ -1,9 +1,10 @@
 //! Our own export: the events of a transcript as `GET …/events` gives them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -30,12 +31,16 @@ pub(super) fn read(entry: &RawValue) -> Option<Reading> {
             .and(field(rest, "messageSeq").as_u64())
     });
     let withdrawn: HashSet<u64> = withdrawn.collect();
+    let mut contents = Contents {
+        encoded: field(&document, "attachments"),
+        decoded: HashMap::new(),
+    };
     for event in events {
         let is_withdrawn = field(event, "seq")
             .as_u64()
             .is_some_and(|seq| withdrawn.contains(&seq));
         if !is_withdrawn {
-            say(&mut reading, event, field(&document, "attachments"));
+            say(&mut reading, event, &mut contents);
         }
     }
     Some(reading)
@@ -48,7 +53,7 @@ fn last(event: &Value) -> &Value {
     args.and_then(|args| args.last()).unwrap_or(NOTHING)
 }
 
-fn say(reading: &mut Reading, event: &Value, contents: &Value) {
+fn say<'v>(reading: &mut Reading, event: &'v Value, contents: &mut Contents<'v>) {
     let args = field(event, "args").as_array();
     let text = args.and_then(|args| args.first()?.as_str());
     let (text, rest) = (text.unwrap_or_default(), last(event));
@@ -95,7 +100,8 @@ fn say(reading: &mut Reading, event: &Value, contents: &Value) {
     let mut carried = Vec::new();
     for file in files {
         let name = field(file, "name").as_str();
-        match content(contents, file).filter(|_| by == Speaker::Person) {
+        let content = (by == Speaker::Person).then(|| contents.of(file)).flatten();
+        match content {
             Some(content) => carried.push((name.unwrap_or_default(), content)),
             None => lines.push(left_out_file(name)),
         }
@@ -107,8 +113,21 @@ fn say(reading: &mut Reading, event: &Value, contents: &Value) {
     }
 }
 
-/// The content of what is attached, if the export carries it.
-fn content(contents: &Value, file: &Value) -> Option<Vec<u8>> {
-    let text = field(contents, field(file, "id").as_str()?).as_str()?;
-    STANDARD.decode(text).ok()
+/// What is attached, as far as the export carries it. Each content is decoded once, however many messages
+/// name it.
+struct Contents<'v> {
+    encoded: &'v Value,
+    decoded: HashMap<&'v str, Option<Bytes>>,
+}
+
+impl<'v> Contents<'v> {
+    fn of(&mut self, file: &'v Value) -> Option<Bytes> {
+        let id = field(file, "id").as_str()?;
+        let encoded = self.encoded;
+        let decoded = self.decoded.entry(id).or_insert_with(|| {
+            let text = field(encoded, id).as_str()?;
+            STANDARD.decode(text).ok().map(Bytes::from)
+        });
+        decoded.clone()
+    }
 }

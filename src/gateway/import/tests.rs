@@ -6,9 +6,14 @@ use serde_json::{Value, json};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use super::{Error, Found, MAX_UNPACKED, archive, read};
+use super::{Error, Found, MAX_UNPACKED, archive};
 use crate::agent::Conversation;
+use crate::jobs::{Pool, Watch};
 use crate::session::{SaidElsewhere, Speaker};
+
+fn read(file: &[u8]) -> Result<Vec<Found>, Error> {
+    super::read(file, &Watch::default())
+}
 
 fn conversations(file: &Value) -> Vec<Found> {
     read(file.to_string().as_bytes()).unwrap()
@@ -367,9 +372,80 @@ fn an_archive_gives_the_conversations_in_it_and_never_more_than_it_may() {
     // A thousandth of its size in the archive.
     let bomb = zipped(&[("conversations.json", &vec![b' '; 1 << 20])]);
     assert!(bomb.len() < 1 << 12);
-    let refused = archive::conversations(&bomb, 1 << 16);
-    assert!(matches!(refused, Err(Error::TooMuch(_))));
-    assert!(archive::conversations(&bomb, MAX_UNPACKED).is_ok());
+    let unpack = |most| archive::read_conversations(&bomb, most, |_| Ok(()));
+    assert!(matches!(unpack(1 << 16), Err(Error::TooMuch(_))));
+    assert!(unpack(MAX_UNPACKED).is_ok());
+    let headers = [&b"PK\x03\x04"[..], &b"PK\x01\x02".repeat(100_001)].concat();
+    assert_eq!(read(&headers), Err(Error::TooMuch("100,000 files")));
+}
+
+/// A tree that was read level by level, with what lies below looked over each time, took a second for each
+/// of these, and a file may hold hundreds of them.
+#[test]
+fn many_deep_conversations_are_gone_through_once() {
+    let depth = 2_000;
+    let mut tree = String::from(r#"{"conversationId":"x","messagesTree":["#);
+    let filling = "y".repeat(200);
+    tree.push_str(&format!(r#"{{"text":"{filling}","children":["#).repeat(depth));
+    tree.push_str(&"]}".repeat(depth));
+    tree.push_str("]}");
+    let file = format!("[{}]", vec![tree; 40].join(","));
+    let found = read(file.as_bytes()).unwrap();
+    assert_eq!(found.len(), 40);
+    let is_taken = |found: &Found| matches!(found, Found::Conversation(_));
+    assert!(found.iter().all(is_taken));
+}
+
+#[test]
+fn few_bytes_that_are_many_values_are_left_out() {
+    let mut wide = chatgpt();
+    wide["title"] = json!("Wide");
+    let zeros = format!("[{}0]", "0,".repeat(500_001));
+    let text = wide
+        .to_string()
+        .replacen('{', &format!("{{\"x\":{zeros},"), 1);
+    let found = read(format!("[{text},{}]", chatgpt()).as_bytes()).unwrap();
+    assert!(
+        matches!(&found[0], Found::Unusable { title, why } if title == "Wide" && why.contains("500,000"))
+    );
+    assert!(matches!(found[1], Found::Conversation(_)));
+    let entries = format!("[{}0]", "0,".repeat(10_000));
+    let refused = read(entries.as_bytes());
+    assert_eq!(refused, Err(Error::TooMuch("10,000 conversations")));
+}
+
+#[test]
+fn what_is_attached_is_decoded_once_however_often_it_is_named() {
+    let at = "2026-11-25T10:00:00.000Z";
+    let message = |seq: u64| {
+        json!({ "seq": seq, "at": at, "event": "user:message",
+            "args": ["look", { "attachments": [{ "id": "a", "name": "p.png" }] }] })
+    };
+    let events: Vec<Value> = (1..=1_000).map(message).collect();
+    let conversation = only(&json!({
+        "sepal": { "export": "session", "version": 1 }, "id": "ses_1", "title": "Files",
+        "attachments": { "a": "eHl6".repeat(10_000) }, "events": events,
+    }));
+    let places = conversation.files.iter().map(|file| file.content.as_ptr());
+    let places: std::collections::BTreeSet<_> = places.collect();
+    assert_eq!((conversation.files.len(), places.len()), (1_000, 1));
+}
+
+#[tokio::test]
+async fn reading_ends_when_nobody_waits_for_it() {
+    let file = json!([chatgpt()]).to_string();
+    let (tell, told) = std::sync::mpsc::channel();
+    let place = Pool::new("test", 1).place().await.unwrap();
+    let mut import = Box::pin(place.run_watched(move |watch| {
+        let mut read = Ok(Vec::new());
+        while read.is_ok() {
+            read = super::read(file.as_bytes(), watch);
+        }
+        tell.send(read).unwrap();
+    }));
+    assert!(futures::poll!(&mut import).is_pending());
+    drop(import);
+    assert_eq!(told.recv().unwrap(), Err(Error::Abandoned));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The form that a server wants filled in (`elicitation/create`): what can be asked, and whether an
 //! answer fits.
 
-use jsonschema::error::ValidationErrorKind;
 use rmcp::ErrorData;
 use rmcp::model::ElicitationSchema;
+use sepal_schema::{Formats, Schema};
 use serde_json::Value;
 
 use super::refused;
@@ -42,17 +42,19 @@ impl Form {
         if let Some(name) = values.keys().find(|name| !is_known(name)) {
             return Some(format!("`{name}`: the form has no such field"));
         }
-        let validator = match validator(schema) {
-            Ok(validator) => validator,
+        let checked = match compiled(schema) {
+            Ok(schema) => schema.check(content),
             Err(reason) => return Some(reason),
         };
-        let error = validator.iter_errors(content).next()?;
-        if let ValidationErrorKind::Required { property } = error.kind() {
-            let field = property.as_str().unwrap_or_default();
+        let misfit = match checked {
+            Ok(misfit) => misfit?,
+            Err(error) => return Some(format!("the answer is not taken: {error}")),
+        };
+        if let Some(field) = misfit.missing {
             return Some(format!("`{field}`: a value is needed"));
         }
         // Of a choice of several, the field and not the value in it.
-        let at = error.instance_path().to_string();
+        let (at, error) = (misfit.at, misfit.message);
         let field = values.keys().find(|name| {
             let rest = at
                 .strip_prefix('/')
@@ -61,7 +63,7 @@ impl Form {
         });
         Some(match field {
             Some(field) => format!("`{field}`: {error}"),
-            None => error.to_string(),
+            None => error,
         })
     }
 
@@ -86,7 +88,7 @@ impl Form {
                 "`requestedSchema` may have {MAX_SCHEMA} bytes"
             )));
         }
-        validator(&schema).map_err(|reason| refused(&reason))?;
+        compiled(&schema).map_err(|reason| refused(&reason))?;
         Ok(Self {
             message,
             schema,
@@ -95,10 +97,9 @@ impl Form {
     }
 }
 
-fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
-    let options = jsonschema::options().should_validate_formats(true);
-    let built = options.build(schema);
-    built.map_err(|error| format!("`requestedSchema` is not valid: {error}"))
+fn compiled(schema: &Value) -> Result<Schema, String> {
+    let compiled = Schema::compile(schema, Formats::Checked);
+    compiled.map_err(|error| format!("`requestedSchema` is not valid: {error}"))
 }
 
 /// A name as a JSON pointer has it.

@@ -1,8 +1,9 @@
 //! The tools of a session: unique names, argument schemas, digests.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use sepal_schema::{Formats, Misfit, OverBudget};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,6 +14,8 @@ use crate::domain::{
 
 /// The longest name that all model vendors accept.
 const MAX_NAME: usize = 64;
+/// Bytes of the input schemas of one server together: each is compiled for each list that it is on.
+const MAX_SCHEMAS: usize = 2 * 1024 * 1024;
 /// Hex digits of the hash that keep a shortened name apart from others.
 const HASH_DIGITS: usize = 6;
 
@@ -59,19 +62,27 @@ pub struct ToolboxTool {
     pub is_trusted: bool,
     /// The schema of its arguments, as calls carry it.
     pub schema: Arc<Schema>,
-    validator: jsonschema::Validator,
+    arguments: sepal_schema::Schema,
+    /// Of its structured results, made ready by the first one.
+    results: OnceLock<Result<sepal_schema::Schema, sepal_schema::Error>>,
 }
 
 /// A tool cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolboxError {
-    /// Its schema is not a JSON Schema.
-    #[error("the input schema of tool `{tool}` of server `{server}` is not valid: {reason}")]
+    /// Its schema is not a JSON Schema, or above a bound.
+    #[error("the input schema of tool `{tool}` of server `{server}` cannot be used: {reason}")]
     Schema {
         server: String,
         tool: String,
         reason: String,
     },
+    /// The schemas of its server are too large together.
+    #[error(
+        "tool `{tool}` of server `{server}` is left out: the input schemas of one server may have \
+         {MAX_SCHEMAS} bytes together"
+    )]
+    TooMuch { server: String, tool: String },
     /// Another tool has its name.
     #[error("the name of tool `{tool}` of server `{server}` is taken; set a `toolPrefix`")]
     Name { server: String, tool: String },
@@ -80,7 +91,16 @@ pub enum ToolboxError {
 impl Toolbox {
     /// Adds a server's tools, and says which of them cannot be offered.
     pub fn add(&mut self, offer: Offer<'_>, tools: &[Tool]) -> Vec<ToolboxError> {
-        let added = tools.iter().map(|tool| self.add_one(offer, tool));
+        let mut room = MAX_SCHEMAS;
+        let added = tools.iter().map(|tool| {
+            let bytes = tool.input_schema.to_string().len();
+            let left = room.checked_sub(bytes);
+            room = left.ok_or_else(|| ToolboxError::TooMuch {
+                server: offer.server.to_owned(),
+                tool: tool.name.clone(),
+            })?;
+            self.add_one(offer, tool)
+        });
         added.filter_map(Result::err).collect()
     }
 
@@ -89,12 +109,13 @@ impl Toolbox {
             server: offer.server.to_owned(),
             tool: tool.name.clone(),
         };
-        let schema = |error: jsonschema::ValidationError<'_>| ToolboxError::Schema {
+        let schema = |error: sepal_schema::Error| ToolboxError::Schema {
             server: at.server.clone(),
             tool: at.tool.clone(),
             reason: error.to_string(),
         };
-        let validator = jsonschema::validator_for(&tool.input_schema).map_err(schema)?;
+        let arguments = sepal_schema::Schema::compile(&tool.input_schema, Formats::Remarks);
+        let arguments = arguments.map_err(schema)?;
         let Some(name) = self.free_name(offer, &tool.name) else {
             let (server, tool) = (at.server, at.tool);
             return Err(ToolboxError::Name { server, tool });
@@ -108,7 +129,8 @@ impl Toolbox {
             definition: tool.hash(),
             is_trusted: offer.is_trusted,
             schema: Arc::new(tool.input_schema.clone().into()),
-            validator,
+            arguments,
+            results: OnceLock::new(),
         };
         self.tools.insert(name, entry);
         Ok(())
@@ -170,22 +192,18 @@ impl ToolboxTool {
         if answer.is_error {
             return;
         }
-        let problem = match (&answer.structured, jsonschema::validator_for(schema)) {
+        let compile = || sepal_schema::Schema::compile(schema, Formats::Remarks);
+        let results = self.results.get_or_init(compile);
+        let problem = match (&answer.structured, results) {
             (_, Err(error)) => Some(format!(
-                "the tool's own output schema is not valid: {error}"
+                "the tool's own output schema cannot be used: {error}"
             )),
             (None, Ok(_)) => Some(
                 "the tool gave no structured result, which its output schema promises".to_owned(),
             ),
-            (Some(value), Ok(validator)) => validator.iter_errors(value).next().map(|error| {
-                let at = error.instance_path().to_string();
-                let place = if at.is_empty() {
-                    String::new()
-                } else {
-                    format!(" at `{at}`")
-                };
+            (Some(value), Ok(results)) => told(results.check(value)).map(|(place, reason)| {
                 format!(
-                    "the structured result does not fit the tool's output schema{place}: {error}"
+                    "the structured result does not fit the tool's output schema{place}: {reason}"
                 )
             }),
         };
@@ -198,17 +216,21 @@ impl ToolboxTool {
 
     /// What is wrong with the arguments, naming the field; `None` if they fit the schema.
     pub fn problem_with(&self, args: &Value) -> Option<String> {
-        let error = self.validator.iter_errors(args).next()?;
-        let at = error.instance_path().to_string();
-        let place = if at.is_empty() {
-            String::new()
-        } else {
-            format!(" at `{at}`")
-        };
+        let (place, reason) = told(self.arguments.check(args))?;
         Some(format!(
-            "the arguments of `{}` are not valid{place}: {error}",
+            "the arguments of `{}` are not valid{place}: {reason}",
             self.tool.name
         ))
+    }
+}
+
+/// Where and why a value does not fit; none = it fits.
+fn told(checked: Result<Option<Misfit>, OverBudget>) -> Option<(String, String)> {
+    match checked {
+        Ok(None) => None,
+        Ok(Some(misfit)) if misfit.at.is_empty() => Some((String::new(), misfit.message)),
+        Ok(Some(misfit)) => Some((format!(" at `{}`", misfit.at), misfit.message)),
+        Err(error) => Some((String::new(), error.to_string())),
     }
 }
 

@@ -24,7 +24,7 @@ use std::{
     fs::{self, File},
     io::{self, Write as _},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Instant, SystemTime},
 };
 
@@ -45,6 +45,7 @@ use super::{
     Network, Packages, Program, Running, Runtime, count_start, egress,
 };
 use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
+use crate::jobs::Pool;
 
 /// What the operator decides.
 #[derive(Debug, Clone)]
@@ -343,12 +344,14 @@ fn needs_server(launch: &Launch) -> bool {
     matches!(launch.program, Program::Bundled { .. }) || launch.egress.is_some()
 }
 
+/// Folders of workspaces that are made, read or removed at the same time.
+static FOLDERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("folders of workspaces", 32));
+
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Error::Start(io::Error::other(error)))?
+    let done = FOLDERS.run(work).await;
+    done.map_err(|error| Error::Start(io::Error::other(error)))?
 }
 
 /// The name of a data folder: made once, and it goes with the folder wherever that is copied.

@@ -17,12 +17,12 @@ use std::{
 
 use tokio::{
     sync::{Notify, watch},
-    task::spawn_blocking,
     time::sleep,
 };
 use tokio_util::task::TaskTracker;
 
 use super::Error;
+use crate::jobs::Pool;
 use crate::telemetry::instruments;
 
 /// Between two looks while something runs that may write. A fast disk takes some hundred megabytes
@@ -46,6 +46,8 @@ struct Shared {
     /// Bytes below which there is pressure; 0 = never.
     floor: u64,
     read: Read,
+    /// One look at a time: the next one would see the same.
+    looks: Pool,
     folders: Mutex<BTreeSet<PathBuf>>,
     /// The newest look, in bytes.
     free: watch::Sender<u64>,
@@ -123,6 +125,7 @@ impl DiskMonitor {
         Self(Arc::new(Shared {
             floor,
             read,
+            looks: Pool::new("disks", 1),
             folders: Mutex::default(),
             free: watch::Sender::new(u64::MAX),
             is_pressed: watch::Sender::new(false),
@@ -186,7 +189,7 @@ impl Shared {
         let folders = self.folders.lock();
         let folders = folders.unwrap_or_else(PoisonError::into_inner).clone();
         // A network file system may keep us waiting.
-        let found = spawn_blocking(move || read(&folders)).await;
+        let found = self.looks.run(move || read(&folders)).await;
         let Some(free) = found.ok().flatten() else {
             return;
         };

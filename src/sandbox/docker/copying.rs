@@ -82,8 +82,7 @@ impl DockerShared {
             Some(Size::Bytes(_) | Size::Uncountable) => return Ok(Copied::TooLarge),
             None => return Err(io::Error::other("a workspace was not counted in time").into()),
         }
-        // The semaphore is never closed.
-        let _place = copy::COPIES.acquire().await;
+        let _place = copy::COPIES.place().await.map_err(io::Error::other)?;
         tokio::select! {
             copied = self.pass_on((&reading, &writing), limit, &order.watch) => copied,
             () = order.watch.stopped() => {

@@ -5,12 +5,14 @@
 
 use std::{
     path::PathBuf,
+    sync::LazyLock,
     time::{Duration, Instant, SystemTime},
 };
 
-use tokio::{sync::Semaphore, time::sleep};
+use tokio::time::sleep;
 
 use super::{Size, measure, measure_older, trim};
+use crate::jobs::Pool;
 use crate::sandbox::Ended;
 use crate::sandbox::disk::DiskWatch;
 
@@ -30,7 +32,7 @@ const MAX_FAILURES: u32 = 2;
 /// Folders that are counted at the same time: each needs a thread, which the memory that it once used
 /// outlives. Enough that a few sandboxes with folders that take long keep nobody else's from being
 /// looked at.
-static COUNTERS: Semaphore = Semaphore::const_new(16);
+static COUNTERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("sizes of workspaces", 16));
 
 /// How often a workspace is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,11 +137,9 @@ pub(in crate::sandbox) async fn count_before(
     start: SystemTime,
     limit: u64,
 ) -> Option<u64> {
-    // The semaphore is never closed.
-    let _place = COUNTERS.acquire().await;
     let bound = trim::ceiling(limit);
-    let counted = tokio::task::spawn_blocking(move || measure_older(&folder, bound, start)).await;
-    match counted.ok()?.ok()? {
+    let counted = COUNTERS.run(move || measure_older(&folder, bound, start));
+    match counted.await.ok()?.ok()? {
         Size::Bytes(bytes) => Some(bytes),
         Size::Uncountable => None,
     }
@@ -147,18 +147,14 @@ pub(in crate::sandbox) async fn count_before(
 
 /// Counts a folder of this machine.
 pub(in crate::sandbox) async fn count(folder: PathBuf, bound: u64) -> Option<Size> {
-    // The semaphore is never closed.
-    let _place = COUNTERS.acquire().await;
-    let counted = tokio::task::spawn_blocking(move || measure(&folder, bound)).await;
-    counted.ok()?.ok()
+    let counted = COUNTERS.run(move || measure(&folder, bound));
+    counted.await.ok()?.ok()
 }
 
 /// Looks once more at a folder of this machine after its sandbox has ended, and deletes what is
 /// above the ceiling.
 pub(in crate::sandbox) async fn trim(folder: PathBuf, limit: u64) {
-    // The semaphore is never closed.
-    let _place = COUNTERS.acquire().await;
-    match tokio::task::spawn_blocking(move || trim::trim(&folder, limit)).await {
+    match COUNTERS.run(move || trim::trim(&folder, limit)).await {
         Ok(Ok(false)) => {}
         Ok(Ok(true)) => warn_trimmed(),
         Ok(Err(error)) => tracing::warn!(%error, "A workspace cannot be trimmed"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Number, Value};
 
@@ -12,6 +12,8 @@ use crate::mcp::config::EntryProblem;
 
 /// The versions of the format that are understood.
 const VERSIONS: [&str; 4] = ["0.1", "0.2", "0.3", "0.4"];
+/// Values that a bundle may ask for.
+pub(super) const MAX_VALUES: usize = 100;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Manifest {
@@ -191,12 +193,21 @@ fn in_order<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, Wanted)>,
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut members: Self::Value = Vec::new();
-            while let Some((key, wanted)) = map.next_entry::<String, Wanted>()? {
-                members.retain(|(known, _)| *known != key);
-                members.push((key, wanted));
+            // One more, to see that there are too many; the rest is looked at no further.
+            let mut members: BTreeMap<String, (usize, Wanted)> = BTreeMap::new();
+            let mut place = 0;
+            while members.len() <= MAX_VALUES {
+                let Some((key, wanted)) = map.next_entry::<String, Wanted>()? else {
+                    break;
+                };
+                members.insert(key, (place, wanted));
+                place += 1;
             }
-            Ok(members)
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            let mut members: Vec<_> = members.into_iter().collect();
+            members.sort_by_key(|(_, (place, _))| *place);
+            let members = members.into_iter();
+            Ok(members.map(|(key, (_, wanted))| (key, wanted)).collect())
         }
     }
     from.deserialize_map(Members)

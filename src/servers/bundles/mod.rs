@@ -31,6 +31,7 @@ use super::mcp_registry::FilledEntry;
 use super::permission::administers_tenant;
 use super::registry::Servers;
 use crate::domain::{Caller, McpBundle, Scope, Timestamp};
+use crate::jobs::Place;
 use crate::mcp::config::EntryProblem;
 use crate::store;
 use crate::store::clock::now;
@@ -89,14 +90,15 @@ impl<'a> Bundles<'a> {
         Ok(place.packages.bundle_bytes)
     }
 
-    /// Looks at an uploaded file and keeps it, or names what is wrong with it.
-    pub async fn take_in(&self, file: Vec<u8>) -> Result<BundleReport, Error> {
+    /// Looks at an uploaded file and keeps it, or names what is wrong with it. The place is given back when
+    /// it was looked at, also if its sender hung up before.
+    pub async fn take_in(&self, file: Vec<u8>, place: Place) -> Result<BundleReport, Error> {
         let most_bytes = self.admit()?;
         if file.len() as u64 > most_bytes {
             return Err(Error::invalid("file", "it is too large"));
         }
         let most = self.servers.0.place.packages.bounds.workspace_bytes;
-        let read = tokio::task::spawn_blocking(move || {
+        let read = place.run(move || {
             let facts = look(&file, most)?;
             Ok::<_, Vec<EntryProblem>>((facts, hex::encode(Sha256::digest(&file)), file))
         });

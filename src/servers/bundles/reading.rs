@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::archive::Archive;
-use super::manifest::{Manifest, McpConfig, ServerKind, Wanted};
+use super::manifest::{MAX_VALUES, Manifest, McpConfig, ServerKind, Wanted};
 use super::path::shown;
 use super::project::{self, Start};
 use super::template::{self, FOLDER, Part};
@@ -15,8 +15,8 @@ const PROGRAMS: [&str; 5] = ["node", "python3", "python", "sh", "bash"];
 /// Programs that fetch what they start.
 const RUNNERS: [&str; 8] = ["npx", "npm", "pnpm", "yarn", "bun", "bunx", "uvx", "pipx"];
 
-/// Values that a bundle may ask for.
-const MAX_VALUES: usize = 100;
+/// Problems that are named.
+const MAX_PROBLEMS: usize = 20;
 
 /// What is read so far.
 pub(super) struct Reading<'r, 'f> {
@@ -26,6 +26,9 @@ pub(super) struct Reading<'r, 'f> {
 
 impl Reading<'_, '_> {
     fn refuse(&mut self, field: &str, text: impl Into<String>) {
+        if self.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
         let field = format!("manifest.{field}");
         self.problems.push(EntryProblem::new(field, text));
     }

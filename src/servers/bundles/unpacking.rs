@@ -2,6 +2,7 @@
 //! in the sandbox of the installation. So nothing in there reads what a stranger packed.
 
 use std::io::{self, Write};
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
@@ -11,6 +12,7 @@ use super::archive::Archive;
 use super::facts::BundleFacts;
 use super::runtime;
 use crate::domain::{InstallProblem, Scope};
+use crate::jobs::Pool;
 use crate::mcp::config::EntryProblem;
 use crate::store::{self, Records};
 
@@ -27,6 +29,9 @@ head -c "$2" | tar --extract --file=- --directory=/workspace/bundle --no-same-ow
 const PIECES: usize = 8;
 /// Bytes of one.
 const PIECE: usize = 64 << 10;
+
+/// Bundles that are unpacked at the same time: each lasts as long as its sandbox reads.
+static UNPACKERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("unpacking of bundles", 16));
 
 /// A bundle that is kept.
 pub(crate) struct KeptBundle {
@@ -78,7 +83,8 @@ impl KeptBundle {
         let (tell, told) = oneshot::channel();
         let (pieces, archive) = mpsc::channel(PIECES);
         let Self { facts, file } = self;
-        tokio::task::spawn_blocking(move || pour(&file, (&facts, most), tell, pieces));
+        let place = UNPACKERS.place().await.map_err(|error| error.to_string())?;
+        place.start(move || pour(&file, (&facts, most), tell, pieces));
         let bytes = told
             .await
             .map_err(|_| "the bundle could not be read".to_owned())?;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use self::offered::KeptOffers;
 use self::view::{Facts, may_write};
 pub use self::view::{SkillScope, SkillSwitch, SkillView};
-use crate::domain::{Caller, Code, SkillId, TenantId, UserId};
+use crate::domain::{Caller, Code, Most, Share, Shares, SkillId, TenantId, UserId};
+use crate::jobs::Pool;
 use crate::session::Refusal;
 use crate::skills::archive::{Limits, Upload, read_upload};
 use crate::skills::bundle::{Bundle, FileFacts};
@@ -19,6 +20,15 @@ use crate::store;
 use crate::store::Records;
 use crate::store::clock::now;
 use crate::store::records::{OfferedSkill, SkillRow};
+
+/// Skills that are packed or unpacked at the same time.
+const SIDE_BY_SIDE: usize = 2;
+/// Uploads that are under way: each holds a whole file in memory.
+const MAX_UPLOADS: Most = Most {
+    all: Some(16),
+    per_tenant: Some(8),
+    per_user: Some(4),
+};
 
 /// What the settings say of skills.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +59,14 @@ pub enum Error {
     Store(#[from] store::Error),
 }
 
+/// A file that somebody uploads as a skill.
+#[derive(Debug)]
+pub struct SkillFile {
+    pub content: Vec<u8>,
+    /// What its sender is counted for until it was read.
+    pub counted: Share,
+}
+
 /// The skills of an installation. Cheap to clone.
 #[derive(Clone)]
 pub struct Skills(Arc<Shared>);
@@ -57,6 +75,8 @@ struct Shared {
     records: Records,
     settings: SkillSettings,
     offered: KeptOffers,
+    pool: Pool,
+    uploads: Arc<Shares>,
 }
 
 impl fmt::Debug for Skills {
@@ -72,7 +92,22 @@ impl Skills {
             records,
             settings,
             offered: KeptOffers::default(),
+            pool: Pool::new("skills", SIDE_BY_SIDE),
+            uploads: Shares::new(MAX_UPLOADS),
         }))
+    }
+
+    /// Where skills are packed and unpacked.
+    pub fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    /// Counts an upload against its sender, before anything of it is read.
+    pub fn begin(&self, caller: &Caller) -> Result<Share, Refusal> {
+        self.0.uploads.take(caller.holder(), 1).map_err(|_| {
+            let text = "too many skills are being uploaded at the same time; try again in a moment";
+            Refusal::new(Code::TooManyRequests, text)
+        })
     }
 
     /// What the settings say.
@@ -124,7 +159,7 @@ impl Skills {
         &self,
         caller: &Caller,
         scope: SkillScope,
-        file: Vec<u8>,
+        file: SkillFile,
     ) -> Result<(Document, Vec<FileFacts>), Error> {
         check_writer(caller, scope)?;
         let (bundle, document) = self.read(file).await?;
@@ -136,7 +171,7 @@ impl Skills {
         &self,
         caller: &Caller,
         scope: SkillScope,
-        file: Vec<u8>,
+        file: SkillFile,
     ) -> Result<SkillView, Error> {
         check_writer(caller, scope)?;
         let (bundle, document) = self.read(file).await?;
@@ -157,7 +192,7 @@ impl Skills {
             updated_at: at,
             is_off_for_reader: false,
         };
-        let (row, content) = filled(row, &bundle, document)?;
+        let (row, content) = self.filled(row, bundle, document).await?;
         let most = self.0.settings.most_kept;
         let records = self.0.records.skills();
         let kept = records.add(&caller.tenant.id, &row, (content, most)).await;
@@ -178,7 +213,7 @@ impl Skills {
         &self,
         caller: &Caller,
         id: &SkillId,
-        file: Vec<u8>,
+        file: SkillFile,
     ) -> Result<SkillView, Error> {
         let before = self.writable(caller, id).await?;
         let (bundle, document) = self.read(file).await?;
@@ -188,7 +223,7 @@ impl Skills {
             updated_at: now(),
             ..before.row
         };
-        let (mut row, content) = filled(row, &bundle, document)?;
+        let (mut row, content) = self.filled(row, bundle, document).await?;
         let records = self.0.records.skills();
         let replaced = records.replace(&caller.tenant.id, &row, (content, &old));
         let replaced = replaced.await;
@@ -270,7 +305,7 @@ impl Skills {
         let Some(content) = self.0.records.skills().content(tenant, hash).await? else {
             return Ok(None);
         };
-        let unpacked = tokio::task::spawn_blocking(move || Bundle::from_zip(&content)).await;
+        let unpacked = self.0.pool.run(move || Bundle::from_zip(&content)).await;
         let corrupt = |value: String| store::Error::Corrupt {
             what: "skill",
             value,
@@ -279,19 +314,35 @@ impl Skills {
         bundle.map(Some).map_err(|error| corrupt(error.to_string()))
     }
 
-    /// Unpacks and checks beside the async threads.
-    async fn read(&self, file: Vec<u8>) -> Result<(Bundle, Document), Error> {
+    /// Unpacks and checks beside the async threads. The upload counts until that is done.
+    async fn read(&self, file: SkillFile) -> Result<(Bundle, Document), Error> {
         let limits = self.0.settings.limits;
-        let read = tokio::task::spawn_blocking(move || {
-            let Upload { bundle, folder } = read_upload(&file, limits)?;
+        let read = self.0.pool.run(move || {
+            let SkillFile { content, counted } = file;
+            let _counted = counted;
+            let Upload { bundle, folder } = read_upload(&content, limits)?;
             let document = bundle.document(folder.as_deref())?;
             Ok((bundle, document))
         });
         let read = read.await.map_err(|error| {
-            tracing::error!(?error, "A skill could not be read");
+            tracing::error!(%error, "A skill could not be read");
             Refusal::new(Code::Internal, "the skill could not be read")
         })?;
         read.map_err(Error::Invalid)
+    }
+
+    /// The row with what its files say, and the archive that they are kept as.
+    async fn filled(
+        &self,
+        row: SkillRow,
+        bundle: Bundle,
+        document: Document,
+    ) -> Result<(SkillRow, Vec<u8>), Error> {
+        let packing = self.0.pool.run(move || filled(row, &bundle, document));
+        packing.await.map_err(|error| {
+            tracing::error!(%error, "A skill cannot be kept");
+            Refusal::new(Code::Internal, "the skill cannot be kept")
+        })?
     }
 
     async fn writable(&self, caller: &Caller, id: &SkillId) -> Result<SkillView, Error> {

@@ -13,11 +13,13 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 pub use manifest::{KeyPlace, Manifest, Part};
 
 use super::db::{self, DATABASE_FILE, DatabaseLocation};
 use super::{DataDir, Settings};
+use crate::jobs::Pool;
 use writing::{Content, Source};
 
 /// Where things lie in the data folder, and what they are called in the archive.
@@ -317,11 +319,14 @@ fn parent(file: &Path) -> &Path {
     }
 }
 
+/// Pieces of a backup that are worked on at the same time.
+static FILES: LazyLock<Pool> = LazyLock::new(|| Pool::new("backup", 4));
+
 /// Work on files, off the tasks that answer people.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(work).await {
+    match FILES.run(work).await {
         Ok(done) => done,
         Err(error) => Err(Error::Disk {
             path: PathBuf::from("the work on files"),

@@ -1,18 +1,22 @@
 //! Compression of snapshots. Both forms are always readable; the setting decides what is written.
 
 use std::io::{Read as _, Write as _};
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use tokio::sync::Semaphore;
 
 use super::super::Error;
+use crate::jobs::Pool;
 
 /// Snapshots that are packed at the same time. Many sessions may rest at once, and every further
 /// thread would only wait for a processor, with memory of its own.
-static PACKERS: Semaphore = Semaphore::const_new(2);
+static PACKERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("packing of snapshots", 2));
+
+/// Snapshots that are unpacked at the same time: somebody waits for each.
+static UNPACKERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("unpacking of snapshots", 4));
 
 /// A body as it lies in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,10 +35,7 @@ pub(super) async fn pack(body: Bytes, compress: bool) -> Packed {
     if !compress {
         return plain;
     }
-    // The semaphore is never closed.
-    let _place = PACKERS.acquire().await;
-    let packed = tokio::task::spawn_blocking(move || gzip(&body)).await;
-    match packed {
+    match PACKERS.run(move || gzip(&body)).await {
         Ok(Ok(body)) => Packed {
             is_compressed: true,
             body,
@@ -49,7 +50,8 @@ pub(super) async fn unpack(packed: Packed) -> Result<Bytes, Error> {
     if !packed.is_compressed {
         return Ok(packed.body);
     }
-    tokio::task::spawn_blocking(move || gunzip(&packed.body))
+    UNPACKERS
+        .run(move || gunzip(&packed.body))
         .await
         .ok()
         .and_then(Result::ok)

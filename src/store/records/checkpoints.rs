@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
+use std::sync::LazyLock;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -14,6 +15,10 @@ use super::super::Error;
 use super::super::db::{Db, PerRow, Statement, args};
 use super::{from_json, to_json};
 use crate::domain::{ContentHash, FileChange, FileState, SessionKey, Timestamp, WorkspaceChange};
+use crate::jobs::Pool;
+
+/// Lists and contents that are packed or unpacked at the same time.
+pub(super) static PACKERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("packing of files", 4));
 
 /// Bytes of contents that one transaction writes, about.
 const BATCH_BYTES: usize = 4 << 20;
@@ -129,7 +134,7 @@ impl<'s> Checkpoints<'s> {
         let Some((packed,)) = row else {
             return Ok(None);
         };
-        let content = tokio::task::spawn_blocking(move || unpack_content(&packed)).await;
+        let content = PACKERS.run(move || unpack_content(&packed)).await;
         let content = content.ok().and_then(Result::ok);
         content
             .map(Some)
@@ -149,7 +154,7 @@ impl<'s> Checkpoints<'s> {
                 .map(|(hash, content)| Ok((hash, content.len() as u64, pack_content(&content)?)));
             packed.collect::<std::io::Result<Vec<_>>>()
         };
-        let packed = tokio::task::spawn_blocking(packing).await;
+        let packed = PACKERS.run(packing).await;
         let packed = packed.ok().and_then(Result::ok);
         let packed =
             packed.ok_or_else(|| Error::corrupt("content of a workspace", "not packed"))?;
@@ -299,7 +304,7 @@ fn read(number: i64) -> u64 {
 /// A list as it lies in the store. Packed off the async threads: ten thousand entries are a megabyte.
 async fn pack<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
     let text = to_json("history of a workspace", value)?;
-    let packed = tokio::task::spawn_blocking(move || gzip(text.as_bytes())).await;
+    let packed = PACKERS.run(move || gzip(text.as_bytes())).await;
     let packed = packed.ok().and_then(Result::ok);
     packed.ok_or_else(|| Error::corrupt("history of a workspace", "not packed"))
 }
@@ -312,7 +317,7 @@ async fn unpack<T: DeserializeOwned + Send + 'static>(packed: Vec<u8>) -> Result
             &String::from_utf8_lossy(&text),
         ))
     };
-    let read = tokio::task::spawn_blocking(reading).await.ok().flatten();
+    let read = PACKERS.run(reading).await.ok().flatten();
     read.ok_or_else(|| Error::corrupt("history of a workspace", "gzip"))?
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::Error;
 use super::super::db::{Db, args};
-use super::checkpoints::{pack_content, unpack_content};
+use super::checkpoints::{PACKERS, pack_content, unpack_content};
 use crate::domain::{CallId, Digest, SessionKey, Timestamp};
 
 /// The kept results of dry runs.
@@ -23,7 +23,7 @@ impl<'s> DryRunResults<'s> {
         content: Vec<u8>,
         at: Timestamp,
     ) -> Result<(), Error> {
-        let packing = tokio::task::spawn_blocking(move || pack_content(&content));
+        let packing = PACKERS.run(move || pack_content(&content));
         let packed = packing.await.ok().and_then(Result::ok);
         let packed = packed.ok_or_else(|| Error::corrupt("result of a dry run", "not packed"))?;
         self.db
@@ -60,7 +60,7 @@ impl<'s> DryRunResults<'s> {
             return Ok(None);
         };
         let reading = move || unpack_content(&packed).ok();
-        let content = tokio::task::spawn_blocking(reading).await.ok().flatten();
+        let content = PACKERS.run(reading).await.ok().flatten();
         Ok(content.filter(|content| Digest::of_bytes(content) == *digest))
     }
 

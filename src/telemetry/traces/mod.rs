@@ -23,6 +23,7 @@ pub use opentelemetry::Value;
 
 use crate::config;
 use crate::domain::Timestamp;
+use crate::jobs::Pool;
 use export::Exporter;
 use queue::Queue;
 
@@ -102,10 +103,9 @@ impl Traces {
         let Some(pipe) = self.0.clone() else { return };
         pipe.closing.cancel();
         // It blocks its thread until the last batch is out.
-        let flushing = tokio::task::spawn_blocking(move || {
-            pipe.batches.shutdown_with_timeout(FLUSH_LIMIT).is_ok()
-        });
-        if !flushing.await.unwrap_or_default() {
+        let flushing = Pool::new("last traces", 1);
+        let flushed = flushing.run(move || pipe.batches.shutdown_with_timeout(FLUSH_LIMIT).is_ok());
+        if !flushed.await.unwrap_or_default() {
             tracing::warn!("The last traces were not taken in time");
         }
     }

@@ -142,7 +142,7 @@ async fn a_round_goes_on_after_an_orderly_stop() {
     });
     let stop = async {
         model.stalled().await;
-        tokio::task::spawn_blocking(|| server.stop()).await.unwrap();
+        crate::support::beside(|| server.stop()).await;
     };
     // What this client hears is that its call has ended.
     tokio::join!(before.send("tools/call", ("process", answered)), stop);

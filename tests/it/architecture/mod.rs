@@ -27,6 +27,7 @@ const LAYERS: &[&[&str]] = &[
     &["session"],
     &["telemetry"],
     &["config"],
+    &["jobs"],
     &["domain"],
 ];
 

@@ -24,6 +24,12 @@ async fn beside(dir: &Path, url: &str) -> Store {
         .unwrap()
 }
 
+/// Runs what takes its time on this thread, while others go on.
+#[expect(clippy::disallowed_methods, reason = "a test's own thread")]
+fn here<T>(work: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(work)
+}
+
 #[tokio::test]
 async fn a_second_server_is_refused_and_a_command_works_beside() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -143,7 +149,7 @@ async fn nothing_acknowledged_is_lost_when_the_server_stops_and_starts_under_loa
     };
     some_more().await;
     for crash in [true, false] {
-        tokio::task::block_in_place(|| {
+        here(|| {
             if crash {
                 server.crash();
             } else {
@@ -174,7 +180,7 @@ async fn while_the_server_is_away_answers_are_retryable() {
         .unwrap();
     let records = opened.store.records();
     opened.store.probe().ping().await.unwrap();
-    tokio::task::block_in_place(|| server.stop());
+    here(|| server.stop());
     let probe = opened.store.probe();
     let (ping, list, append) = tokio::join!(
         probe.ping(),
@@ -187,7 +193,7 @@ async fn while_the_server_is_away_answers_are_retryable() {
     for error in [ping.unwrap_err(), list.unwrap_err(), append] {
         assert_eq!(error.code().as_str(), "store_unavailable", "{error:?}");
     }
-    tokio::task::block_in_place(|| server.launch());
+    here(|| server.launch());
     opened.store.probe().ping().await.unwrap();
     assert_eq!(records.tenants().list().await.unwrap(), []);
     opened.stop().await;

@@ -60,12 +60,19 @@ pub(crate) fn named(kind: &str, label: &str) -> Vec<String> {
     lines(&address(), arguments)
 }
 
+/// Runs what takes its time on another thread.
+pub(crate) async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    #[expect(clippy::disallowed_methods, reason = "a test's own thread")]
+    let working = tokio::task::spawn_blocking(work);
+    working.await.unwrap()
+}
+
 /// Asks again until it is so; the engine tells nobody when it is done. Asking takes its time, on
 /// another thread.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool + Clone + Send + 'static) {
     let asking = async {
         loop {
-            if tokio::task::spawn_blocking(is_so.clone()).await.unwrap() {
+            if beside(is_so.clone()).await {
                 return;
             }
         }

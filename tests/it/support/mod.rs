@@ -15,12 +15,12 @@ mod tls;
 
 pub(crate) use self::redis::RedisServer;
 pub(crate) use app::{Person, TestApp};
-pub(crate) use docker::until;
+pub(crate) use docker::{beside, until};
 pub(crate) use engine::PrivateEngine;
 pub(crate) use log::Log;
 pub(crate) use proxy::{Door, OpenDoor, behind_each_door};
 pub(crate) use relay::Relay;
-pub(crate) use server::{Server, colleague, person, sepal};
+pub(crate) use server::{Server, colleague, colleague_with, person, sepal};
 pub(crate) use smtp::Relayed;
 pub(crate) use socket::{Said, TestSocket};
 pub(crate) use tls::vouched_for;

@@ -44,6 +44,11 @@ impl Server {
         }
     }
 
+    /// Of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// `kill -9`: no farewell of any kind.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();
@@ -104,8 +109,17 @@ fn admin((data, env): (&Path, &[(&str, &str)]), args: &[&str]) -> String {
 
 /// Another person of the tenant that [`person`] made.
 pub(crate) fn colleague(data: &Path, env: &[(&str, &str)], name: &str) -> Person {
+    colleague_with((data, env), name, "member")
+}
+
+/// The same with a role.
+pub(crate) fn colleague_with(
+    (data, env): (&Path, &[(&str, &str)]),
+    name: &str,
+    role: &str,
+) -> Person {
     let admin = |args: &[&str]| admin((data, env), args);
-    admin(&["user", "add", name, "--tenant", "acme"]);
+    admin(&["user", "add", name, "--tenant", "acme", "--role", role]);
     let key = admin(&["key", "add", "test", "--user", name, "--tenant", "acme"]);
     Person {
         tenant: sepal::domain::TenantId::from_bits(0),

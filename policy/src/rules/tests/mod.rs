@@ -3,6 +3,7 @@
 mod harmless;
 mod network;
 mod reviewed;
+mod schemas;
 mod stored;
 
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@
 use std::io::Cursor;
 
 use image::codecs::jpeg::JpegEncoder;
-use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits};
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use crate::domain::{Attachment, BlobId, MediaType};
 
@@ -162,12 +162,25 @@ fn picture(name: &str, bytes: &[u8], format: ImageFormat) -> Result<Prepared, Un
     Ok(kept(name, (MediaType::Jpeg, size), jpeg(image, is_opaque)?))
 }
 
-fn decode(bytes: &[u8], format: ImageFormat) -> Result<DynamicImage, Unfit> {
+/// Pixels that a picture claims to have; 0 = it is none that can be read. Only its header is read.
+pub(super) fn pixels(bytes: &[u8]) -> u64 {
+    let decoder = picture_format(bytes).and_then(|format| opened(bytes, format).ok());
+    decoder.map_or(0, |decoder| {
+        let (width, height) = decoder.dimensions();
+        u64::from(width) * u64::from(height)
+    })
+}
+
+fn opened(bytes: &[u8], format: ImageFormat) -> Result<impl ImageDecoder, Unfit> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_DECODED);
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.limits(limits);
-    let mut decoder = reader.into_decoder().map_err(Unfit::Unreadable)?;
+    reader.into_decoder().map_err(Unfit::Unreadable)
+}
+
+fn decode(bytes: &[u8], format: ImageFormat) -> Result<DynamicImage, Unfit> {
+    let mut decoder = opened(bytes, format)?;
     let (width, height) = decoder.dimensions();
     let pixels = u64::from(width) * u64::from(height);
     if pixels > MAX_PIXELS {

@@ -2,7 +2,7 @@
 //! itself is put into the workspace. And how many tokens that is: what counts them, and what the
 //! provider's report teaches.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
@@ -12,10 +12,14 @@ use crate::agent::effects::tool_call::workspace::Workspace;
 use crate::agent::feed::{Notice, What};
 use crate::context::ContextSession;
 use crate::domain::{Attachment, CompactionStrategy, Entry};
+use crate::jobs::Pool;
 use crate::llm;
 use crate::llm::tokens::Counter;
 use crate::providers::Candidate;
 use crate::session::{Command, Gap, ModelChoice, Proposal, Refusal};
+
+/// Sessions whose entries are counted at the same time.
+static COUNTERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("token counts of sessions", 4));
 
 impl ModelRequest {
     /// Asks the session's providers what the model may read. One that fails costs the turn what it
@@ -151,7 +155,7 @@ impl ModelRequest {
             return counter;
         }
         let entries: Vec<_> = all().cloned().collect();
-        let weighed = tokio::task::spawn_blocking(move || {
+        let weighed = COUNTERS.run(move || {
             for entry in &entries {
                 counter.of_entry(entry);
             }

@@ -1,14 +1,16 @@
 //! Sessions that were held elsewhere, taken in as sessions of the caller.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::OwnedSemaphorePermit;
+use bytes::Bytes;
 
 use super::refusal::unreadable;
 use super::{Sessions, may_act};
 use crate::agent::attachments::MAX_OF_MESSAGE;
 use crate::agent::journal::{Journal, JournalError};
-use crate::domain::{Caller, Code, CommitId, SessionId, SessionKey, Timestamp};
+use crate::domain::{Attachment, Caller, Code, CommitId, SessionId, SessionKey, Timestamp};
+use crate::jobs::{Place, Watch};
 use crate::session::{Import, Refusal, SaidElsewhere};
 use crate::store::records::AttachedTo;
 
@@ -31,7 +33,7 @@ pub struct CarriedFile {
     /// The place in `said` of the message that it belongs to.
     pub at: usize,
     pub name: String,
-    pub content: Vec<u8>,
+    pub content: Bytes,
 }
 
 /// What became of a conversation.
@@ -46,15 +48,15 @@ pub enum Imported {
 pub struct Importing {
     sessions: Sessions,
     caller: Caller,
-    _permit: OwnedSemaphorePermit,
+    /// None while something is read.
+    place: Option<Place>,
 }
 
 impl Importing {
     /// Asks before anything is read.
     pub fn begin(sessions: &Sessions, caller: &Caller) -> Result<Self, Refusal> {
         may_act(caller)?;
-        let permit = Arc::clone(&sessions.0.imports).try_acquire_owned();
-        let permit = permit.map_err(|_| {
+        let place = sessions.0.imports.try_place().ok_or_else(|| {
             let text = "other imports run; try again in a minute";
             Refusal::new(Code::TooManyRequests, text)
         })?;
@@ -63,8 +65,21 @@ impl Importing {
         Ok(Self {
             sessions: sessions.clone(),
             caller: caller.clone(),
-            _permit: permit,
+            place: Some(place),
         })
+    }
+
+    /// Reads what came, beside the threads that answer others. It counts as an import until it ends, also
+    /// if nobody waits for it any more; it can ask whether somebody does.
+    pub async fn read<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Watch) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let broken = || Refusal::new(Code::Internal, "reading a file to import broke");
+        let place = self.place.take().ok_or_else(broken)?;
+        let (place, read) = place.run_watched(work).await.map_err(|_| broken())?;
+        self.place = Some(place);
+        Ok(read)
     }
 
     /// Takes a conversation in. Its id follows from tenant, person, place and its id there, so the same
@@ -110,6 +125,8 @@ impl Importing {
         conversation: &mut Conversation,
     ) -> Result<(), Refusal> {
         let attachments = self.sessions.attachments();
+        // The same content is taken in once, however often it is named.
+        let mut done: HashMap<(usize, usize), Result<Attachment, String>> = HashMap::new();
         for file in std::mem::take(&mut conversation.files) {
             let Some(said) = conversation.said.get_mut(file.at) else {
                 continue;
@@ -118,13 +135,18 @@ impl Importing {
                 Err(format!("a message may have {MAX_OF_MESSAGE} attachments"))
             } else if file.content.len() as u64 > attachments.limits().file {
                 Err("it is larger than an attachment may be here".to_owned())
+            } else if let Some(known) = done.get(&place(&file.content)) {
+                known.clone()
             } else {
                 let to = AttachedTo::Ahead(key);
-                match attachments.keep(to, &file.name, file.content).await {
+                let content = (file.name.as_str(), file.content.to_vec());
+                let kept = match attachments.keep(to, content, None).await {
                     Ok(attachment) => Ok(attachment),
                     Err(refusal) if refusal.code == Code::StoreUnavailable => return Err(refusal),
                     Err(refusal) => Err(refusal.message),
-                }
+                };
+                done.insert(place(&file.content), kept.clone());
+                kept
             };
             match kept {
                 Ok(attachment) if said.attachments.contains(&attachment) => {}
@@ -144,4 +166,9 @@ impl Importing {
         let head = head.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
         Ok(head.is_some())
     }
+}
+
+/// Where a content lies, and how long it is: the same for every file that shares it.
+fn place(content: &Bytes) -> (usize, usize) {
+    (content.as_ptr().addr(), content.len())
 }

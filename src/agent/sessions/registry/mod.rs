@@ -5,7 +5,7 @@ pub(super) mod slot;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,6 +28,7 @@ use crate::domain::{
     Actor, Caller, Code, GatewayId, JournalId, SandboxId, SessionKey, Share, Shares, TenantId,
     UserId,
 };
+use crate::jobs::Pool;
 use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
 use crate::store::{LiveStore, Records};
 
@@ -45,7 +46,7 @@ pub(super) struct SessionRegistry {
     pub(super) live: Arc<Shares>,
     pub(super) creation_limit: Arc<CreationLimit>,
     /// Imports that may still begin.
-    pub(super) imports: Arc<Semaphore>,
+    pub(super) imports: Pool,
     pub(super) projection: Projection,
     pub(super) indexing: Indexing,
     pub(super) waiting: Arc<Notify>,

@@ -3,12 +3,12 @@
 
 mod body;
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use futures::StreamExt as _;
-use tokio::sync::Semaphore;
 
 use self::body::{Bundle, BundleEntryRequest, BundleReplaceRequest};
 use super::mcp_registry::FilledEntryResponse;
@@ -17,10 +17,11 @@ use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
+use crate::jobs::Pool;
 use crate::servers::Bundles;
 
 /// Files that are held in memory at once, over all tenants.
-static UPLOADS: Semaphore = Semaphore::const_new(4);
+static UPLOADS: LazyLock<Pool> = LazyLock::new(|| Pool::new("uploads of bundles", 4));
 /// How long one may take, so that a slow line does not keep the others out.
 const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -49,15 +50,15 @@ pub(in crate::gateway) async fn upload_mcp_bundle(
 ) -> Result<Json<Bundle>, ApiError> {
     let bundles = Bundles::new(&state.servers, &caller);
     let most = bundles.admit()?;
-    // The semaphore is never closed.
-    let _place = UPLOADS.acquire().await;
+    let broken = |_| ApiError::new(Code::Internal, "the file cannot be taken in now");
+    let place = UPLOADS.place().await.map_err(broken)?;
     let file = tokio::time::timeout(PATIENCE, read(request, most)).await;
     let late = |_| {
         let text = "the file took longer than five minutes: try again on a faster line";
         ApiError::of_field(Code::RequestTimeout, "file", text)
     };
     let file = file.map_err(late)??;
-    Ok(Json(bundles.take_in(file).await?.into()))
+    Ok(Json(bundles.take_in(file, place).await?.into()))
 }
 
 /// Reads a body piece by piece, up to so many bytes.

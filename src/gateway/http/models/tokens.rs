@@ -1,5 +1,7 @@
 //! How many tokens a text has for a model, and how sure that is.
 
+use std::sync::LazyLock;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
@@ -11,10 +13,14 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
 use crate::gateway::wire::thousandths;
 use crate::gateway::word_list;
+use crate::jobs::Pool;
 use crate::providers::Wanted;
 
 /// The longest text that is counted, in bytes.
 const MAX_TEXT_BYTES: usize = 512 * 1024;
+
+/// Texts that are counted at the same time.
+static COUNTERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("token counts", 2));
 
 /// A text to be counted.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -65,7 +71,7 @@ pub(super) async fn count_tokens(
     let offer = state.providers.find(tenant, &choice.provider);
     let counter = offer.map_or_else(Default::default, |offer| offer.counter(&choice.model));
     // A large text takes as long as a slow request, and a table has to be made at first.
-    let found = tokio::task::spawn_blocking(move || counter.of_text(&text)).await;
+    let found = COUNTERS.run(move || counter.of_text(&text)).await;
     let tokens = found.map_err(|_| ApiError::new(Code::Internal, "the text was not counted"))?;
     Ok(Json(CountedTokens {
         tokens,

@@ -1,8 +1,5 @@
 //! A session as a file.
 
-use std::io;
-
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
@@ -10,28 +7,22 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use futures::{StreamExt as _, stream};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::attachments::POLICY;
 use super::key_of;
-use crate::agent::{Page, Sessions};
-use crate::domain::{Caller, Code, SessionKey, Timestamp};
+use crate::domain::{Caller, Code, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::export::{Document, Format, Piece};
+use crate::gateway::export::{Document, Format};
 use crate::gateway::extract::{Query, SessionPath};
 
 /// Nothing in it runs, and nothing is loaded but what is in it. Its origin is ours, so that our page may
 /// ask the browser to print it.
 const SHOWN_POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; \
     frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-/// Events that are read at once.
-const EVENTS: usize = 500;
 /// Characters of the title in the name of the file.
 const NAME_CHARS: usize = 60;
 
@@ -52,7 +43,8 @@ pub(in crate::gateway::http) struct ExportQuery {
     params(("id" = String, Path), ExportQuery),
     responses((status = 200, description = "The file.", content(
         (String = "text/markdown"), (String = "text/html"), (serde_json::Value = "application/json"),
-    )), (status = 400, body = Problem), (status = 404, body = Problem)),
+    )), (status = 400, body = Problem), (status = 404, body = Problem), (status = 413, body = Problem),
+        (status = 429, body = Problem)),
 )]
 pub(in crate::gateway::http) async fn export_session(
     State(state): State<GatewayState>,
@@ -71,47 +63,31 @@ pub(in crate::gateway::http) async fn export_session(
         return Err(ApiError::of_field(Code::InvalidArguments, "show", text));
     }
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    let mut document = Document::new(session.clone(), now);
+    let document = Document::new(session.clone(), now);
     let key = key_of(&caller, session);
-    let mut seq = 0;
-    loop {
-        let page = Page::After(seq);
-        let events = state.sessions.page(&key, &caller, page, EVENTS).await?;
-        let Some(last) = events.last() else { break };
-        seq = last.seq;
-        for event in events {
-            document.push(event);
-        }
-    }
-    let headers = headers(&document, format, is_shown);
-    let pieces = stream::iter(document.write(format));
+    // To anybody else the session does not exist, however busy we are.
+    state.sessions.admit(&key, &caller).await?;
+    let reader = state.documents.begin_export(&caller)?;
+    let fetch = |after, limit| {
+        let part = (after, limit);
+        state.sessions.transcript_part(&key, &caller, part)
+    };
+    let written = state.documents.write(document, format, fetch).await?;
+    let headers = headers(&written.title, format, is_shown);
     let sessions = state.sessions.clone();
-    let body = pieces.then(move |piece| {
+    let content = move |id| {
         let (sessions, key, caller) = (sessions.clone(), key.clone(), caller.clone());
-        async move { bytes(&sessions, (&key, &caller), piece).await }
-    });
-    Ok((headers, Body::from_stream(body)).into_response())
-}
-
-/// One content after the other is read, so that a session with many does not fill the memory. A content
-/// that cannot be read ends the answer in its middle, which whoever saves it is told.
-async fn bytes(
-    sessions: &Sessions,
-    (key, caller): (&SessionKey, &Caller),
-    piece: Piece,
-) -> Result<String, io::Error> {
-    match piece {
-        Piece::Text(text) => Ok(text),
-        Piece::Content(id) => {
-            let found = sessions.attachment(key, caller, &id).await;
-            let found = found.map_err(|refusal| io::Error::other(refusal.message))?;
-            Ok(found.map_or_else(String::new, |(_, content)| STANDARD.encode(content)))
+        async move {
+            let found = sessions.attachment(&key, &caller, &id).await?;
+            Ok(found.map(|(_, content)| content))
         }
-    }
+    };
+    let body = state.documents.send(written, reader, content);
+    Ok((headers, body).into_response())
 }
 
-fn headers(document: &Document, format: Format, is_shown: bool) -> HeaderMap {
-    let title: String = document.title().chars().take(NAME_CHARS).collect();
+fn headers(title: &str, format: Format, is_shown: bool) -> HeaderMap {
+    let title: String = title.chars().take(NAME_CHARS).collect();
     let name = utf8_percent_encode(&title, NON_ALPHANUMERIC);
     let extension = format.extension();
     let way = if is_shown { "inline" } else { "attachment" };

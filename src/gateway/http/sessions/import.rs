@@ -60,7 +60,7 @@ pub(in crate::gateway::http) async fn import_sessions(
     caller: Caller,
     mut request: Request,
 ) -> Result<Json<ImportDone>, ApiError> {
-    let importing = Importing::begin(&state.sessions, &caller)?;
+    let mut importing = Importing::begin(&state.sessions, &caller)?;
     DefaultBodyLimit::max(MAX_FILE).apply(&mut request);
     let file = Bytes::from_request(request, &state).await;
     let file = file.map_err(|rejection| match rejection.status() {
@@ -70,9 +70,7 @@ pub(in crate::gateway::http) async fn import_sessions(
         }
         _ => ApiError::new(Code::InvalidArguments, "the body did not arrive whole"),
     })?;
-    let found = tokio::task::spawn_blocking(move || read(&file)).await;
-    let found =
-        found.map_err(|_| ApiError::new(Code::Internal, "reading a file to import broke"))?;
+    let found = importing.read(move |watch| read(&file, watch)).await?;
     let found = found
         .map_err(|error| ApiError::of_field(Code::InvalidArguments, "file", error.to_string()))?;
     let mut done = ImportDone::default();

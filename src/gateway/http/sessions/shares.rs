@@ -158,6 +158,7 @@ pub(in crate::gateway::http) async fn stop_sharing(
     let missing = || ApiError::new(Code::NotFound, "the session is not shared in such a way");
     let share = SharedSessionId::parse(&share).ok_or_else(missing)?;
     state.sessions.sharing().stop(&key, &caller, &share).await?;
+    state.documents.forget(&share);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -97,7 +97,7 @@ async fn create_skill(
     request: Request,
 ) -> Result<(StatusCode, Json<SkillItem>), ApiError> {
     let scope = query.scope()?;
-    let file = upload::read(&state, request).await?;
+    let file = upload::read(&state, &caller, request).await?;
     let view = state
         .skills
         .add(&caller, scope, file)
@@ -121,7 +121,7 @@ async fn check_skill(
     request: Request,
 ) -> Result<Json<SkillCheck>, ApiError> {
     let scope = query.scope()?;
-    let file = upload::read(&state, request).await?;
+    let file = upload::read(&state, &caller, request).await?;
     let (document, files) = state
         .skills
         .check(&caller, scope, file)
@@ -166,7 +166,7 @@ async fn replace_skill(
     let id = skill_id(&id)?;
     // Nobody sends megabytes to hear that they may not.
     state.skills.find(&caller, &id).await.map_err(refused)?;
-    let file = upload::read(&state, request).await?;
+    let file = upload::read(&state, &caller, request).await?;
     let view = state
         .skills
         .replace(&caller, &id, file)
@@ -232,7 +232,8 @@ async fn download_skill(
     let name = view.row.name;
     let packed = {
         let folder = name.clone();
-        tokio::task::spawn_blocking(move || bundle.to_zip(Some(&folder))).await
+        let pool = state.skills.pool();
+        pool.run(move || bundle.to_zip(Some(&folder))).await
     };
     let packed = packed.ok().and_then(Result::ok);
     let internal = || ApiError::new(Code::Internal, "the archive cannot be made");

@@ -7,14 +7,24 @@ use axum::http::header::CONTENT_TYPE;
 use serde_json::json;
 
 use super::body::WrittenSkill;
-use crate::domain::Code;
+use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::Body;
-use crate::skills;
+use crate::skills::{self, SkillFile};
 
 /// The file that was sent, or the `SKILL.md` of what was written.
-pub(super) async fn read(state: &GatewayState, mut request: Request) -> Result<Vec<u8>, ApiError> {
+pub(super) async fn read(
+    state: &GatewayState,
+    caller: &Caller,
+    request: Request,
+) -> Result<SkillFile, ApiError> {
+    let counted = state.skills.begin(caller)?;
+    let content = content(state, request).await?;
+    Ok(SkillFile { content, counted })
+}
+
+async fn content(state: &GatewayState, mut request: Request) -> Result<Vec<u8>, ApiError> {
     let bytes = state.skills.settings().limits.bytes;
     let most = usize::try_from(bytes).unwrap_or(usize::MAX);
     DefaultBodyLimit::max(most).apply(&mut request);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
@@ -19,9 +19,13 @@ use tokio::time::MissedTickBehavior;
 
 use super::check::{Author, entry_problems, name_problem};
 use crate::domain::McpServerConfig;
+use crate::jobs::Pool;
 use crate::mcp::tools::toolbox::Naming;
 
 pub use settings::Looks;
+
+/// The file is read or written by so many at the same time.
+static FILES: LazyLock<Pool> = LazyLock::new(|| Pool::new("configuration files", 4));
 
 /// The file's name in the data folder (S2.12).
 const NAME: &str = "mcp-config.json";
@@ -126,7 +130,7 @@ impl ConfigFile {
     pub async fn reload(&self) {
         let _turn = self.turn.lock().await;
         let path = self.path.clone();
-        match tokio::task::spawn_blocking(move || read(&path)).await {
+        match FILES.run(move || read(&path)).await {
             Ok(text) => self.take(text),
             Err(error) => tracing::error!(%error, "Reading `mcp-config.json` ended badly"),
         }
@@ -169,7 +173,7 @@ impl ConfigFile {
     async fn change(&self, name: &str, change: Change) -> Result<(), FileError> {
         let _turn = self.turn.lock().await;
         let (path, name) = (self.path.clone(), name.to_owned());
-        let changed = tokio::task::spawn_blocking(move || {
+        let changed = FILES.run(move || {
             let text = read(&path)?.unwrap_or_default();
             let mut root = parse(&text).map_err(FileError::Broken)?;
             apply(&mut root, &name, change)?;

@@ -18,6 +18,7 @@ use std::{
         unix::fs::FileExt as _,
     },
     path::Path,
+    sync::LazyLock,
 };
 
 use rustix::{
@@ -29,13 +30,14 @@ use rustix::{
     io::Errno,
     process::geteuid,
 };
-use tokio::sync::Semaphore;
 
 use super::{FOLDER, MAX_DEPTH, Size, enter, entry_bytes, is_self_or_parent, measure};
+use crate::jobs::Pool;
 use crate::sandbox::runtime::copying::{Copied, CopyWatch};
 
 /// Copies that are made at the same time, by whatever means; others wait.
-pub(in crate::sandbox) static COPIES: Semaphore = Semaphore::const_new(2);
+pub(in crate::sandbox) static COPIES: LazyLock<Pool> =
+    LazyLock::new(|| Pool::new("copies of workspaces", 2));
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 256 << 10;
 /// What `st_blocks` counts.
@@ -58,9 +60,7 @@ pub(in crate::sandbox) async fn copy(
     limit: u64,
     watch: CopyWatch,
 ) -> io::Result<Copied> {
-    // The semaphore is never closed.
-    let _place = COPIES.acquire().await;
-    let copying = tokio::task::spawn_blocking(move || copy_tree((&from, &to), limit, &watch));
+    let copying = COPIES.run(move || copy_tree((&from, &to), limit, &watch));
     Ok(copying.await.map_err(io::Error::other)??)
 }
 

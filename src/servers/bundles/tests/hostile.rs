@@ -217,3 +217,20 @@ fn a_signed_bundle_is_read_like_any_other() {
     file.extend(b"MCPB_SIG_V1\x04\0\0\0PK\x05\x06MCPB_SIG_END");
     assert_eq!(look(&file, MOST).unwrap().version, "1.2.3");
 }
+
+#[test]
+fn very_many_values_are_counted_and_looked_at_no_further() {
+    let values: serde_json::Map<String, Value> = (0..30_000)
+        .map(|n| (format!("key_{n}"), json!({ "type": "string" })))
+        .collect();
+    let many = with("/user_config", Value::Object(values));
+    let words = "asks for more than 100 values";
+    refused(&bundle(&many, &[]), "manifest.user_config", words);
+    // Words that nobody declared are not all told of.
+    let args: Vec<String> = (0..30_000)
+        .map(|n| format!("${{user_config.k{n}}}"))
+        .collect();
+    let many = with("/server/mcp_config/args", json!(args));
+    let problems = look(&bundle(&many, &[]), MOST).unwrap_err();
+    assert_eq!(problems.len(), 20);
+}

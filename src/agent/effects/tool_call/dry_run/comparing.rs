@@ -1,13 +1,14 @@
 //! What a dry run changed: two looks at the copy, and the texts of what differs.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use similar::TextDiff;
 
 use crate::agent::checkpoints::{Checkpoints, Seen};
 use crate::domain::{ChangeCounts, Digest, FileKind};
+use crate::jobs::Pool;
 use crate::mcp::{Connection, FileAccess, FileError, Found};
 use crate::servers::Held;
 use crate::session::{DryRunChange, DryRunFile, NoDiff};
@@ -29,6 +30,9 @@ const DIFF_LIMIT: Duration = Duration::from_millis(200);
 /// How often the workspace is looked at until no file in it was changed a moment ago, and the time between.
 const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(60);
+
+/// Dry runs whose files are compared at the same time.
+static DIFFS: LazyLock<Pool> = LazyLock::new(|| Pool::new("diffs of dry runs", 2));
 
 /// A workspace as it was at one time.
 #[derive(Clone, Default)]
@@ -193,7 +197,7 @@ pub(super) async fn told(
         None => Contents::new(),
     };
     let after = Arc::clone(after);
-    let files = tokio::task::spawn_blocking(move || files(shown, &before, &after));
+    let files = DIFFS.run(move || files(shown, &before, &after));
     (counts, files.await.unwrap_or_default())
 }
 

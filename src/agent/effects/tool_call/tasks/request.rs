@@ -28,12 +28,7 @@ pub(in crate::agent::effects::tool_call) fn request(
     (call, tool, server): (&Call, ToolRef, &ServerEntry),
     stop: &CallStop,
 ) -> ToolCall {
-    tracing::info!(
-        mcp.server = %server.name,
-        ">> Execute tool {}({})",
-        call.name,
-        telemetry::redact_args(&call.args)
-    );
+    log(call, server);
     let view = tools.view();
     let entry = called(&view, call);
     let is_asked = entry.is_some_and(|entry| entry.tool.runs_as_task);
@@ -43,6 +38,24 @@ pub(in crate::agent::effects::tool_call) fn request(
         task: terms.map(|terms| TaskTerms { is_asked, ..terms }),
         ..plain(tools, (call, tool, server))
     }
+}
+
+/// Says that a call runs. What its arguments are is what a person or a model said, which only the finest
+/// level tells; everybody else reads how long they are.
+fn log(call: &Call, server: &ServerEntry) {
+    if tracing::enabled!(tracing::Level::TRACE) {
+        let args = telemetry::redact_args(&call.args);
+        tracing::trace!(mcp.server = %server.name, ">> Execute tool {}({args})", call.name);
+        return;
+    }
+    let bytes = call.args.to_string().len();
+    tracing::info!(
+        mcp.server = %server.name,
+        tool.name = %call.name,
+        args.bytes = bytes,
+        ">> Execute tool {}",
+        call.name
+    );
 }
 
 /// The same where nobody would follow a task.

@@ -1,19 +1,20 @@
 //! A conversation of LibreChat: a list of messages that name their parents, or a tree of them.
 
+mod tree;
+
 use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::parts::{Reading, called, field, gave, left_out, left_out_file, text_of, time};
+use super::parts::{Items, Reading, called, field, gave, left_out, left_out_file, text_of, time};
 use crate::session::Speaker;
 
 /// Messages of one branch of a tree.
 const MAX_DEPTH: usize = 2_000;
-/// Bytes that are looked at in one tree. It is as deep as its branch is long, so each level is read by
-/// itself, and what lies below it is looked over each time.
-const MAX_LOOKED_AT: usize = 1 << 30;
+/// Messages of a list, and first messages of a tree.
+const MAX_LISTED: usize = 100_000;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -24,10 +25,10 @@ struct Head {
     title: Value,
 }
 
-/// A message; what answers it is read later.
+/// A message; what answers it is found by [`tree`].
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Message<'a> {
+struct Message {
     #[serde(default, rename = "messageId")]
     id: Value,
     #[serde(default)]
@@ -44,15 +45,12 @@ struct Message<'a> {
     created_at: Value,
     #[serde(default)]
     files: Value,
-    #[serde(borrow)]
-    children: Option<&'a RawValue>,
 }
 
 /// The conversation; none = it is not of that form.
 pub(super) fn read(entry: &RawValue, messages: &RawValue) -> Option<Reading> {
     let head: Head = serde_json::from_str(entry.get()).ok()?;
-    let list: Vec<&RawValue> = serde_json::from_str(messages.get()).ok()?;
-    let (mut branch, is_cut) = branch(&list)?;
+    let (mut branch, is_cut) = branch(messages)?;
     let begun = branch.first().and_then(|first| time(&first.created_at));
     let mut reading = Reading::new("librechat", &head.conversation_id, (&head.title, begun));
     for message in branch.drain(..) {
@@ -66,46 +64,31 @@ pub(super) fn read(entry: &RawValue, messages: &RawValue) -> Option<Reading> {
 }
 
 /// The branch that is shown: the newest answer at each place. Whether it is longer than it may be.
-fn branch<'a>(list: &[&'a RawValue]) -> Option<(Vec<Message<'a>>, bool)> {
-    let mut level = list.to_vec();
-    let mut branch: Vec<Message<'a>> = Vec::new();
-    let parsed = |raw: &&'a RawValue| serde_json::from_str::<Message<'a>>(raw.get()).ok();
-    let is_tree = list
-        .iter()
-        .filter_map(parsed)
-        .any(|first| first.children.is_some());
-    if !is_tree {
-        let messages: Vec<Message<'a>> = list.iter().filter_map(parsed).collect();
-        return Some((newest_of(messages), false));
+fn branch(messages: &RawValue) -> Option<(Vec<Message>, bool)> {
+    let text = messages.get();
+    if let Some(places) = tree::newest_branch(text) {
+        let is_cut = places.len() > MAX_DEPTH;
+        let places = places.into_iter().take(MAX_DEPTH);
+        let messages: Option<Vec<Message>> = places
+            .map(|place| serde_json::from_str(&place.own_text(text)?).ok())
+            .collect();
+        return Some((messages?, is_cut));
     }
-    let mut left = MAX_LOOKED_AT;
-    while let Some(last) = level.last() {
-        let rest = left.checked_sub(last.get().len());
-        let Some(rest) = rest.filter(|_| branch.len() < MAX_DEPTH) else {
-            return Some((branch, true));
-        };
-        left = rest;
-        let message = parsed(last)?;
-        level = match message.children {
-            Some(children) => serde_json::from_str(children.get())
-                .ok()
-                .unwrap_or_default(),
-            None => Vec::new(),
-        };
-        branch.push(message);
-    }
-    Some((branch, false))
+    let list: Items<'_, MAX_LISTED> = serde_json::from_str(text).ok()?;
+    let parsed = |raw: &&RawValue| serde_json::from_str::<Message>(raw.get()).ok();
+    let messages: Vec<Message> = list.items.iter().filter_map(parsed).collect();
+    Some((newest_of(messages), list.has_more))
 }
 
 /// The newest branch of a list that names parents; the list as it is where none of them is in it.
-fn newest_of(messages: Vec<Message<'_>>) -> Vec<Message<'_>> {
+fn newest_of(messages: Vec<Message>) -> Vec<Message> {
     let mut by_id = HashMap::new();
     for (place, message) in messages.iter().enumerate() {
         if let Some(id) = message.id.as_str() {
             by_id.insert(id.to_owned(), place);
         }
     }
-    let parent = |message: &Message<'_>| {
+    let parent = |message: &Message| {
         let parent = message.parent_message_id.as_str()?;
         by_id.get(parent).copied()
     };
@@ -122,7 +105,7 @@ fn newest_of(messages: Vec<Message<'_>>) -> Vec<Message<'_>> {
     parts.map(|(_, message)| message).collect()
 }
 
-fn say(reading: &mut Reading, message: &Message<'_>) {
+fn say(reading: &mut Reading, message: &Message) {
     let mut lines = Vec::new();
     match message.content.as_array().filter(|parts| !parts.is_empty()) {
         Some(parts) => lines.extend(parts.iter().filter_map(part)),

@@ -1,0 +1,134 @@
+//! The steps that one evaluation may take.
+//!
+//! Every schema object carries the keyword [`STEP`] with what its evaluation costs. `jsonschema` cannot be
+//! told to stop, so the keyword unwinds the evaluation when the steps of this thread are used up; the
+//! unwinding is caught where the evaluation began and is no failure of anybody's.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use jsonschema::{Keyword, ValidationError};
+use serde_json::{Value, json};
+
+/// The keyword that counts. A schema's own keyword of this name is overwritten.
+pub(crate) const STEP: &str = "x-sepal-step";
+
+/// Steps that every evaluation may take.
+const BASE: u64 = 20_000;
+/// Further steps for each part of the value, and for each 16 bytes of its texts.
+const PER_PART: u64 = 10;
+/// Bytes of stack that an evaluation may use: a quarter of what a thread has.
+const MAX_STACK: usize = 512 * 1024;
+/// Bytes of a text that a pattern of weight one reads in one step.
+const PATTERN_BYTES: u64 = 64;
+
+/// The evaluation takes too many steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("checking it against the schema takes too long")]
+pub struct OverBudget;
+
+thread_local! {
+    static LEFT: Cell<u64> = const { Cell::new(0) };
+    static STACK: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Evaluates within the steps that a value of this size may take.
+pub(crate) fn within<T>(value: &Value, evaluate: impl FnOnce() -> T) -> Result<T, OverBudget> {
+    let before = (LEFT.get(), STACK.get());
+    LEFT.set(BASE.saturating_add(size(value).saturating_mul(PER_PART)));
+    STACK.set(stack_address());
+    let evaluated = catch_unwind(AssertUnwindSafe(evaluate));
+    LEFT.set(before.0);
+    STACK.set(before.1);
+    match evaluated {
+        Ok(evaluated) => Ok(evaluated),
+        Err(cause) if cause.is::<OverBudget>() => Err(OverBudget),
+        Err(cause) => resume_unwind(cause),
+    }
+}
+
+/// Parts of a value, and one for each 16 bytes of its texts. Counted without recursion.
+fn size(value: &Value) -> u64 {
+    let mut size = 0_u64;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        size += 1;
+        match value {
+            Value::String(text) => size += text.len() as u64 / 16,
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => {
+                for (name, member) in members {
+                    size += name.len() as u64 / 16;
+                    open.push(member);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    size
+}
+
+/// Where the stack is now, roughly.
+#[inline(never)]
+fn stack_address() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(std::hint::black_box(&here)).addr()
+}
+
+/// What one evaluation of a schema object costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// For every value.
+    pub(crate) fixed: u64,
+    /// Weight of its patterns, for texts and names of properties.
+    pub(crate) patterns: u64,
+}
+
+impl Cost {
+    pub(crate) fn to_json(self) -> Value {
+        json!([self.fixed, self.patterns])
+    }
+
+    pub(crate) fn read(value: &Value) -> Self {
+        let number = |at: usize| value.get(at).and_then(Value::as_u64).unwrap_or(1);
+        Self {
+            fixed: number(0),
+            patterns: number(1),
+        }
+    }
+
+    fn of(self, value: &Value) -> u64 {
+        let bytes = match value {
+            Value::String(text) => text.len(),
+            Value::Object(members) => members.keys().map(String::len).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => 0,
+        };
+        let patterns = (bytes as u64).saturating_mul(self.patterns) / PATTERN_BYTES;
+        self.fixed.saturating_add(patterns)
+    }
+
+    fn take(self, value: &Value) {
+        let left = LEFT.get().checked_sub(self.of(value));
+        let used = STACK.get().abs_diff(stack_address());
+        match left {
+            Some(left) if used < MAX_STACK => LEFT.set(left),
+            Some(_) | None => {
+                let cause: Box<dyn Any + Send> = Box::new(OverBudget);
+                resume_unwind(cause)
+            }
+        }
+    }
+}
+
+impl<'i> Keyword<'i> for Cost {
+    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
+        self.take(value);
+        Ok(())
+    }
+
+    fn is_valid(&self, value: &'i Value) -> bool {
+        self.take(value);
+        true
+    }
+}

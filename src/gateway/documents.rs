@@ -1,0 +1,434 @@
+//! Documents of whole sessions: exports and what is shared, written beside the threads that answer others,
+//! and sent as fast as whoever reads them takes them.
+//!
+//! A document is written into a file without a name below the data folder and sent from there, so neither a
+//! long session nor a slow reader holds memory or one of the few places for writing. What is shared never
+//! changes, so its file is kept for the next readers. Each gateway keeps its own: the file can be made anew
+//! from the journal at any time, which needs no agreement between gateways or kinds of database. A file
+//! without a name is gone when it is forgotten or the process ends, so nothing of a deleted session stays
+//! behind in one.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::future::Future;
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::stream;
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::error::ApiError;
+use super::export::{Document, Format, Sink};
+use crate::agent::TranscriptPart;
+use crate::domain::{BlobId, Caller, Code, Most, Share, SharedSessionId, Shares};
+use crate::jobs::{self, Place, Pool, Watch};
+use crate::session::Refusal;
+
+/// Documents that are written at the same time: each holds the events of a session in memory.
+const WRITERS: usize = 2;
+/// How many may wait for that.
+const WAITING: usize = 32;
+/// Pieces that are fetched from files at the same time.
+const FETCHERS: usize = 4;
+/// Events of a session that are fetched at once.
+const EVENTS: usize = 100;
+/// Events of one document.
+const MAX_EVENTS: usize = 1_000_000;
+/// Bytes that a document may have, without what is attached.
+const MAX_BYTES: u64 = 1 << 30;
+/// Bytes of a document that are sent at once.
+const PIECE: usize = 64 * 1024;
+/// Readers of one shared session at the same time.
+const READERS_OF_LINK: usize = 8;
+/// Readers of all shared sessions at the same time.
+const READERS: usize = 128;
+/// Exports that are under way.
+const MAX_EXPORTS: Most = Most {
+    all: Some(32),
+    per_tenant: Some(12),
+    per_user: Some(4),
+};
+/// Shared sessions that are kept as they were written, and their bytes.
+const MAX_KEPT: usize = 64;
+const MAX_KEPT_BYTES: u64 = 512 << 20;
+/// How long one is kept that nobody reads.
+const KEPT_FOR: Duration = Duration::from_mins(10);
+
+/// Documents that are written and sent. Clones share what is kept.
+#[derive(Clone)]
+pub struct Documents(Arc<Inner>);
+
+struct Inner {
+    /// Where files without a name are made.
+    dir: PathBuf,
+    writers: Pool,
+    fetchers: Pool,
+    exports: Arc<Shares>,
+    readers: Arc<Semaphore>,
+    /// Never held across an await.
+    kept: Mutex<HashMap<SharedSessionId, Kept>>,
+}
+
+/// A shared session, as it was written, and who reads it.
+struct Kept {
+    written: Arc<OnceCell<Arc<Written>>>,
+    readers: Arc<Semaphore>,
+    used_at: Instant,
+}
+
+/// A document in its file.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) title: String,
+    file: File,
+    parts: Vec<Part>,
+    bytes: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    /// Bytes of the file.
+    Text {
+        at: u64,
+        bytes: u64,
+    },
+    Content(BlobId),
+}
+
+/// Whoever reads a document counts while the answer lives.
+#[derive(Debug)]
+pub(super) enum Reader {
+    Export {
+        _counted: Share,
+    },
+    Shared {
+        _of_link: OwnedSemaphorePermit,
+        _of_all: OwnedSemaphorePermit,
+    },
+}
+
+impl std::fmt::Debug for Documents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Documents(…)")
+    }
+}
+
+impl Documents {
+    /// Files without a name are made in that folder.
+    pub fn new(dir: PathBuf) -> Self {
+        Self(Arc::new(Inner {
+            dir,
+            writers: Pool::new("documents", WRITERS).with_queue(WAITING),
+            fetchers: Pool::new("pieces of documents", FETCHERS),
+            exports: Shares::new(MAX_EXPORTS),
+            readers: Arc::new(Semaphore::new(READERS)),
+            kept: Mutex::default(),
+        }))
+    }
+
+    /// Counts an export against whoever asks for it.
+    pub(super) fn begin_export(&self, caller: &Caller) -> Result<Reader, ApiError> {
+        match self.0.exports.take(caller.holder(), 1) {
+            Ok(share) => Ok(Reader::Export { _counted: share }),
+            Err(_) => Err(busy("too many exports run at the same time")),
+        }
+    }
+
+    /// Writes a document of the parts of a transcript, which come one after the other.
+    pub(super) async fn write<Fetching>(
+        &self,
+        document: Document,
+        format: Format,
+        fetch: impl Fn(u64, usize) -> Fetching,
+    ) -> Result<Arc<Written>, ApiError>
+    where
+        Fetching: Future<Output = Result<TranscriptPart, Refusal>>,
+    {
+        let mut place = self.0.writers.place().await.map_err(not_now)?;
+        let (mut document, mut after, mut events) = (document, 0, 0);
+        loop {
+            let part = fetch(after, EVENTS).await?;
+            let reading = place.run_watched(move |_| {
+                let read = part.read().map(|read| add(&mut document, read));
+                (document, read)
+            });
+            let read;
+            (place, (document, read)) = reading.await.map_err(not_now)?;
+            let Some((last, count)) = read? else { break };
+            (after, events) = (last, events + count);
+            if events > MAX_EVENTS {
+                return Err(too_long());
+            }
+        }
+        self.spool(place, document, format).await
+    }
+
+    async fn spool(
+        &self,
+        place: Place,
+        document: Document,
+        format: Format,
+    ) -> Result<Arc<Written>, ApiError> {
+        let dir = self.0.dir.clone();
+        let writing = place.run_watched(move |watch| {
+            let mut spool = Spool::new(tempfile::tempfile_in(dir)?, watch.clone());
+            document.write(format, &mut spool)?;
+            spool.finish(document.title().to_owned())
+        });
+        let (_, written) = writing.await.map_err(not_now)?;
+        match written {
+            Ok(written) => Ok(Arc::new(written)),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(too_long()),
+            Err(error) => {
+                tracing::error!(%error, "A document cannot be written below the data folder");
+                let text =
+                    "the document cannot be written now; the operator finds the cause in the log";
+                Err(ApiError::new(Code::Internal, text))
+            }
+        }
+    }
+
+    /// A shared session as it was written, by whoever reads it first.
+    pub(super) async fn shared<Writing>(
+        &self,
+        id: &SharedSessionId,
+        write: impl FnOnce() -> Writing,
+    ) -> Result<(Arc<Written>, Reader), ApiError>
+    where
+        Writing: Future<Output = Result<Arc<Written>, ApiError>>,
+    {
+        let full = |_| busy("too many people read this at the same time");
+        let (cell, readers) = self.kept(id);
+        let reader = Reader::Shared {
+            _of_link: readers.try_acquire_owned().map_err(full)?,
+            _of_all: Arc::clone(&self.0.readers)
+                .try_acquire_owned()
+                .map_err(full)?,
+        };
+        // Readers who come meanwhile wait for the same writing.
+        let written = Arc::clone(cell.get_or_try_init(write).await?);
+        self.make_room(id);
+        Ok((written, reader))
+    }
+
+    fn kept(&self, id: &SharedSessionId) -> (Arc<OnceCell<Arc<Written>>>, Arc<Semaphore>) {
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        kept.retain(|_, one| one.is_read() || now - one.used_at < KEPT_FOR);
+        let one = kept.entry(id.clone()).or_insert_with(|| Kept {
+            written: Arc::default(),
+            readers: Arc::new(Semaphore::new(READERS_OF_LINK)),
+            used_at: now,
+        });
+        one.used_at = now;
+        (Arc::clone(&one.written), Arc::clone(&one.readers))
+    }
+
+    /// Forgets those that nobody read for the longest time, until the rest is within its limits.
+    fn make_room(&self, but: &SharedSessionId) {
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let bytes: u64 = kept.values().map(Kept::bytes).sum();
+            if kept.len() <= MAX_KEPT && bytes <= MAX_KEPT_BYTES {
+                return;
+            }
+            let idle = kept.iter().filter(|(id, one)| *id != but && !one.is_read());
+            let oldest = idle.min_by_key(|(_, one)| one.used_at);
+            let Some(oldest) = oldest.map(|(id, _)| id.clone()) else {
+                return;
+            };
+            kept.remove(&oldest);
+        }
+    }
+
+    /// Forgets what was shared in that way.
+    pub(super) fn forget(&self, id: &SharedSessionId) {
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.remove(id);
+    }
+
+    /// A document as the body of an answer. Contents of attachments are fetched one after the other; one
+    /// that cannot be read ends the answer in its middle, which whoever saves it is told.
+    pub(super) fn send<Fetching>(
+        &self,
+        written: Arc<Written>,
+        reader: Reader,
+        content: impl Fn(BlobId) -> Fetching + Send + 'static,
+    ) -> Body
+    where
+        Fetching: Future<Output = Result<Option<Vec<u8>>, Refusal>> + Send + 'static,
+    {
+        let fetchers = self.0.fetchers.clone();
+        let sending = Sending {
+            written,
+            _reader: reader,
+            part: 0,
+            sent: 0,
+        };
+        Body::from_stream(stream::try_unfold(
+            (sending, content),
+            move |(mut sending, content)| {
+                let fetchers = fetchers.clone();
+                async move {
+                    let Some(part) = sending.next() else {
+                        return Ok(None);
+                    };
+                    let piece = match part {
+                        Part::Text { at, bytes } => {
+                            let written = Arc::clone(&sending.written);
+                            let fetching = fetchers.run(move || read(&written.file, at, bytes));
+                            fetching.await.map_err(io::Error::other)??
+                        }
+                        Part::Content(id) => {
+                            let found = content(id).await;
+                            let found =
+                                found.map_err(|refusal| io::Error::other(refusal.message))?;
+                            let found = found.unwrap_or_default();
+                            let encoding = fetchers.run(move || STANDARD.encode(found));
+                            Bytes::from(encoding.await.map_err(io::Error::other)?)
+                        }
+                    };
+                    Ok::<_, io::Error>(Some((piece, (sending, content))))
+                }
+            },
+        ))
+    }
+}
+
+impl Kept {
+    fn is_read(&self) -> bool {
+        self.readers.available_permits() < READERS_OF_LINK
+    }
+
+    fn bytes(&self) -> u64 {
+        self.written.get().map_or(0, |written| written.bytes)
+    }
+}
+
+/// Adds events; the `seq` of the last one, and how many they are. None = there are none.
+fn add(document: &mut Document, read: Vec<crate::agent::ShownEvent>) -> Option<(u64, usize)> {
+    let (last, count) = (read.last()?.seq, read.len());
+    for event in read {
+        document.push(event);
+    }
+    Some((last, count))
+}
+
+fn read(file: &File, at: u64, bytes: u64) -> io::Result<Bytes> {
+    let mut piece = vec![0; usize::try_from(bytes).unwrap_or(PIECE)];
+    file.read_exact_at(&mut piece, at)?;
+    Ok(piece.into())
+}
+
+fn not_now(error: jobs::Error) -> ApiError {
+    match error {
+        jobs::Error::Full(_) => busy("too many documents are being written at the same time"),
+        jobs::Error::Broken(_) => ApiError::new(Code::Internal, "the document cannot be written"),
+    }
+}
+
+fn busy(text: &str) -> ApiError {
+    ApiError::new(
+        Code::TooManyRequests,
+        format!("{text}; try again in a moment"),
+    )
+}
+
+fn too_long() -> ApiError {
+    let text = "the session is too long for one document; read it in parts by `GET \
+                /api/sessions/{id}/events`";
+    ApiError::new(Code::TooLarge, text)
+}
+
+/// Writes a document into its file.
+struct Spool {
+    file: BufWriter<File>,
+    parts: Vec<Part>,
+    bytes: u64,
+    watch: Watch,
+}
+
+impl Spool {
+    fn new(file: File, watch: Watch) -> Self {
+        Self {
+            file: BufWriter::with_capacity(PIECE, file),
+            parts: Vec::new(),
+            bytes: 0,
+            watch,
+        }
+    }
+
+    fn finish(self, title: String) -> io::Result<Written> {
+        let file = self.file.into_inner().map_err(io::Error::from)?;
+        Ok(Written {
+            title,
+            file,
+            parts: self.parts,
+            bytes: self.bytes,
+        })
+    }
+}
+
+impl Sink for Spool {
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        if self.watch.is_abandoned() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let more = text.len() as u64;
+        if self.bytes + more > MAX_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.file.write_all(text.as_bytes())?;
+        match self.parts.last_mut() {
+            Some(Part::Text { bytes, .. }) => *bytes += more,
+            Some(Part::Content(_)) | None => self.parts.push(Part::Text {
+                at: self.bytes,
+                bytes: more,
+            }),
+        }
+        self.bytes += more;
+        Ok(())
+    }
+
+    fn content(&mut self, id: &BlobId) -> io::Result<()> {
+        self.parts.push(Part::Content(id.clone()));
+        Ok(())
+    }
+}
+
+/// A document on its way to whoever reads it.
+struct Sending {
+    written: Arc<Written>,
+    _reader: Reader,
+    /// Parts that were sent.
+    part: usize,
+    /// Bytes of the next one that were sent.
+    sent: u64,
+}
+
+impl Sending {
+    /// What is sent next: a content, or so much of a text as goes at once.
+    fn next(&mut self) -> Option<Part> {
+        let part = self.written.parts.get(self.part)?;
+        let Part::Text { at, bytes } = part else {
+            self.part += 1;
+            return Some(part.clone());
+        };
+        let (at, left) = (at + self.sent, bytes - self.sent);
+        let now = left.min(PIECE as u64);
+        if now == left {
+            self.part += 1;
+            self.sent = 0;
+        } else {
+            self.sent += now;
+        }
+        Some(Part::Text { at, bytes: now })
+    }
+}
