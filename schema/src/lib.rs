@@ -100,6 +100,15 @@ pub struct Misfit {
     pub missing: Option<String>,
 }
 
+/// A bound that a value breaks: a length, a number of entries, a size or a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenBound {
+    /// The place in the value, as a JSON pointer; empty = the value itself.
+    pub at: String,
+    /// The bound, in words that follow the name of the field. The value is not repeated: it may be a secret.
+    pub words: String,
+}
+
 /// A schema that is ready to be held against values.
 #[derive(Debug)]
 pub struct Schema {
@@ -163,6 +172,53 @@ impl Schema {
             })
         })
     }
+}
+
+impl Schema {
+    /// The bounds that a value breaks, at most `most`. Missing fields and wrong forms are none.
+    ///
+    /// # Errors
+    /// The evaluation takes too many steps for a value of that size.
+    pub fn broken_bounds(
+        &self,
+        value: &Value,
+        most: usize,
+    ) -> Result<Vec<BrokenBound>, OverBudget> {
+        if self.is_valid(value)? {
+            return Ok(Vec::new());
+        }
+        budget::within(value, || {
+            let errors = self.validator.iter_errors(value);
+            errors
+                .flat_map(|error| broken_bounds(&error))
+                .take(most)
+                .collect()
+        })
+    }
+}
+
+/// The bounds that an error is about. A value that may have several forms breaks those of the form that it
+/// has.
+fn broken_bounds(error: &ValidationError<'_>) -> Vec<BrokenBound> {
+    let words = match error.kind() {
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            return context.iter().flatten().flat_map(broken_bounds).collect();
+        }
+        ValidationErrorKind::MaxLength { limit } => format!("has more than {limit} characters"),
+        ValidationErrorKind::MinLength { limit: 1 } => "is empty".to_owned(),
+        ValidationErrorKind::MinLength { limit } => format!("has fewer than {limit} characters"),
+        ValidationErrorKind::MaxItems { limit } => format!("has more than {limit} entries"),
+        ValidationErrorKind::MinItems { limit: 1 } => "has no entry".to_owned(),
+        ValidationErrorKind::MinItems { limit } => format!("has fewer than {limit} entries"),
+        ValidationErrorKind::Maximum { limit } => format!("is more than {limit}"),
+        ValidationErrorKind::Minimum { limit } => format!("is less than {limit}"),
+        ValidationErrorKind::Pattern { pattern } => format!("does not match `{pattern}`"),
+        _ => return Vec::new(),
+    };
+    vec![BrokenBound {
+        at: error.instance_path().to_string(),
+        words,
+    }]
 }
 
 /// Makes the keyword that counts.

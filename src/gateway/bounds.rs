@@ -6,10 +6,10 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use sepal_schema::{Formats, Schema};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
@@ -20,7 +20,7 @@ use crate::domain::Code;
 #[derive(Debug)]
 pub(super) struct Bounds {
     /// `None` where the description cannot be compiled, which a test finds.
-    validator: Option<Validator>,
+    schema: Option<Schema>,
     /// The type of each parameter of a query.
     types: HashMap<String, String>,
 }
@@ -52,8 +52,9 @@ impl Bounds {
                 .collect();
             let mut schema = serde_json::to_value(T::schema()).unwrap_or_default();
             if let Value::Object(schema) = &mut schema {
-                schema.insert("components".to_owned(), json!({ "schemas": parts }));
+                schema.insert("$defs".to_owned(), Value::Object(parts));
             }
+            refer_to_definitions(&mut schema);
             Self::compile(&schema, HashMap::new())
         })
     }
@@ -81,27 +82,27 @@ impl Bounds {
     }
 
     fn compile(schema: &Value, types: HashMap<String, String>) -> Self {
-        // The linear engine: a request's time must not depend on how a pattern backtracks.
-        let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
-        let validator = options.build(schema);
-        let validator = validator.inspect_err(|error| {
+        let schema = Schema::compile(schema, Formats::Remarks).inspect_err(|error| {
             tracing::error!(%error, "The description of a request cannot be compiled");
         });
         Self {
-            validator: validator.ok(),
+            schema: schema.ok(),
             types,
         }
     }
 
     /// Refuses a body that breaks a bound; all broken ones are named.
     pub(super) fn check(&self, value: &Value) -> Result<(), ApiError> {
-        let Some(validator) = &self.validator else {
+        let Some(schema) = &self.schema else {
             return Ok(());
         };
-        let broken: Vec<(String, String)> = validator
-            .iter_errors(value)
-            .flat_map(|error| broken_bounds(&error))
-            .take(MOST_ERRORS)
+        let broken = schema.broken_bounds(value, MOST_ERRORS);
+        let broken = broken.map_err(|error| {
+            ApiError::new(Code::InvalidArguments, format!("the body is {error}"))
+        })?;
+        let broken: Vec<(String, String)> = broken
+            .into_iter()
+            .map(|broken| (field_of(&broken.at), broken.words))
             .collect();
         match broken.as_slice() {
             [] => Ok(()),
@@ -144,12 +145,30 @@ fn type_of(schema: &Value) -> Option<String> {
     names.find(|name| *name != "null").map(str::to_owned)
 }
 
-/// The place of an error as other errors name it: `ids[3].name`.
-fn field_of(error: &ValidationError<'_>) -> String {
+/// Refers to the parts of a schema where JSON Schema keeps them, and not where OpenAPI does.
+fn refer_to_definitions(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::String(target) if name == "$ref" => {
+                        *target = target.replace("#/components/schemas/", "#/$defs/");
+                    }
+                    _ => refer_to_definitions(member),
+                }
+            }
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(refer_to_definitions),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A JSON pointer as other errors name a field: `ids[3].name`.
+fn field_of(pointer: &str) -> String {
     let mut field = String::new();
-    for part in error.instance_path().as_str().split('/').skip(1) {
+    for part in pointer.split('/').skip(1) {
         if part.bytes().all(|byte| byte.is_ascii_digit()) {
-            field.push_str(&format!("[{part}]"));
+            let _ = write!(field, "[{part}]");
         } else {
             if !field.is_empty() {
                 field.push('.');
@@ -158,36 +177,6 @@ fn field_of(error: &ValidationError<'_>) -> String {
         }
     }
     field
-}
-
-/// The bounds that an error is about, each with its field. A value that may have several forms breaks those
-/// of the form that it has.
-fn broken_bounds(error: &ValidationError<'_>) -> Vec<(String, String)> {
-    match error.kind() {
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            context.iter().flatten().flat_map(broken_bounds).collect()
-        }
-        _ => words_of(error)
-            .map(|words| (field_of(error), words))
-            .into_iter()
-            .collect(),
-    }
-}
-
-/// The bound in words; `None` for what is no bound: forms and missing fields are the reader's, who knows
-/// what else is wrong. The value itself is not repeated: it may be a secret.
-fn words_of(error: &ValidationError<'_>) -> Option<String> {
-    Some(match error.kind() {
-        ValidationErrorKind::MaxLength { limit } => format!("has more than {limit} characters"),
-        ValidationErrorKind::MinLength { limit: 1 } => "is empty".to_owned(),
-        ValidationErrorKind::MinLength { limit } => format!("has fewer than {limit} characters"),
-        ValidationErrorKind::MaxItems { limit } => format!("has more than {limit} entries"),
-        ValidationErrorKind::MinItems { limit } => format!("has fewer than {limit} entries"),
-        ValidationErrorKind::Maximum { limit } => format!("is more than {limit}"),
-        ValidationErrorKind::Minimum { limit } => format!("is less than {limit}"),
-        ValidationErrorKind::Pattern { pattern } => format!("does not match `{pattern}`"),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
@@ -239,7 +228,7 @@ mod tests {
             None
         );
         for (body, words) in [
-            (json!({ "parts": [] }), "`parts`: has fewer than 1 entries"),
+            (json!({ "parts": [] }), "`parts`: has no entry"),
             (
                 json!({ "parts": [{ "name": "a" }], "limit": 6 }),
                 "`limit`: is more than 5",

@@ -80,8 +80,9 @@ impl Tickets {
 #[cfg(test)]
 mod tests {
     use super::{LIFE_MS, MAX_OF_PERSON, Tickets};
+    use crate::domain::CredentialId;
     use crate::domain::{Caller, Role, Tenant, TenantId, Timestamp, User, UserId};
-    use crate::tenancy::{Authenticated, CredentialId};
+    use crate::tenancy::Authenticated;
 
     fn holder(person: u128) -> Authenticated {
         let tenant = Tenant {
