@@ -316,6 +316,13 @@ impl Call {
         first.is_some_and(|first| *first != self.args)
     }
 
+    /// Whether other arguments would run than those that were proposed, and the owner of the session has
+    /// not said yes to them, or took that back.
+    pub fn lacks_owner(&self, owner: Option<&UserId>) -> bool {
+        let mut consents = self.consents.iter();
+        self.is_edited() && !consents.any(|it| Some(&it.by.id) == owner)
+    }
+
     /// Whether somebody else than the owner of the session changed the arguments, or nobody knows who.
     pub fn is_edited_by_other(&self, owner: Option<&UserId>) -> bool {
         let editor = self.edited_by.as_ref().map(|editor| &editor.id);

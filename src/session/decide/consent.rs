@@ -130,18 +130,16 @@ pub(super) fn check_may_approve(
     Err(not_theirs(&call.name, &wants))
 }
 
-/// Whether the call may be tried for somebody as it is: arguments that somebody else than the owner of
-/// the session wrote run nowhere, in no copy of the workspace either, before the owner has said yes.
+/// Whether the call may be tried for somebody as it is: arguments that were not proposed run nowhere, in no
+/// copy of the workspace either, before the owner of the session has said yes to them.
 pub(super) fn check_may_try(draft: &Draft<'_>, call: &Call, by: &Actor) -> Result<(), Refusal> {
     let owner = owner(draft);
-    let is_owners = |who: &UserId| owner.as_ref() == Some(who);
-    let is_agreed = is_owners(&by.id) || call.consents.iter().any(|it| is_owners(&it.by.id));
-    if is_agreed || !call.is_edited_by_other(owner.as_ref()) {
+    if owner.as_ref() == Some(&by.id) || !call.lacks_owner(owner.as_ref()) {
         return Ok(());
     }
     let text = format!(
-        "somebody else than the owner of the session changed the arguments of `{}`: it can be tried by \
-         the owner, or once the owner has said yes to them",
+        "the arguments of `{}` were changed: it can be tried by the owner of the session, or once the \
+         owner has said yes to them",
         call.name
     );
     Err(Refusal::of_field(Code::NotAllowed, "callId", text))
@@ -154,7 +152,8 @@ fn check_may_edit(
     edit: Option<(&EditedArgs, &UserId)>,
 ) -> Result<(), Refusal> {
     let may_edit = draft.inputs.rules.edits_by_others == EditsByOthers::NeedOwner;
-    if may_edit || edit.is_none() || !is_of_other(draft, call, edit) {
+    let is_owner = edit.is_none_or(|(_, by)| owner(draft).as_ref() == Some(by));
+    if may_edit || is_owner || !is_other(call, edit) {
         return Ok(());
     }
     let text = format!(
@@ -165,15 +164,12 @@ fn check_may_edit(
     Err(Refusal::of_field(Code::NotAllowed, "args", text))
 }
 
-/// Whether the call would run with arguments that were not proposed, and that somebody else than the
-/// owner of the session wrote: before, or now.
-fn is_of_other(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> bool {
-    let owner = owner(draft);
-    let Some((edited, by)) = edit else {
-        return call.is_edited_by_other(owner.as_ref());
+/// Whether the call would run with other arguments than those that were proposed.
+fn is_other(call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> bool {
+    let Some((edited, _)) = edit else {
+        return call.is_edited();
     };
-    let proposed = call.original_args.as_ref().unwrap_or(&call.args);
-    edited.args != *proposed && owner.as_ref() != Some(by)
+    edited.args != *call.original_args.as_ref().unwrap_or(&call.args)
 }
 
 /// Tells what the rules of now want of a call that waits, if that is something else than its card says.
@@ -207,8 +203,8 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
 }
 
 /// What the rules of now want of a call as it is, or with the arguments that somebody writes; when it
-/// expires stays as it is. Arguments that somebody else than the owner wrote want the owner's yes, too:
-/// whoever is asked about a call of another person decides whether it runs, and not what else does.
+/// expires stays as it is. Arguments that were not proposed want the owner's yes, too, whoever wrote them:
+/// who is asked about a call of another person decides whether it runs, and not what else does.
 fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> Wants {
     let args = edit.map_or(&call.args, |(edited, _)| &edited.args);
     let ruling = ruling(draft, call, args).filter(|it| it.effect == PolicyEffect::Ask);
@@ -217,7 +213,7 @@ fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) 
         expires_after_ms: call.wants.expires_after_ms,
         ..ruling.map(|ruling| ruling.wants()).unwrap_or_default()
     };
-    if is_of_other(draft, call, edit) {
+    if is_other(call, edit) {
         return wants.with_owner();
     }
     wants

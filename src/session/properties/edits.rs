@@ -207,10 +207,9 @@ fn edit(call: &Call, seed: u8) -> Edit {
 }
 
 fn step(world: &mut World, (what, a, b): Step) -> Option<Command> {
-    let calls = world.calls();
-    let picked = calls.get(usize::from(b) % calls.len().max(1)).cloned();
-    let call = picked.and_then(|id| world.state.control.call(&id).cloned());
-    let Some(call) = call else {
+    let open = world.state.control.calls().filter(|call| !call.is_ended());
+    let calls: Vec<_> = open.cloned().collect();
+    let Some(call) = calls.get(usize::from(b) % calls.len().max(1)).cloned() else {
         if world.state.control.turn.is_none() {
             world.tell(&say("go")).unwrap();
         }

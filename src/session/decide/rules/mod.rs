@@ -48,7 +48,7 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
             // The yes was for another definition.
             PolicyEffect::Allow if facts.drift.is_some() => {}
             // It allows what the model proposes, and not what somebody wrote in its place.
-            PolicyEffect::Allow if call.is_edited_by_other(owner.as_ref()) => {}
+            PolicyEffect::Allow if call.lacks_owner(owner.as_ref()) => {}
             // A person who took their yes back wants to look at it once more.
             PolicyEffect::Allow if call.awaits_person => {}
             PolicyEffect::Allow => {

@@ -31,9 +31,8 @@ fn is_open(draft: &Draft<'_>, call: &Call) -> bool {
     let wants = &call.wants;
     let is_owners = wants.approvers.is_empty() && !wants.fresh_gesture;
     // What a person has to look at whatever rules allow.
-    let owner = draft.control.owner.as_ref().map(|owner| &owner.id);
     let is_for_people = call.awaits_person
-        || call.is_edited_by_other(owner)
+        || call.is_edited()
         || facts.drift.is_some()
         || draft.control.unknown_equals.contains(&facts.equal)
         || call.is_overdue(draft.inputs.now);

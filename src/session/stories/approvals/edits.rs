@@ -148,6 +148,40 @@ fn the_decision_tells_the_change_whoever_made_it() {
     assert_eq!(told(&world), Some((json!({ "n": 7 }), None)));
 }
 
+/// What the owner wrote, and no longer says yes to, is not theirs any more.
+#[test]
+fn a_yes_that_the_owner_took_back_lets_nothing_run_that_they_wrote() {
+    let (mut world, id) = asked(Approver::Two);
+    edits(&mut world, &id, World::person(), json!({ "n": 7 })).unwrap();
+    let Command::Decide(back) = yes(&world, &id, World::person(), None) else {
+        unreachable!()
+    };
+    let back = Decision {
+        approved: false,
+        take_back: true,
+        ..back
+    };
+    world.tell(&Command::Decide(back)).unwrap();
+    for other in [bo(), somebody(9, "Cy")] {
+        approves(&mut world, &id, other).unwrap();
+    }
+    assert!(call(&world, &id).is_pending(), "two others said yes");
+    approves(&mut world, &id, World::person()).unwrap();
+    assert_eq!(world.started().len(), 1);
+    world.check_folds();
+}
+
+/// They may correct what somebody else has to say yes to.
+#[test]
+fn the_owner_may_change_what_somebody_else_must_approve() {
+    let (mut world, id) = asked(Approver::SomebodyElse);
+    edits(&mut world, &id, World::person(), json!({ "n": 7 })).unwrap();
+    assert!(call(&world, &id).is_pending());
+    approves(&mut world, &id, bo()).unwrap();
+    assert_eq!(world.started().len(), 1);
+    world.check_folds();
+}
+
 #[test]
 fn no_rule_and_no_change_of_rules_stands_for_the_owner() {
     let (mut world, id) = asked(Approver::SomebodyElse);
