@@ -315,7 +315,9 @@ fn does_more(line: &str) -> bool {
     let texts: Vec<&str> = arguments.split('"').collect();
     let path = texts.get(1).copied().unwrap_or_default();
     // Git remembers when it looked at files.
-    let is_cache = path.ends_with(".git/index.lock") || path.ends_with(".git/index");
+    let is_index = path.ends_with(".git/index.lock") || path.ends_with(".git/index");
+    // `sort` merges by files that are its own and that it takes away.
+    let is_cache = is_index || path.starts_with("/tmp/sort");
     match call {
         "execve" | "execveat" => {
             let name = path.rsplit('/').next().unwrap_or_default();
