@@ -309,7 +309,8 @@ async fn the_worst_input_of_one_person_is_nobody_elses_wait() {
     assert!(peak < MEMORY_KIB, "the gateway took {} MiB", peak / 1024);
     // It answers its own tenant too, as before.
     let colleague = colleague(&data, &[], "ben");
-    let listed = Client::at(address, &colleague.key).get("/api/sessions");
+    let ben = Client::at(address, &colleague.key);
+    let listed = ben.get("/api/sessions");
     let listed = timeout(Duration::from_secs(10), listed).await.unwrap();
     assert_eq!(listed.status, 200);
     drop(server);
