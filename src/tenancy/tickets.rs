@@ -80,8 +80,7 @@ impl Tickets {
 #[cfg(test)]
 mod tests {
     use super::{LIFE_MS, MAX_OF_PERSON, Tickets};
-    use crate::domain::CredentialId;
-    use crate::domain::{Caller, Role, Tenant, TenantId, Timestamp, User, UserId};
+    use crate::domain::{Caller, CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId};
     use crate::tenancy::Authenticated;
 
     fn holder(person: u128) -> Authenticated {
@@ -98,7 +97,11 @@ mod tests {
             installation_admin: false,
         };
         Authenticated {
-            caller: Caller { user, tenant },
+            caller: Caller {
+                user,
+                tenant,
+                credential: None,
+            },
             credential: CredentialId::Local(id),
         }
     }
