@@ -270,6 +270,6 @@ proptest! {
         seed in any::<u8>(),
         steps in prop::collection::vec(any::<Step>(), 1..40),
     ) {
-        played(seed, steps).check_folds();
+        played(seed, steps).check_journal_folds();
     }
 }

@@ -440,7 +440,11 @@ impl World {
         };
         let given = after.control.rules.given().iter().map(|it| &it.rule);
         let about = rules.iter().chain(given);
-        let about: Vec<&Rule> = about.filter(|rule| rule.tool.fits(&call.name)).collect();
+        let is_about = |rule: &&Rule| {
+            let exactly = rule.when.exactly.as_ref();
+            rule.tool.fits(&call.name) && exactly.is_none_or(|args| *args == call.args)
+        };
+        let about: Vec<&Rule> = about.filter(is_about).collect();
         let is = |rule: &&&Rule, effect| rule.effect == effect;
         assert!(
             !about.iter().any(|rule| is(&rule, PolicyEffect::Deny)),
@@ -574,6 +578,13 @@ impl World {
     }
 
     pub(crate) fn check_folds(&self) {
+        self.check_journal_folds();
+        self.check_replay();
+    }
+
+    /// The same without a replay: what rules say of arguments that somebody wrote over is in no journal, so
+    /// a replay of such a session may differ where rules go by arguments.
+    pub(crate) fn check_journal_folds(&self) {
         assert_eq!(
             self.folded(),
             self.state,
@@ -584,7 +595,6 @@ impl World {
             state.apply(commit);
         }
         assert_eq!(state, self.state, "fold of snapshot and tail = live state");
-        self.check_replay();
     }
 
     /// What is decided follows from what people, models and tools said, and from nothing else.

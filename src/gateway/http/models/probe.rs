@@ -116,7 +116,7 @@ impl Prober {
         let began = Instant::now();
         let probe = Probe {
             offer,
-            request: request(offer.kind(), &model.id),
+            request: request(offer.provider.kind(), &model.id),
             model,
             patience: PATIENCE,
         };
