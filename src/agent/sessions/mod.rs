@@ -2,6 +2,7 @@
 
 pub(super) mod approvals;
 pub(super) mod attach;
+mod begun_turns;
 pub(super) mod files;
 pub(super) mod fork;
 pub(super) mod import;
@@ -25,10 +26,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::approvals::Approvals;
+use self::begun_turns::BegunTurns;
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
 use self::shared::Sharing;
-use self::standing::BegunTurns;
 use super::budget::Budgets;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::ListBroadcast;

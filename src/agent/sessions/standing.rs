@@ -1,50 +1,20 @@
 //! Ends what goes on for people who may no longer act, wherever that was said: beside this gateway, at another
 //! one, or on the command line. It also deletes tenants that were given up.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::registry::SessionRegistry;
 use super::removal;
 use crate::agent::mailbox::Message;
-use crate::domain::{Caller, CredentialId, SessionKey, TenantId};
+use crate::domain::{CredentialId, SessionKey, TenantId};
 use crate::store::Error;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
 /// Looks after which turns that have ended are forgotten.
 const FORGET_EVERY: u32 = 30;
-
-/// What the turns that were begun at this gateway were begun with.
-#[derive(Default)]
-pub(super) struct BegunTurns(
-    /// Never held across an await.
-    Mutex<HashMap<SessionKey, CredentialId>>,
-);
-
-impl BegunTurns {
-    /// Somebody has told the session something that a model answers.
-    pub(super) fn note(&self, key: &SessionKey, caller: &Caller) {
-        if let Some(credential) = &caller.credential {
-            self.turns().insert(key.clone(), credential.clone());
-        }
-    }
-
-    fn turns(&self) -> std::sync::MutexGuard<'_, HashMap<SessionKey, CredentialId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What they were begun with, each with its tenant and sessions.
-    fn by_credential(&self) -> HashMap<(TenantId, CredentialId), Vec<SessionKey>> {
-        let mut found: HashMap<_, Vec<SessionKey>> = HashMap::new();
-        for (key, credential) in self.turns().iter() {
-            let place = (key.tenant.clone(), credential.clone());
-            found.entry(place).or_default().push(key.clone());
-        }
-        found
-    }
-}
 
 /// Looks until the registry stops.
 pub(super) async fn heed_standing(inner: Weak<SessionRegistry>) {

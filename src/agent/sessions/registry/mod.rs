@@ -11,8 +11,8 @@ use tokio_util::task::TaskTracker;
 
 use self::slot::Slot;
 use super::SessionsSettings;
+use super::begun_turns::BegunTurns;
 use super::refusal::{not_found, refuse_all, unreadable};
-use super::standing::BegunTurns;
 use crate::agent::cluster::Cluster;
 use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::effects::Running;
