@@ -155,6 +155,10 @@ impl Schema {
     ///
     /// # Errors
     /// The evaluation takes too many steps for a value of that size.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the library has many kinds of errors, and gets new ones"
+    )]
     pub fn check(&self, value: &Value) -> Result<Option<Misfit>, OverBudget> {
         if self.is_valid(value)? {
             return Ok(None);
@@ -199,6 +203,10 @@ impl Schema {
 
 /// The bounds that an error is about. A value that may have several forms breaks those of the form that it
 /// has.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library has many kinds of errors, and gets new ones"
+)]
 fn broken_bounds(error: &ValidationError<'_>) -> Vec<BrokenBound> {
     let words = match error.kind() {
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
@@ -212,7 +220,10 @@ fn broken_bounds(error: &ValidationError<'_>) -> Vec<BrokenBound> {
         ValidationErrorKind::MinItems { limit } => format!("has fewer than {limit} entries"),
         ValidationErrorKind::Maximum { limit } => format!("is more than {limit}"),
         ValidationErrorKind::Minimum { limit } => format!("is less than {limit}"),
-        ValidationErrorKind::Pattern { pattern } => format!("does not match `{pattern}`"),
+        ValidationErrorKind::Pattern { pattern } => match choices(pattern) {
+            Some(choices) => format!("is not {choices}"),
+            None => format!("does not match `{pattern}`"),
+        },
         _ => return Vec::new(),
     };
     vec![BrokenBound {
@@ -221,7 +232,25 @@ fn broken_bounds(error: &ValidationError<'_>) -> Vec<BrokenBound> {
     }]
 }
 
+/// The words of a pattern that stands for a closed list, such as `^(day|month)$`: "`day` or `month`".
+fn choices(pattern: &str) -> Option<String> {
+    let inner = pattern.strip_prefix("^(")?.strip_suffix('$')?;
+    let inner = inner.strip_suffix('?').unwrap_or(inner).strip_suffix(')')?;
+    let is_word = |word: &str| {
+        let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b',');
+        !word.is_empty() && word.bytes().all(is_fit)
+    };
+    let words: Vec<&str> = inner.split('|').collect();
+    let (last, first) = words.split_last()?;
+    if first.is_empty() || !words.iter().all(|word| is_word(word)) {
+        return None;
+    }
+    let first: Vec<String> = first.iter().map(|word| format!("`{word}`")).collect();
+    Some(format!("{} or `{last}`", first.join(", ")))
+}
+
 /// Makes the keyword that counts.
+#[expect(clippy::unnecessary_wraps, reason = "the library wants this signature")]
 fn counter<'a>(
     _: &'a Map<String, Value>,
     cost: &'a Value,

@@ -248,7 +248,12 @@ fn inner_schemas<'v>(
                 .map(|(name, inner)| (format!("{place}/{}", escaped(name)), inner))
                 .collect()
         }
-        _ => Vec::new(),
+        Value::Array(_)
+        | Value::Object(_)
+        | Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_) => Vec::new(),
     }
 }
 

@@ -229,3 +229,40 @@ fn a_schema_as_large_as_it_may_be_is_compiled() {
     let schema = compile(&json!({ "type": "object", "properties": properties })).unwrap();
     assert_eq!(schema.is_valid(&json!({ "property_7": 1 })), Ok(false));
 }
+
+#[test]
+fn broken_bounds_are_told_in_words_and_without_the_value() {
+    let schema = json!({ "properties": {
+        "period": { "type": "string", "pattern": "^(day|week|month)$" },
+        "name": { "oneOf": [{ "type": "null" }, { "type": "string", "maxLength": 3, "pattern": "^[a-z]*$" }] },
+        "n": { "type": "integer", "minimum": 1, "maximum": 5 },
+        "ids": { "type": "array", "minItems": 1 },
+    } });
+    let schema = Schema::compile(&schema, Formats::Remarks).unwrap();
+    let told = |value: serde_json::Value| {
+        let broken = schema.broken_bounds(&value, 8).unwrap();
+        let broken = broken
+            .into_iter()
+            .map(|it| format!("{} {}", it.at, it.words));
+        broken.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told(json!({ "period": "day", "name": null, "n": 5, "ids": [1] })),
+        [""; 0]
+    );
+    assert_eq!(
+        told(json!({ "period": "year" })),
+        ["/period is not `day`, `week` or `month`"]
+    );
+    assert_eq!(
+        told(json!({ "name": "abcd" })),
+        ["/name has more than 3 characters"]
+    );
+    assert_eq!(
+        told(json!({ "name": "A" })),
+        ["/name does not match `^[a-z]*$`"]
+    );
+    assert_eq!(told(json!({ "n": 6, "ids": [] })).len(), 2);
+    // Wrong forms and missing fields are somebody else's to tell.
+    assert_eq!(told(json!({ "n": "x", "ids": null })), [""; 0]);
+}

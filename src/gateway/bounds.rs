@@ -137,11 +137,11 @@ const MOST_ERRORS: usize = 8;
 
 /// The JSON type of a parameter, `null` aside.
 fn type_of(schema: &Value) -> Option<String> {
-    let named = schema.get("type")?;
-    let names = named
+    let all = schema.get("type")?;
+    let all = all
         .as_array()
-        .map_or(std::slice::from_ref(named), Vec::as_slice);
-    let mut names = names.iter().filter_map(Value::as_str);
+        .map_or(std::slice::from_ref(all), Vec::as_slice);
+    let mut names = all.iter().filter_map(Value::as_str);
     names.find(|name| *name != "null").map(str::to_owned)
 }
 

@@ -31,18 +31,18 @@ impl McpServerRow {
         mut config: McpServerConfig,
         (sealer, updated_at): (&Sealer, Timestamp),
     ) -> Result<Self, Error> {
-        let mut sealed = BTreeMap::new();
+        let mut kept = BTreeMap::new();
         for (field, text) in config.private_texts() {
             let text = std::mem::take(text);
             let context = context(&tenant, &name, &field);
-            sealed.insert(field, sealer.seal(&context, text.as_bytes())?);
+            kept.insert(field, sealer.seal(&context, text.as_bytes())?);
         }
         Ok(Self {
             tenant,
             name,
             owner,
             config,
-            sealed: Some(sealed),
+            sealed: Some(kept),
             updated_at,
         })
     }
@@ -51,14 +51,14 @@ impl McpServerRow {
     /// a secret that is not set, so that nothing is sent, and setting that secret is the remedy.
     pub fn open(&self, sealer: &Sealer) -> McpServerConfig {
         let mut config = self.config.clone();
-        let Some(sealed) = &self.sealed else {
+        let Some(kept) = &self.sealed else {
             return config;
         };
         for (field, text) in config.private_texts() {
-            let Some(sealed) = sealed.get(&field) else {
+            let Some(text_kept) = kept.get(&field) else {
                 continue;
             };
-            let opened = sealer.open(&context(&self.tenant, &self.name, &field), sealed);
+            let opened = sealer.open(&context(&self.tenant, &self.name, &field), text_kept);
             *text = match opened {
                 Ok(opened) => String::from_utf8_lossy(&opened).into_owned(),
                 Err(error) => {

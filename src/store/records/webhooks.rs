@@ -41,16 +41,16 @@ pub enum Address {
 impl Address {
     /// Seals an address for its webhook.
     pub fn seal(sealer: &Sealer, whose: (&TenantId, &WebhookId), url: &str) -> Result<Self, Error> {
-        let sealed = sealer.seal(&address_context(whose), url.as_bytes())?;
-        Ok(Self::Sealed(sealed))
+        let text = sealer.seal(&address_context(whose), url.as_bytes())?;
+        Ok(Self::Sealed(text))
     }
 
     /// The address itself.
     pub fn open(&self, sealer: &Sealer, whose: (&TenantId, &WebhookId)) -> Result<String, Error> {
         match self {
             Self::Plain(url) => Ok(url.clone()),
-            Self::Sealed(sealed) => {
-                let url = sealer.open(&address_context(whose), sealed)?;
+            Self::Sealed(text) => {
+                let url = sealer.open(&address_context(whose), text)?;
                 Ok(String::from_utf8_lossy(&url).into_owned())
             }
         }
@@ -142,9 +142,9 @@ impl<'s> Webhooks<'s> {
         for row in rows {
             let url = row.url.clone();
             let row = row.into_row()?;
-            let sealed = Address::seal(sealer, (&row.tenant, &row.id), &url)?;
+            let address = Address::seal(sealer, (&row.tenant, &row.id), &url)?;
             let sql = "UPDATE webhooks SET url = '', sealed_url = $3 WHERE tenant = $1 AND id = $2";
-            let values = args![row.tenant.as_str(), row.id.as_str(), sealed.columns().1];
+            let values = args![row.tenant.as_str(), row.id.as_str(), address.columns().1];
             self.db.execute(sql, values).await?;
         }
         Ok(count)

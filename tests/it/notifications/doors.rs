@@ -96,7 +96,8 @@ async fn a_secret_is_told_once_and_kept_sealed() {
             .windows(word.len())
             .any(|piece| piece == word.as_bytes())
     };
-    assert!(has("https://hooks.example/1"));
+    // Whoever knows the address can post there.
+    assert!(!has("hooks.example"));
     assert!(!has(&secret) && !has(secret.strip_prefix("whsec_").unwrap()));
 }
 

@@ -95,7 +95,7 @@ async fn a_check_is_paid_for_once_a_minute_and_not_for_other_sites() {
     }
     assert!(app.model.requests().is_empty(), "nothing was spent");
     let budget = |limit: f64| json!({"level": "tenant", "period": "day", "limitUsd": limit});
-    owner.put("/api/budgets", budget(0.0)).await.ok(200);
+    assert_eq!(owner.put("/api/budgets", budget(0.0)).await.status, 204);
     let found = owner.get(CHECK).await.ok(200);
     let model = &found["providers"][0]["models"][0];
     assert_eq!(model["status"], "error", "{found}");
@@ -104,7 +104,7 @@ async fn a_check_is_paid_for_once_a_minute_and_not_for_other_sites() {
         "nothing was spent: {found}"
     );
     let all = json!({"level": "tenant", "period": "day", "limitUsd": null});
-    owner.put("/api/budgets", all).await.ok(200);
+    assert_eq!(owner.put("/api/budgets", all).await.status, 204);
 
     app.model.will_say("OK");
     for site in ["same-origin", "none", "same-origin"] {

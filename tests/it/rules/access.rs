@@ -159,7 +159,11 @@ async fn a_rule_that_means_nothing_is_refused_by_the_name_of_its_field() {
         let (status, problem) = api.refused(Method::POST, "/api/rules", &body).await;
         let is_bad = status == 400 || status == 413;
         assert!(
-            is_bad && problem["errors"][0]["field"] == named,
+            is_bad
+                && problem["errors"][0]["field"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with(named),
             "{field}: {problem}"
         );
     }

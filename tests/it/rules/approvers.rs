@@ -225,7 +225,7 @@ async fn what_another_person_writes_runs_with_the_owners_yes_and_the_record_says
     assert_eq!(item["queue"]["calls"][0]["status"], "pending", "{item}");
     house.socket.approve(&card).await;
     let output = house.socket.wait_for("tool:output").await;
-    assert_eq!(output.text().trim(), "other words");
+    assert!(output.text().trim().ends_with("other words"), "{output:?}");
     house.socket.wait_for_answer().await;
 
     let session = house.socket.session();

@@ -49,7 +49,7 @@ fn egress(reach: Reach, hosts: &[&str]) -> Egress {
 async fn a_listed_host_is_reached_and_its_bytes_are_told(house: House) {
     let site = Site::start().await;
     let host = format!("localhost:{}", site.port);
-    let allowed = egress(Reach::Private, &[&host]);
+    let allowed = egress(Reach::Private, &[&format!("tcp://{host}")]);
     let run = script(
         &house,
         &allowed,

@@ -1,0 +1,479 @@
+//! Who may do what: every operation of REST and every command of the socket, asked by every role of a
+//! tenant about what is their own, a colleague's and the tenant's, against the table of `docs/roles.md`;
+//! and by somebody of another tenant, and about what is not there, which is always not found.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use reqwest::Method;
+use sepal::domain::Role;
+use sepal::gateway::wire::COMMANDS;
+use serde_json::{Value, json};
+
+use crate::rest::{Answer, Client};
+use crate::support::{Person, TestApp, TestSocket};
+
+/// The columns of the table.
+const ROLES: [&str; 5] = ["viewer", "member", "admin", "owner", "installation admin"];
+
+/// Operations that are no question of roles: probes, ways in, descriptions, and links that carry a secret
+/// of their own (`isolation.rs` says why each is open).
+const OPEN: &[&str] = &[
+    "read_health",
+    "read_readiness",
+    "read_metrics",
+    "set_up",
+    "open_link",
+    "sign_in",
+    "sign_out",
+    "read_shared",
+    "read_mcp_client",
+    "return_from_authorization",
+    "finish_mcp_connection",
+];
+
+/// Operations that make something of one's own under whatever name it gets, so that nothing is missing.
+const CREATES: &[&str] = &["put_provider", "count_tokens"];
+
+/// What one person has, real behind each id.
+#[derive(Clone)]
+struct Things {
+    session: String,
+    call: String,
+    share: String,
+    blob: String,
+    server: String,
+    skill: String,
+    rule: String,
+    provider: String,
+    webhook: String,
+}
+
+impl Things {
+    /// Ids in the right form behind which nothing is.
+    fn missing() -> Self {
+        let id = |prefix: &str| format!("{prefix}_{}", "0".repeat(32));
+        Self {
+            session: id("ses"),
+            call: "call_1_0".to_owned(),
+            share: id("shr"),
+            blob: "0".repeat(64),
+            server: "nothing".to_owned(),
+            skill: id("skl"),
+            rule: id("rul"),
+            provider: "nothing".to_owned(),
+            webhook: id("whk"),
+        }
+    }
+
+    fn fill(&self, path: &str) -> String {
+        let id = if path.starts_with("/api/sessions/") {
+            &self.session
+        } else if path.starts_with("/api/skills/") {
+            &self.skill
+        } else if path.starts_with("/api/rules/") {
+            &self.rule
+        } else if path.starts_with("/api/webhooks/") {
+            &self.webhook
+        } else if path.starts_with("/api/providers/") {
+            &self.provider
+        } else {
+            "nothing"
+        };
+        path.replace("{id}", id)
+            .replace("{callId}", &self.call)
+            .replace("{call}", &self.call)
+            .replace("{share}", &self.share)
+            .replace("{blob}", &self.blob)
+            .replace("{name}", &self.server)
+            .replace("{tool}", "look")
+            .replace("{secret}", "A")
+            .replace("{number}", "1")
+            .replace("{path}", "a.txt")
+            .replace("{sha256}", &"0".repeat(64))
+    }
+}
+
+/// Makes everything that a person can have, while they may.
+async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Things {
+    let client = Client::with_key(app, &person.key);
+    let id = |answer: Answer| answer.json()["id"].as_str().unwrap_or_default().to_owned();
+    app.model.forget_rest();
+    app.model.will_call("list_files", json!({}));
+    let mut socket = TestSocket::open(app.address, person, None).await;
+    socket.say("list").await;
+    let card = socket.wait_for_approval().await;
+    let session = socket.session();
+    let at = |rest: &str| format!("/api/sessions/{session}/{rest}");
+    let share = client
+        .post(&at("shares"), json!({ "audience": "tenant" }))
+        .await;
+    let attached = client
+        .request(Method::POST, &at("attachments?name=a.txt"))
+        .body("a");
+    let blob = Answer::of(attached.send().await.unwrap()).await;
+    let server = format!("{name}-server");
+    let config = json!({ "name": server, "scope": scope, "config": { "command": "true" } });
+    assert_eq!(client.post("/api/mcp/add", config).await.status, 201);
+    let skill = json!({ "name": format!("{name}-skill"), "description": "Helps", "body": "Help." });
+    let skill = client
+        .post(&format!("/api/skills?scope={scope}"), skill)
+        .await;
+    let rule =
+        json!({ "effect": "ask", "scope": scope, "server": "sandbox", "tool": "list_files" });
+    let rule = client.post("/api/rules", rule).await;
+    let provider = json!({ "kind": "scripted", "scope": "tenant", "models": ["scripted"] });
+    let provider_name = format!("{name}-provider");
+    client
+        .put(&format!("/api/providers/{provider_name}"), provider)
+        .await;
+    let webhook = client
+        .post("/api/webhooks", json!({ "url": "http://127.0.0.1:9/hook" }))
+        .await;
+    Things {
+        session,
+        call: card["callId"].as_str().unwrap().to_owned(),
+        share: id(share),
+        blob: id(blob),
+        server,
+        skill: id(skill),
+        rule: id(rule),
+        provider: provider_name,
+        webhook: id(webhook),
+    }
+}
+
+/// One role of the tenant, with what is theirs and what they find in their tenant.
+struct Actor {
+    role: &'static str,
+    person: Person,
+    own: Things,
+    tenants: Things,
+}
+
+/// Somebody who made everything as an owner and has that role since.
+async fn actor(app: &TestApp, role: &'static str) -> Actor {
+    let person = app.person_with("acme", Role::Owner).await;
+    let name = role.replace(' ', "-");
+    let own = things(app, &person, &name, "person").await;
+    let keeper = app.person_with("acme", Role::Owner).await;
+    let tenants = things(app, &keeper, &format!("shared-{name}"), "tenant").await;
+    let administration = app.tenancy.administration();
+    let keys = administration.keys(&person.tenant).await.unwrap();
+    // The newest but one: the keeper's came after it.
+    let user = keys[keys.len() - 2].user.clone();
+    let is_theirs = Client::with_key(app, &person.key)
+        .get("/api/auth/me")
+        .await
+        .ok(200);
+    assert_eq!(is_theirs["user"]["id"], user.to_string());
+    let is = match role {
+        "viewer" => Role::Viewer,
+        "admin" => Role::Admin,
+        "owner" => Role::Owner,
+        _ => Role::Member,
+    };
+    administration
+        .set_role(&person.tenant, &user, is)
+        .await
+        .unwrap();
+    if role == "installation admin" {
+        let set = administration.set_installation_admin(&person.tenant, &user, true);
+        set.await.unwrap();
+    }
+    Actor {
+        role,
+        person,
+        own,
+        tenants,
+    }
+}
+
+/// A body that is fit for the operation; what is not told apart by roles is `{}`.
+fn body(operation: &str, things: &Things, scope: &str) -> Value {
+    let server = json!({ "config": { "command": "true" }, "scope": scope });
+    let rule = json!({ "effect": "deny", "scope": scope, "server": "x", "tool": "y" });
+    match operation {
+        "set_budget" => {
+            json!({ "level": if scope == "tenant" { "tenant" } else { "own" }, "period": "day", "limitUsd": 5 })
+        }
+        "add_mcp_server" | "test_new_mcp_server" => server,
+        "preview_mcp_package" => json!({ "config": { "command": "true" } }),
+        "fill_mcp_registry_entry" => {
+            json!({ "name": "a/b", "version": "1", "way": "x", "values": {} })
+        }
+        "change_mcp_server" => json!({ "timeout": 10 }),
+        "set_mcp_secret" => json!({ "value": "x" }),
+        "set_mcp_tool" => json!({ "enabled": false }),
+        "accept_mcp_installation" => json!({ "content": "x" }),
+        "replace_mcp_bundle" => json!({ "server": things.server, "seen": "x" }),
+        "set_compaction" => json!({ "strategies": ["none"] }),
+        "set_model_default" => {
+            json!({ "provider": "default", "scope": if scope == "tenant" { "tenant" } else { "own" } })
+        }
+        "count_tokens" => json!({ "text": "x" }),
+        "put_mail" => json!({ "isOn": false }),
+        "add_passkey" => json!({ "name": "x", "credential": {} }),
+        "rename_passkey" => json!({ "name": "x" }),
+        "put_provider" => json!({ "kind": "scripted", "scope": "tenant", "models": ["scripted"] }),
+        "create_rule" | "preview_rule" | "simulate_rule" => rule,
+        "change_sessions" => json!({ "ids": [things.session], "action": "pin" }),
+        "change_session" => json!({ "title": "x" }),
+        "decide_call" => json!({ "callId": things.call, "approved": false }),
+        "begin_dry_run" => json!({ "callId": things.call }),
+        "answer_elicitation" => {
+            json!({ "elicitationId": format!("elc_{}", "0".repeat(32)), "action": "decline" })
+        }
+        "complete_argument" => {
+            json!({ "server": "x", "prompt": "x", "argument": "x", "value": "x" })
+        }
+        "send_message" => json!({ "text": "x" }),
+        "get_prompt" => json!({ "server": "x", "name": "x" }),
+        "read_resource" | "read_view" => json!({ "server": "x", "uri": "x:y" }),
+        "read_for_view" => json!({ "callId": things.call, "uri": "x:y" }),
+        "share_session" => json!({ "audience": "tenant" }),
+        "put_sharing" => json!({ "linksAllowed": true }),
+        "create_skill" | "check_skill" | "replace_skill" => {
+            json!({ "name": "other", "description": "x", "body": "x" })
+        }
+        "switch_skill" => json!({ "enabled": true }),
+        "add_webhook" => json!({ "url": "http://127.0.0.1:9/other" }),
+        "undo_change" => json!({ "digest": "x" }),
+        _ => json!({}),
+    }
+}
+
+/// What operations without an id in their address are about: the caller's own things, and in some the
+/// tenant's.
+fn of_tenant(operation: &str) -> bool {
+    matches!(
+        operation,
+        "set_budget"
+            | "delete_budget"
+            | "add_mcp_server"
+            | "create_rule"
+            | "create_skill"
+            | "set_model_default"
+            | "clear_model_default"
+    )
+}
+
+fn query(operation: &str, scope: &str) -> String {
+    let level = if scope == "tenant" { "tenant" } else { "own" };
+    match operation {
+        "delete_budget" => format!("?level={level}&period=day"),
+        "clear_model_default" => format!("?scope={level}"),
+        "create_skill" => format!("?scope={scope}"),
+        "search_sessions" | "search_session" => "?q=word".to_owned(),
+        "attach_file" => "?name=b.txt".to_owned(),
+        "read_changed_file" => "?path=a.txt".to_owned(),
+        _ => String::new(),
+    }
+}
+
+async fn ask(app: &TestApp, key: &str, asked: (&Method, &str), body: &Value) -> u16 {
+    // Whatever an operation asks of a model.
+    app.model.forget_rest();
+    app.model.will_say("fine");
+    let client = Client::with_key(app, key);
+    let request = client.request(asked.0.clone(), asked.1);
+    let request = match *asked.0 {
+        Method::GET => request,
+        _ => request.json(body),
+    };
+    request.send().await.unwrap().status().as_u16()
+}
+
+/// `yes`: the role is let through, whatever comes of it. `no`: it is told that it may not. `–`: not found.
+fn word(status: u16) -> &'static str {
+    match status {
+        403 => "no",
+        404 => "–",
+        401 => "signed out",
+        500.. if status != 503 && status != 502 && status != 504 => "broken",
+        _ => "yes",
+    }
+}
+
+/// An operation as the description has it.
+struct Operation {
+    id: String,
+    method: Method,
+    path: String,
+}
+
+async fn operations(app: &TestApp) -> Vec<Operation> {
+    let api = Client::nobody(app).get("/api/openapi.json").await.json();
+    let mut all = Vec::new();
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        for (method, about) in methods.as_object().unwrap() {
+            all.push(Operation {
+                id: about["operationId"].as_str().unwrap().to_owned(),
+                method: method.to_uppercase().parse().unwrap(),
+                path: path.clone(),
+            });
+        }
+    }
+    // What removes things comes last, and a session after what is in it.
+    let last = |operation: &Operation| {
+        (
+            operation.method == Method::DELETE,
+            operation.id == "delete_session",
+        )
+    };
+    all.sort_by_key(|operation| (last(operation), operation.path.clone()));
+    all
+}
+
+type Table = BTreeMap<(String, &'static str), Vec<&'static str>>;
+
+fn has_id(path: &str) -> bool {
+    path.contains('{') && !path.starts_with("/api/models/")
+}
+
+/// The objects that an operation is asked about, each with its name and scope.
+fn about<'a>(
+    operation: &Operation,
+    actor: &'a Actor,
+    colleague: &'a Things,
+) -> Vec<(&'static str, &'a Things, &'static str)> {
+    let path = operation.path.as_str();
+    let is_shared_kind = ["/api/mcp/{", "/api/skills/{", "/api/rules/{"]
+        .iter()
+        .any(|start| path.starts_with(start));
+    let is_tenants_kind = ["/api/providers/{", "/api/webhooks/{"]
+        .iter()
+        .any(|start| path.starts_with(start));
+    if is_shared_kind {
+        vec![
+            ("own", &actor.own, "person"),
+            ("colleague's", colleague, "person"),
+            ("tenant's", &actor.tenants, "tenant"),
+        ]
+    } else if is_tenants_kind {
+        vec![("tenant's", &actor.tenants, "tenant")]
+    } else if has_id(path) {
+        vec![
+            ("own", &actor.own, "person"),
+            ("colleague's", colleague, "person"),
+        ]
+    } else if of_tenant(&operation.id) {
+        vec![
+            ("own", &actor.own, "person"),
+            ("tenant's", &actor.own, "tenant"),
+        ]
+    } else {
+        vec![("", &actor.own, "person")]
+    }
+}
+
+/// The table as the docs have it.
+fn written() -> BTreeMap<(String, String), Vec<String>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/roles.md");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let rows = text.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|line| {
+        let cells: Vec<String> = line
+            .trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().trim_matches('`').to_owned())
+            .collect();
+        ((cells[0].clone(), cells[1].clone()), cells[2..].to_vec())
+    })
+    .collect()
+}
+
+/// Asserts O5.
+#[tokio::test]
+async fn every_role_may_do_what_the_table_says_and_nothing_else() {
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_OUTGOING_ALLOW", "127.0.0.0/8"),
+    ])
+    .await;
+    let colleague = app.person_with("acme", Role::Owner).await;
+    let colleagues = things(&app, &colleague, "colleague", "person").await;
+    let stranger = app.person_with("other", Role::Owner).await;
+    let operations = operations(&app).await;
+    let mut table = Table::new();
+    let mut wrong = String::new();
+    // Before anything is asked, so that no turn of one takes the model's words for another.
+    let mut actors = Vec::new();
+    for role in ROLES {
+        actors.push(actor(&app, role).await);
+    }
+    for actor in actors {
+        let role = actor.role;
+        for spec in COMMANDS {
+            let auth = Some(actor.own.session.as_str());
+            let mut socket = TestSocket::open(app.address, &actor.person, auth).await;
+            app.model.forget_rest();
+            app.model.will_say("fine");
+            let answer = socket.ask(spec.name, &(spec.example)()).await;
+            let may = answer["error"]["code"] != "not_allowed";
+            let row = (spec.name.to_owned(), "own");
+            table
+                .entry(row)
+                .or_default()
+                .push(if may { "yes" } else { "no" });
+        }
+        for operation in operations
+            .iter()
+            .filter(|it| !OPEN.contains(&it.id.as_str()))
+        {
+            let Operation { id, method, path } = operation;
+            if has_id(path) && !CREATES.contains(&id.as_str()) {
+                let nothing = Things::missing();
+                let body = body(id, &nothing, "person");
+                let target = format!("{}{}", nothing.fill(path), query(id, "person"));
+                let status = ask(&app, &actor.person.key, (method, &target), &body).await;
+                if !matches!(status, 403 | 404) {
+                    let _ = writeln!(wrong, "{role}: {id} of what is not there: {status}");
+                }
+            }
+            for (name, things, scope) in about(operation, &actor, &colleagues) {
+                let target = format!("{}{}", things.fill(path), query(id, scope));
+                let body = body(id, things, scope);
+                if has_id(path) && !CREATES.contains(&id.as_str()) {
+                    let status = ask(&app, &stranger.key, (method, &target), &body).await;
+                    if status != 404 {
+                        let _ =
+                            writeln!(wrong, "another tenant: {id} of {role}'s {name}: {status}");
+                    }
+                }
+                let status = ask(&app, &actor.person.key, (method, &target), &body).await;
+                let said = word(status);
+                if matches!(said, "broken" | "signed out") {
+                    let _ = writeln!(wrong, "{} {id} ({name}): {status}", actor.role);
+                }
+                table.entry((id.clone(), name)).or_default().push(said);
+            }
+        }
+    }
+    let written = written();
+    for ((operation, object), cells) in &table {
+        let known = written.get(&(operation.clone(), (*object).to_owned()));
+        if known.is_none_or(|known| known != cells) {
+            let _ = writeln!(
+                wrong,
+                "| `{operation}` | {object} | {} |",
+                cells.join(" | ")
+            );
+        }
+    }
+    for (operation, object) in written.keys() {
+        let is_known = table.keys().any(|(id, of)| id == operation && of == object);
+        if !is_known {
+            let _ = writeln!(
+                wrong,
+                "`{operation}` ({object}) is in the table and nowhere else"
+            );
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "docs/roles.md says something else:\n{wrong}"
+    );
+}
