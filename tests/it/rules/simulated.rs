@@ -50,11 +50,13 @@ async fn a_simulation_names_the_calls_that_would_be_decided_otherwise_and_keeps_
     });
     assert_eq!(all, concerned);
     let api = Api::new(&app, &admin);
-    for pattern in ["^ls -l$", "^m", "."] {
+    for (pattern, fitting) in [("^ls -l$", "ls -l"), ("^m", "make"), (".", "x")] {
         let command = json!({ "type": "string", "pattern": pattern });
         let schema = json!({ "properties": { "command": command } });
         let mut rule = rule("tenant");
         rule["when"] = json!({ "schema": schema });
+        let example = |command: &str| json!({ "server": "sandbox", "tool": "execute_command", "arguments": { "command": command } });
+        rule["examples"] = json!({ "matching": example(fitting), "other": example("") });
         for effect in ["ask", "deny", "allow"] {
             rule["effect"] = json!(effect);
             let answer = api.ask(Method::POST, "/api/rules/simulate", &rule).await;
