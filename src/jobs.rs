@@ -176,7 +176,14 @@ impl Place {
     reason = "the one place that begins blocking work, with a permit inside of it"
 )]
 fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    tokio::task::spawn_blocking(work)
+    // What the work logs belongs to the request that began it.
+    let (span, listener) = (
+        tracing::Span::current(),
+        tracing::dispatcher::get_default(Clone::clone),
+    );
+    tokio::task::spawn_blocking(move || {
+        tracing::dispatcher::with_default(&listener, || span.in_scope(work))
+    })
 }
 
 #[cfg(test)]

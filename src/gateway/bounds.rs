@@ -154,7 +154,12 @@ fn refer_to_definitions(schema: &mut Value) {
                     Value::String(target) if name == "$ref" => {
                         *target = target.replace("#/components/schemas/", "#/$defs/");
                     }
-                    _ => refer_to_definitions(member),
+                    Value::String(_)
+                    | Value::Null
+                    | Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::Array(_)
+                    | Value::Object(_) => refer_to_definitions(member),
                 }
             }
         }

@@ -55,7 +55,11 @@ impl Budgets {
         let warn = |_: String| {};
         if let Some(gate) = &gate {
             let admitted = gate
-                .admit((model.clone(), INPUT_TOKENS), Default::default(), &warn)
+                .admit(
+                    (model.clone(), INPUT_TOKENS),
+                    crate::domain::MicroUsd::default(),
+                    &warn,
+                )
                 .await;
             admitted.map_err(Unanswered::Unpaid)?;
             provider = Arc::new(Paced::new(provider, Arc::clone(gate)));

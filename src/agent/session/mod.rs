@@ -60,6 +60,10 @@ impl LiveSession {
 
     /// Takes over what a gateway that is over left, and serves until nobody needs it: nothing came for a
     /// while, and `may_leave` says of its mailbox that nothing can come any more.
+    #[expect(
+        clippy::cognitive_complexity,
+        reason = "one loop over what a session may hear"
+    )]
     pub(super) async fn run(
         mut self: Box<Self>,
         may_leave: impl Fn(&mpsc::Receiver<Message>, u64) -> bool,

@@ -103,7 +103,7 @@ impl Sink for Text {
     }
 
     fn content(&mut self, id: &BlobId) -> std::io::Result<()> {
-        self.0.push_str(&format!("<{id}>"));
+        self.0.extend(["<", id.as_str(), ">"]);
         Ok(())
     }
 }

@@ -103,7 +103,15 @@ impl Refused {
         match self {
             Self::Unlisted => Some(target.entry()),
             Self::NotTls => Some(format!("tcp://{}:{}", target.host, target.port)),
-            _ => None,
+            Self::Unshown
+            | Self::Nameless
+            | Self::OtherName(_)
+            | Self::Address
+            | Self::Name
+            | Self::Private
+            | Self::Unknown(_)
+            | Self::Unreachable(_)
+            | Self::TooSlow => None,
         }
     }
 }

@@ -157,7 +157,7 @@ impl ServerEntry {
     /// The hosts that it may reach from where it runs here. An entry that cannot be read, which its
     /// check has said, allows nothing.
     pub(crate) fn allowed_hosts(&self) -> AllowedHosts {
-        AllowedHosts::parse(&self.reached_hosts()).unwrap_or_default()
+        AllowedHosts::parse(self.reached_hosts()).unwrap_or_default()
     }
 
     /// The hosts that it names, but for those that its person may not open.

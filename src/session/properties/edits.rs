@@ -79,6 +79,10 @@ struct Ledger {
 
 impl Ledger {
     /// What the owner said, by a command that was taken.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "every other command is looked at as it is"
+    )]
     fn heed<'c>(&mut self, command: &Command, call: impl Fn(&CallId) -> Option<&'c Call>) {
         let command = match command {
             Command::WithGesture { decision, .. } => decision,

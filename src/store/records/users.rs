@@ -374,6 +374,7 @@ fn name_key(name: &str) -> String {
 }
 
 #[derive(sqlx::FromRow)]
+#[expect(clippy::struct_excessive_bools, reason = "the columns of the table")]
 struct UserRow {
     tenant: String,
     id: String,

@@ -180,7 +180,7 @@ async fn changes_that_come_at_once_are_all_kept() {
     with_server(&api, "https://9.9.9.9/mcp").await;
     // Each is a member of its own: a header would want those of the others again.
     let members = ["timeout", "containerMemory", "containerCpu"];
-    let members = members.map(|member| (member, json!(9)));
+    let members = members.map(|member| (member, json!(16)));
     let lists = ["includeTools", "excludeTools"].map(|member| (member, json!(["one"])));
     let texts = ["description", "toolPrefix"].map(|member| (member, json!("one")));
     let members: Vec<_> = members.into_iter().chain(lists).chain(texts).collect();

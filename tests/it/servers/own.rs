@@ -295,7 +295,9 @@ async fn a_server_of_ones_own_reaches_what_its_person_may_open() {
     }
     let open = ["pypi.org", "api.example.com"];
     api.add_with(body("mine", &open)).await;
-    let more = json!({ "network": ["pypi.org", evil] });
+    let mut more = json!({ "network": ["pypi.org", evil] });
+    // Other hosts want the hidden values again.
+    more["env"] = shell("say ok")["env"].clone();
     let (status, problem) = api.refused(Method::PATCH, "/api/mcp/mine", &more).await;
     assert_eq!(status, 403, "{problem}");
     assert_eq!(api.server("mine").await["runsIn"]["hosts"], json!(open));

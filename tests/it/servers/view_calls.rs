@@ -219,7 +219,9 @@ async fn what_a_view_asks_for_is_decided_like_any_call() {
 
     let api = Api::new(&story.app, &story.person);
     let rule = |effect: &str| json!({ "effect": effect, "scope": "person", "server": "charts", "tool": "refresh" });
-    let (status, made) = api.ask(Method::POST, "/api/rules", &rule("allow")).await;
+    let mut everything = rule("allow");
+    everything["confirm"] = json!("refresh");
+    let (status, made) = api.ask(Method::POST, "/api/rules", &everything).await;
     assert!(status < 300, "{made}");
     story.ask("r5", "refresh", json!({ "n": 5 })).await;
     let ended = output(&mut story.socket).await;

@@ -129,8 +129,8 @@ pub(in crate::gateway) struct MayAdd {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct AddServerRequest {
-    /// Not needed for a trial. `add`, `health` and `test` have a meaning of their own.
-    #[schema(min_length = 1, max_length = 64, pattern = "^[a-zA-Z0-9_-]+$")]
+    /// 1 to 64 letters, digits, `_` and `-`; not needed for a trial. `add`, `health` and `test` have a meaning
+    /// of their own. The bounds stand in words here, because all problems of an entry are told together.
     name: Option<String>,
     /// See docs/mcp-servers.md.
     #[schema(value_type = Object)]

@@ -77,6 +77,10 @@ fn approves(world: &mut World, id: &CallId, by: Actor) -> Result<(), Refusal> {
 }
 
 /// What the decision that let a call run says of its arguments, and who wrote them.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "other events are not looked at"
+)]
 fn told(world: &World) -> Option<(Value, Option<String>)> {
     let mut events = world.events();
     events.find_map(|event| match event {
