@@ -114,7 +114,7 @@ async fn a_rule_about_hosts_that_makes_no_sense_is_refused_with_the_reason() {
     check(wrong.clone(), "network", "begins with a scheme").await;
     check(wrong.clone(), "network", "it is an address").await;
     check(wrong, "network", "`*`: it is too wide").await;
-    check(json!({ "network": [] }), "network", "at least one host").await;
+    check(json!({ "network": [] }), "network", "has no entry").await;
     check(json!({ "effect": "deny" }), "effect", "only be allowed").await;
     check(json!({ "scope": "person" }), "scope", "`sandbox.network`").await;
     check(json!({ "tool": "execute_command" }), "network", "leave out").await;
