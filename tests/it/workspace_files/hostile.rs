@@ -92,7 +92,11 @@ async fn the_archive_holds_files_alone(ana: &Ana) {
             .find(|(found, _)| found == name)
             .map(|(_, it)| it)
     };
-    assert_eq!(find(b"workspace/two\nlines").unwrap(), b"x");
+    // No system but Unix takes a line break in a name.
+    let two = files
+        .iter()
+        .find(|(name, _)| name.starts_with(b"workspace/two_lines~"));
+    assert_eq!(two.unwrap().1, b"x", "{files:?}");
     assert_eq!(find(b"workspace/caf\xe9").unwrap(), b"y");
     assert_eq!(find(b"workspace/passwd"), None);
     let left_out = find(b"workspace/LEFT-OUT.txt").unwrap();
