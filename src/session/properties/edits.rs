@@ -88,8 +88,30 @@ impl Ledger {
             Command::WithGesture { decision, .. } => decision,
             other => other,
         };
+        let owner = World::person().id;
+        // Calls that are decided together are named, and what would run is not: so a yes to several counts
+        // only for arguments that the owner wrote.
+        if let Command::DecideAll {
+            call_ids: Some(ids),
+            approved,
+            by,
+            ..
+        } = command
+            && by.id == owner
+        {
+            for id in ids {
+                let written = call(id).filter(|call| {
+                    let editor = call.edited_by.as_ref();
+                    editor.is_some_and(|editor| editor.id == owner)
+                });
+                if !approved {
+                    self.approved.retain(|(of, _)| of != id);
+                } else if let Some(digest) = written.and_then(Call::digest) {
+                    self.approved.insert((id.clone(), digest.clone()));
+                }
+            }
+        }
         let Command::Decide(decision) = command else {
-            // Calls that are decided together are named, and what would run is not.
             return;
         };
         if decision.by.id != World::person().id {

@@ -2394,7 +2394,10 @@ export interface components {
         };
         /** @description A server to add or to try. */
         AddServerRequest: {
-            /** @description Not needed for a trial. `add`, `health` and `test` have a meaning of their own. */
+            /**
+             * @description 1 to 64 letters, digits, `_` and `-`; not needed for a trial. `add`, `health` and `test` have a meaning
+             *     of their own. The bounds stand in words here, because all problems of an entry are told together.
+             */
             name?: string | null;
             /** @description See docs/mcp-servers.md. */
             config: Record<string, unknown>;
