@@ -389,7 +389,7 @@ fn written() -> BTreeMap<(String, String), Vec<String>> {
 #[tokio::test]
 async fn every_role_may_do_what_the_table_says_and_nothing_else() {
     let app = TestApp::start_with(&[
-        ("SPL_SANDBOX", "none"),
+        ("SPL_SANDBOX", "bubblewrap"),
         ("SPL_OUTGOING_ALLOW", "127.0.0.0/8"),
     ])
     .await;

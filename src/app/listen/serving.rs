@@ -211,7 +211,8 @@ impl Counted {
                 Poll::Ready(Ok(_)) => {
                     return Some(Poll::Ready(Err(io::ErrorKind::WriteZero.into())));
                 }
-                other => return Some(other),
+                Poll::Ready(Err(error)) => return Some(Poll::Ready(Err(error))),
+                Poll::Pending => return Some(Poll::Pending),
             }
         }
         self.explained = None;
