@@ -134,7 +134,7 @@ story('what an admin denies is refused, and the simulator told so before', {}, a
   await page.getByLabel('The command begins with').fill('curl')
   await page.getByText('Is refused:').waitFor()
   await page.getByRole('button', { name: 'Try it on the last calls' }).click()
-  await page.locator('.count').getByText('It would have changed 1 of the last 1 calls.').waitFor()
+  await page.locator('.count').getByText('It would have changed 1 of your last 1 calls.').waitFor()
   await page.getByRole('button', { name: 'Save the rule' }).click()
   await page.getByText('Always, for everybody in this tenant, never run `curl …` with any tool.').first().waitFor()
   await isAccessible(page, 'rules for everybody')

@@ -184,32 +184,40 @@ story('an entry is changed in place; what goes elsewhere takes no value along th
 
   // Somebody else changes another part while this one is open; both stay, and so do the values that are not shown.
   await edit.click()
-  await field('Environment').fill('LANG=••••\nTRACKER_TOKEN=${secret:TRACKER_TOKEN}\nMODE=fast')
+  await field('Description').fill('fast')
   await ask('PATCH', '/tracker', { timeout: 9 })
   await form.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved. Somebody else changed this meanwhile, and it stays: timeout.').waitFor()
   await isFocused(edit)
-  assert.deepEqual(patches, [{ env: { MODE: 'fast' } }])
+  assert.deepEqual(patches, [{ description: 'fast' }])
   const { config: kept, secrets } = await ask('GET', '/tracker')
-  assert.deepEqual(kept.env, { LANG: '••••', MODE: '••••', TRACKER_TOKEN: '${secret:TRACKER_TOKEN}' })
-  assert.deepEqual([kept.timeout, kept.args, secrets], [9, config.args, ['TRACKER_TOKEN']])
+  assert.deepEqual(kept.env, { LANG: '••••', TRACKER_TOKEN: '${secret:TRACKER_TOKEN}' })
+  assert.deepEqual([kept.timeout, kept.description, kept.args, secrets], [9, 'fast', config.args, ['TRACKER_TOKEN']])
 
   // What both changed is said before one takes the place of the other.
   await edit.click()
-  await field('Environment').fill('LANG=••••\nTRACKER_TOKEN=${secret:TRACKER_TOKEN}\nMODE=mine')
-  await ask('PATCH', '/tracker', { env: { MODE: null }, workspace: 'ro' })
+  await field('Description').fill('mine')
+  await ask('PATCH', '/tracker', { description: 'theirs', timeout: 11 })
   await form.getByRole('button', { name: 'Save' }).click()
   await form.getByText('Not changed yet. Somebody else changed this entry meanwhile').waitFor()
-  await form.getByText('MODE: Somebody else changed this meanwhile too.').waitFor()
-  await isFocused(field('Environment'))
-  assert.match(await field('Environment').inputValue(), /MODE=mine$/)
-  assert.ok(await form.getByRole('radio', { name: 'It can read them' }).isChecked(), 'what only they changed is shown')
-  assert.equal((await ask('GET', '/tracker')).config.env.MODE, undefined)
+  await form.getByText('theirs').waitFor()
+  assert.equal(await field('Description').inputValue(), 'mine')
+  assert.equal(await field('Seconds that one call may take').inputValue(), '11', 'what only they changed is shown')
+  assert.equal((await ask('GET', '/tracker')).config.description, 'theirs')
   await isAccessible(page, 'an entry that somebody else changed meanwhile')
   await form.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('Saved. Somebody else changed this meanwhile, and it stays: workspace.').waitFor()
+  await page.getByText('Saved. Somebody else changed this meanwhile, and it stays: timeout.').waitFor()
   const both = (await ask('GET', '/tracker')).config
-  assert.deepEqual([both.env.MODE, both.workspace], ['••••', 'ro'])
+  assert.deepEqual([both.description, both.timeout], ['mine', 11])
+
+  // What lets the program see more wants what is hidden again, as another program does.
+  await edit.click()
+  await field('Environment').fill('LANG=••••\nTRACKER_TOKEN=${secret:TRACKER_TOKEN}\nMODE=fast')
+  await form.getByRole('button', { name: 'Save' }).click()
+  await form.getByText('Not changed. What is wrong is said at each field.').waitFor()
+  assert.equal((await ask('GET', '/tracker')).config.env.MODE, undefined)
+  await page.keyboard.press('Escape')
+  await form.getByRole('button', { name: 'Discard it' }).click()
 
   // Another program gets none of it.
   await edit.click()

@@ -295,8 +295,8 @@ async fn the_secret_of_a_registered_client_goes_to_no_other_issuer() {
     }
     // With the secret given again, for the issuer that is named, it goes on.
     let oauth = json!({ "clientId": "us", "clientSecret": "swordfish", "issuer": elsewhere });
-    let patch = json!({ "oauth": oauth });
-    let (status, changed) = owner.ask(Method::PATCH, "/api/mcp/first", &patch).await;
+    let body = json!({ "oauth": oauth });
+    let (status, changed) = owner.ask(Method::PATCH, "/api/mcp/first", &body).await;
     assert_eq!(status, 200, "{changed}");
     owner.begin("first", "/").await;
 }
