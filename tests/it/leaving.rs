@@ -249,9 +249,7 @@ async fn a_tenant_is_suspended_resumed_and_deleted_on_the_command_line() {
     status(401).await;
     let gone = async { while !rows_with(&data, &tenant).await.is_empty() {} };
     let gone = tokio::time::timeout(DEADLINE, gone).await;
-    if gone.is_err() {
-        panic!("left: {:?}", rows_with(&data, &tenant).await);
-    }
+    assert!(gone.is_ok(), "left: {:?}", rows_with(&data, &tenant).await);
     let rules: Value = ben.get("/api/rules").await.ok(200);
     let listed = rules["rules"].to_string();
     assert!(listed.contains("\"person\""), "{rules}");

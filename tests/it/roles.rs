@@ -213,7 +213,6 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         "set_model_default" => {
             json!({ "provider": "default", "scope": if scope == "tenant" { "tenant" } else { "own" } })
         }
-        "count_tokens" => json!({ "text": "x" }),
         "put_mail" => json!({ "isOn": false }),
         "add_passkey" => json!({ "name": "x", "credential": {} }),
         "rename_passkey" => json!({ "name": "x" }),
@@ -229,7 +228,7 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         "complete_argument" => {
             json!({ "server": "x", "prompt": "x", "argument": "x", "value": "x" })
         }
-        "send_message" => json!({ "text": "x" }),
+        "count_tokens" | "send_message" => json!({ "text": "x" }),
         "get_prompt" => json!({ "server": "x", "name": "x" }),
         "read_resource" | "read_view" => json!({ "server": "x", "uri": "x:y" }),
         "read_for_view" => json!({ "callId": things.call, "uri": "x:y" }),
