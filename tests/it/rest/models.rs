@@ -121,9 +121,9 @@ async fn a_check_is_paid_for_once_a_minute_and_not_for_other_sites() {
         .ok(200);
     assert_eq!(app.model.requests().len(), 2);
     let used = owner.get("/api/usage?by=purpose").await.ok(200);
-    let rows = used["rows"].as_array().unwrap();
+    let rows = used["items"].as_array().unwrap();
     let probes = rows.iter().find(|row| row["purpose"] == "probe");
-    assert_eq!(probes.unwrap()["requests"], 1, "{used}");
+    assert_eq!(probes.unwrap()["requests"]["requests"], 1, "{used}");
 }
 
 /// Asserts S2.54.
