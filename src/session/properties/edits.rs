@@ -93,7 +93,7 @@ impl Ledger {
         // only for arguments that the owner wrote.
         if let Command::DecideAll {
             call_ids: Some(ids),
-            approved,
+            approved: true,
             by,
             ..
         } = command
@@ -104,9 +104,7 @@ impl Ledger {
                     let editor = call.edited_by.as_ref();
                     editor.is_some_and(|editor| editor.id == owner)
                 });
-                if !approved {
-                    self.approved.retain(|(of, _)| of != id);
-                } else if let Some(digest) = written.and_then(Call::digest) {
+                if let Some(digest) = written.and_then(Call::digest) {
                     self.approved.insert((id.clone(), digest.clone()));
                 }
             }
