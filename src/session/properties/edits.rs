@@ -22,8 +22,7 @@ use crate::session::{Call, Command, Decision, Edit, EditsByOthers, Event};
 pub(crate) fn config() -> Config {
     let default = Config::default();
     Config {
-        // Too few to find what is rare: the ledger and batch decisions still disagree in one case of about 800.
-        cases: 16,
+        cases: default.cases.max(2_000),
         failure_persistence: None,
         ..default
     }
