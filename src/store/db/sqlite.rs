@@ -184,15 +184,15 @@ impl SqliteDb {
 
     /// Removes what deleted rows left behind: index entries that a full-text index without contents keeps
     /// until its segments are merged (`begin` starts a merge of all of them, and each `step` is one
-    /// transaction, so that others write in between), and pages in the write-ahead log. Does nothing where
-    /// nothing was noted since the last time.
+    /// transaction, so that others write in between), and pages in the write-ahead log. False if nothing was
+    /// noted since the last time, so that nothing was done.
     pub(in crate::store) async fn erase(
         &self,
         begin: &'static str,
         step: &'static str,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         if self.erasure().await? == 0 {
-            return Ok(());
+            return Ok(false);
         }
         self.set_erasure("PRAGMA user_version = 2").await?;
         let mut sql = begin;
@@ -210,15 +210,15 @@ impl SqliteDb {
             sql = step;
         }
         if !self.empty_log().await? {
-            // A reader still needs a page of it.
-            return Ok(());
+            // A reader still needs a page of it, so the note stays.
+            return Ok(true);
         }
         // What was deleted meanwhile has its own note.
         if self.erasure().await? == 2 {
             self.set_erasure("PRAGMA user_version = 0").await?;
             self.empty_log().await?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// 0: nothing was deleted; 1: something was; 2: it is being erased.

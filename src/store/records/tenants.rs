@@ -5,7 +5,7 @@ use super::super::db::{Db, Statement, args, taken};
 use super::tenant_id;
 use crate::domain::{Tenant, TenantId, Timestamp};
 
-/// How a tenant stands.
+/// The standing of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TenantStanding {
     Active,

@@ -50,18 +50,21 @@ pub(super) async fn delete_given_up(registry: Arc<SessionRegistry>) {
     let _: Option<()> = stop.run_until_cancelled(deleting).await;
 }
 
-/// Erases what deleted sessions left in the database: soon after a deletion, and at the start what an
-/// earlier process did not come to.
+/// Erases the words that deleted sessions left in the database: at the start those that an earlier process
+/// left, and soon after a deletion. It rewrites the whole search index, so it rests afterwards: whoever
+/// deletes sessions all the time must not keep the disk busy for everybody.
 pub(super) async fn erase_deleted(registry: Arc<SessionRegistry>) {
     let stop = registry.stop.clone();
     let erasing = async {
         loop {
-            if let Err(error) = registry.records().texts().erase_deleted().await {
-                tracing::warn!(%error, "Words of deleted sessions are not yet erased");
+            match registry.records().texts().erase_deleted().await {
+                Ok(false) => registry.deleted.notified().await,
+                Ok(true) => tokio::time::sleep(EVERY).await,
+                Err(error) => {
+                    tracing::warn!(%error, "Words of deleted sessions are not yet erased");
+                    tokio::time::sleep(EVERY).await;
+                }
             }
-            let deleted = registry.deleted.notified();
-            // A reader may have stood against it.
-            let _: Result<(), _> = tokio::time::timeout(EVERY, deleted).await;
         }
     };
     // `None` is the stop.

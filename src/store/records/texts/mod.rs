@@ -94,8 +94,9 @@ impl<'s> Texts<'s> {
     }
 
     /// Removes for good what deleted sessions left in the file of `SQLite`: their words in the index, and
-    /// pages in the write-ahead log. `PostgreSQL` does the same by its own vacuum.
-    pub async fn erase_deleted(&self) -> Result<(), Error> {
+    /// pages in the write-ahead log. `PostgreSQL` does the same by its own vacuum. False if there was nothing
+    /// to do.
+    pub async fn erase_deleted(&self) -> Result<bool, Error> {
         match self.db {
             // Source: <https://sqlite.org/fts5.html#the_merge_command>.
             Db::Sqlite(db) => {
@@ -105,7 +106,7 @@ impl<'s> Texts<'s> {
                 )
                 .await
             }
-            Db::Postgres(_) => Ok(()),
+            Db::Postgres(_) => Ok(false),
         }
     }
 
