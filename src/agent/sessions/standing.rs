@@ -13,14 +13,11 @@ use crate::store::Error;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
-/// Looks after which turns that have ended are forgotten.
-const FORGET_EVERY: u32 = 30;
 
 /// Looks until the registry stops.
 pub(super) async fn heed_standing(inner: Weak<SessionRegistry>) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut looks = 0_u32;
     loop {
         let Some(stop) = inner.upgrade().map(|registry| registry.stop.clone()) else {
             return;
@@ -33,30 +30,29 @@ pub(super) async fn heed_standing(inner: Weak<SessionRegistry>) {
         let Some(registry) = inner.upgrade() else {
             return;
         };
-        looks = looks.wrapping_add(1);
-        let is_forgetting = looks.is_multiple_of(FORGET_EVERY);
-        let looking = stop.run_until_cancelled(look(&registry, is_forgetting));
+        let looking = stop.run_until_cancelled(look(&registry));
         if let Some(Err(error)) = looking.await {
             tracing::debug!(?error, "Who may still act cannot be read");
         }
     }
 }
 
-async fn look(registry: &Arc<SessionRegistry>, is_forgetting: bool) -> Result<(), Error> {
+async fn look(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
     for key in registry.records().sessions().of_barred().await? {
         // It looks whether its person may act before it does anything else.
         registry.review_one(&key).await;
     }
-    if is_forgetting {
+    // One question forgets the turns that have ended, and saves one for each person of theirs.
+    if let Some(noted) = registry.begun.noted() {
         let active: HashSet<SessionKey> = registry.store.active().await?.into_iter().collect();
-        registry.begun.turns().retain(|key, _| active.contains(key));
+        registry.begun.forget_ended(noted, &active);
     }
     for ((tenant, credential), keys) in registry.begun.by_credential() {
         if holds(registry, &tenant, &credential).await? {
             continue;
         }
         for key in keys {
-            registry.begun.turns().remove(&key);
+            registry.begun.forget(&key);
             tracing::info!(session.id = %key.session, tenant.id = %tenant,
                 "A turn ends, because the key or sign-in that began it has ended");
             end_turn(registry, &key).await;
