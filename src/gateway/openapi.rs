@@ -82,7 +82,7 @@ const OPEN: [&str; 6] = [
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// What each refusal means, for every route alike.
-const REFUSALS: [(&str, &str); 16] = [
+const REFUSALS: [(&str, &str); 14] = [
     (
         "400",
         "The request is not valid; `errors` names the fields.",
@@ -102,13 +102,11 @@ const REFUSALS: [(&str, &str); 16] = [
         "The present state stands against it; `code` says what.",
     ),
     ("413", "The body is larger than the limit."),
-    ("414", "The address is too long."),
     ("415", "The body is not `application/json`."),
     (
         "429",
         "Too many requests; `Retry-After` says how long to wait.",
     ),
-    ("431", "The headers are too many or too large."),
     (
         "500",
         "An error of the gateway; `requestId` finds it in the log.",
@@ -128,6 +126,17 @@ const REFUSALS: [(&str, &str); 16] = [
     ("405", "There is no such method at this address."),
 ];
 
+/// Refusals of a request whose head cannot be read, before there is a route: status, name among the
+/// components, and meaning. Every operation refers to them.
+const OF_HEADS: [(&str, &str, &str); 2] = [
+    ("414", "AddressTooLong", "The address is too long."),
+    (
+        "431",
+        "HeadersTooLarge",
+        "The headers are too many or too large.",
+    ),
+];
+
 /// The description of all routes of REST.
 fn description() -> utoipa::openapi::OpenApi {
     let mut description = http::routes().describe(Description::openapi());
@@ -136,7 +145,13 @@ fn description() -> utoipa::openapi::OpenApi {
     let paths = std::mem::take(&mut description.paths.paths).into_iter();
     let paths = paths.map(|(path, item)| (path.replace("{*", "{"), item));
     description.paths.paths = paths.collect();
-    let components = description.components.take().unwrap_or_default();
+    let mut components = description.components.take().unwrap_or_default();
+    for (_, name, meaning) in OF_HEADS {
+        let refusal = problem().description(meaning).build();
+        components
+            .responses
+            .insert(name.to_owned(), RefOr::T(refusal));
+    }
     for (path, item) in &mut description.paths.paths {
         let reads = [&mut item.get].into_iter().flatten();
         reads.for_each(|operation| complete(path, operation, &components));
@@ -158,7 +173,11 @@ fn description() -> utoipa::openapi::OpenApi {
 /// Adds what holds for every route and the macros cannot know: who has to sign in, the refusals of
 /// the layers around the handlers, and the descriptions that OpenAPI asks of each answer.
 fn complete(path: &str, operation: &mut Operation, components: &Components) {
-    add_refusals(operation, &["414", "431"]);
+    for (status, name, _) in OF_HEADS {
+        let refusal = RefOr::Ref(Ref::from_response_name(name));
+        let responses = &mut operation.responses.responses;
+        responses.insert(status.to_owned(), refusal);
+    }
     if OPEN.contains(&path) {
         operation.security = Some(Vec::new());
     } else {
@@ -199,12 +218,17 @@ fn complete(path: &str, operation: &mut Operation, components: &Components) {
 fn add_refusals(operation: &mut Operation, statuses: &[&str]) {
     for status in statuses {
         let responses = &mut operation.responses.responses;
-        responses.entry((*status).to_owned()).or_insert_with(|| {
-            let problem = RefOr::Ref(Ref::from_schema_name("Problem"));
-            let content = ContentBuilder::new().schema(Some(problem)).build();
-            RefOr::T(ResponseBuilder::new().content(PROBLEM, content).build())
-        });
+        responses
+            .entry((*status).to_owned())
+            .or_insert_with(|| RefOr::T(problem().build()));
     }
+}
+
+/// An answer that is a problem document.
+fn problem() -> ResponseBuilder {
+    let schema = RefOr::Ref(Ref::from_schema_name("Problem"));
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    ResponseBuilder::new().content(PROBLEM, content)
 }
 
 /// What an answer means: a refusal as the table says, anything else as its body says of itself.

@@ -14,6 +14,14 @@ fn description() -> &'static Value {
     DESCRIPTION.get_or_init(|| serde_json::from_str(&sepal::gateway::openapi_json()).unwrap())
 }
 
+/// An answer as it is described: in place, or once for many operations.
+fn resolved(response: &'static Value) -> &'static Value {
+    let pointer = response["$ref"]
+        .as_str()
+        .and_then(|at| at.strip_prefix('#'));
+    pointer.map_or(response, |at| description().pointer(at).unwrap())
+}
+
 /// The described operation at an address; `None` where there is none.
 fn operation(method: &Method, path: &str) -> Option<&'static Value> {
     let path = path.split('?').next().unwrap_or_default();
@@ -38,7 +46,7 @@ pub(super) fn check(method: &Method, path: &str, answer: &Answer) {
         return;
     };
     let status = answer.status.to_string();
-    let described = operation["responses"].get(&status);
+    let described = operation["responses"].get(&status).map(resolved);
     let described = described.unwrap_or_else(|| {
         panic!(
             "docs/openapi.json has no answer {status} to {method} {path}: {}",
@@ -80,7 +88,9 @@ fn every_answer_is_described_and_every_operation_can_refuse() {
         for (method, operation) in item.as_object().unwrap() {
             let responses = operation["responses"].as_object().unwrap();
             for (status, response) in responses {
-                let text = response["description"].as_str().unwrap_or_default();
+                let text = resolved(response)["description"]
+                    .as_str()
+                    .unwrap_or_default();
                 assert!(!text.is_empty(), "{method} {path} {status}");
             }
             let needs = |status: &str| {
