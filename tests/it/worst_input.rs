@@ -20,14 +20,14 @@ use crate::rest::Client;
 use crate::skills::zipped;
 use crate::support::{Server, TestApp, colleague, colleague_with, person};
 
-/// How long others may wait.
+/// The time that others may wait.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long each input is worked on before its senders hang up.
+/// The time for which each input is worked on before its senders hang up.
 const EACH: Duration = Duration::from_millis(700);
 /// Another program may take the processors of a small machine for a moment; an input that keeps others
 /// waiting does so each time.
 const ATTEMPTS: usize = 4;
-/// What the gateway may ever have in memory, in KiB: its own, the largest picture while it is turned upright,
+/// The most memory of the gateway, in KiB: its own, the largest picture while it is turned upright,
 /// two files to import as they come and unpacked, and two sessions that are written.
 const MEMORY_KIB: u64 = 1024 * 1024;
 
@@ -182,8 +182,8 @@ async fn longest_wait(http: &Http, address: SocketAddr, for_long: Duration) -> D
     longest
 }
 
-/// How long others wait while it is worked on, in the best of some attempts.
-async fn wait_during(worst: &Worst, (https, address): (&[Http; 2], SocketAddr)) -> Duration {
+/// The time that others wait while it is worked on, in the best of some attempts.
+async fn wait_during(worst: &Worst, https: &[Http; 2], address: SocketAddr) -> Duration {
     let mut best = Duration::MAX;
     for _ in 0..ATTEMPTS {
         let mut senders = JoinSet::new();
@@ -299,7 +299,7 @@ async fn the_worst_input_of_one_person_is_nobody_elses_wait() {
     let https = [TestApp::http(), TestApp::http()];
     let mut too_long = Vec::new();
     for one in &worst {
-        let waited = wait_during(one, (&https, address)).await;
+        let waited = wait_during(one, &https, address).await;
         if waited >= PATIENCE {
             too_long.push(format!("{}: {waited:?}", one.what));
         }

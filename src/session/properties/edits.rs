@@ -67,18 +67,18 @@ fn rules(world: &mut World, seed: u8) {
     world.rules.has_reviewer = seed % 2 == 0;
 }
 
-/// What was proposed, what the owner approved, and what is told, by call.
+/// The arguments that were proposed, approved by the owner and shown, by call.
 #[derive(Default)]
 struct Ledger {
     proposed: BTreeMap<CallId, Value>,
     /// Digests of what the owner saw and said yes to, or wrote.
     approved: BTreeSet<(CallId, Digest)>,
-    /// What somebody reads who reads the shown events.
+    /// The arguments that the shown events tell.
     told: BTreeMap<CallId, Value>,
 }
 
 impl Ledger {
-    /// What the owner said, by a command that was taken.
+    /// Notes the owner's word in a command that was taken.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "every other command is looked at as it is"
@@ -160,18 +160,19 @@ impl Ledger {
         {
             let told = &self.told[call];
             assert_eq!(digests(name, told).0, *digest, "what is told is what runs");
-            self.check_origin(call, (told, digest), None);
+            self.check_origin(call, told, digest, None);
         } else if let Event::DryRunMoved {
             call, to: Some(to), ..
         } = event
             && to.report.is_none()
         {
             let args = &world.state.control.call(call).unwrap().args;
-            self.check_origin(call, (args, &to.digest), Some(&to.by.id));
+            self.check_origin(call, args, &to.digest, Some(&to.by.id));
         }
     }
 
-    fn check_origin(&self, call: &CallId, (args, digest): (&Value, &Digest), by: Option<&UserId>) {
+    /// Fails if a call starts, or is tried for `by`, with arguments from elsewhere.
+    fn check_origin(&self, call: &CallId, args: &Value, digest: &Digest, by: Option<&UserId>) {
         let is_proposed = self.proposed[call] == *args;
         let is_owners = by == Some(&World::person().id);
         let is_approved = self.approved.contains(&(call.clone(), digest.clone()));
@@ -182,7 +183,7 @@ impl Ledger {
     }
 }
 
-fn a_decision(world: &World, call: &Call, (a, b): (u8, u8)) -> Command {
+fn a_decision(world: &World, call: &Call, a: u8, b: u8) -> Command {
     let (by, role) = person(a / 3);
     let edit = (b % 3 == 0).then(|| edit(call, b / 3));
     let approved = a % 7 > 0;
@@ -282,7 +283,7 @@ fn step(world: &mut World, (what, a, b): Step) -> Option<Command> {
         9 => reviewed(world, id, b),
         10 => views::asks(b),
         11 if a % 4 == 0 => views::closed(b),
-        _ => a_decision(world, &call, (a, b)),
+        _ => a_decision(world, &call, a, b),
     })
 }
 
