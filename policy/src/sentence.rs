@@ -3,7 +3,7 @@
 use crate::conditions::{CommandPrefix, Conditions};
 use crate::rule::{Approver, Effect, Network, Rule, Scope};
 
-/// What a rule says that lets any words follow a command.
+/// The sentence of a rule that lets any words follow a command.
 const ANY_WORDS: &str = "even ones that write files or run programs";
 
 /// The rule as an English sentence, or two.

@@ -66,7 +66,7 @@ const READERS: &[&str] = &[
     "whoami",
 ];
 
-/// What a system call may be that changes a file, or runs or reaches something.
+/// System calls that change a file, or run or reach something.
 const CALLS: &str = "trace=?execve,?execveat,?open,?openat,?openat2,?creat,?truncate,?ftruncate,\
     ?rename,?renameat,?renameat2,?link,?linkat,?symlink,?symlinkat,?unlink,?unlinkat,?mkdir,?mkdirat,\
     ?rmdir,?mknod,?mknodat,?chmod,?fchmod,?fchmodat,?chown,?fchown,?lchown,?fchownat,?utime,?utimes,\
@@ -139,14 +139,14 @@ fn is_allowed(rules: &Rules, command: &str) -> bool {
     rules.decide(&call).effect == Effect::Allow
 }
 
-/// What a word may be besides an option. Files of the folder have names that look like options.
+/// Words that are no options. Files of the folder have names that look like options.
 const WORDS: &[&str] = &[
     "a.txt", "b.txt", "F", "./evil", "HEAD", "-", "--", "$X", "\"$X\"", "*.txt", "*", "./*",
     "sub/*", "$(ls)", "`ls`", "\"a$X\"", "+%F", "x", ".", "sub", "'1p'", "main", "new", "fix",
     "{}", "\\;", "+", "-5", "-exec", "ls", "sort", "$HOME", "~", "-o", "F",
 ];
 
-/// What may stand behind a command.
+/// Text that may stand behind a command.
 const ENDS: &[&str] = &[
     "",
     "",
@@ -250,7 +250,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// What bash did for these commands besides running programs that the rules name and reading.
+/// Everything that bash did for these commands besides running programs that the rules name and reading.
 fn besides(commands: &[String]) -> Vec<String> {
     let (folder, logs) = (folder(), TempDir::new().unwrap());
     let quoted = commands

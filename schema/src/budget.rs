@@ -69,14 +69,14 @@ fn size(value: &Value) -> u64 {
     size
 }
 
-/// Where the stack is now, roughly.
+/// The rough address of the top of the stack.
 #[inline(never)]
 fn stack_address() -> usize {
     let here = 0_u8;
     std::ptr::from_ref(std::hint::black_box(&here)).addr()
 }
 
-/// What one evaluation of a schema object costs.
+/// The cost of one evaluation of a schema object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cost {
     /// For every value.

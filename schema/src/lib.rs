@@ -115,7 +115,7 @@ pub struct Schema {
     validator: jsonschema::Validator,
 }
 
-/// How the keyword `format` is read.
+/// The meaning of the keyword `format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formats {
     /// As a remark, which is what the specification says.

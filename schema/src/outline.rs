@@ -111,7 +111,7 @@ impl Walk {
         Ok(())
     }
 
-    /// What a part is called and what it refers to.
+    /// The name of a part, and the part that it refers to.
     fn names(
         &mut self,
         members: &Map<String, Value>,
@@ -196,7 +196,7 @@ impl Walk {
         Ok(())
     }
 
-    /// How many parts there are once every reference is replaced by its target. A reference back to where
+    /// The number of parts once every reference is replaced by its target. A reference back to where
     /// it came from ends the count: evaluation goes on there only with a smaller value.
     fn check_unfolded(&self) -> Result<(), Error> {
         let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();

@@ -144,7 +144,7 @@ pub enum CredentialId {
 pub struct Caller {
     pub user: User,
     pub tenant: Tenant,
-    /// What they entered with: a turn that they begin ends when that is taken from them.
+    /// The key or sign-in that let them in: a turn that they begin ends when it is taken from them.
     pub credential: Option<CredentialId>,
 }
 

@@ -33,7 +33,7 @@ use crate::session::Refusal;
 
 /// Documents that are written at the same time: each holds the events of a session in memory.
 const WRITERS: usize = 2;
-/// How many may wait for that.
+/// The number of documents that may wait to be written.
 const WAITING: usize = 32;
 /// Pieces that are fetched from files at the same time.
 const FETCHERS: usize = 4;
@@ -58,7 +58,7 @@ const MAX_EXPORTS: Most = Most {
 /// Shared sessions that are kept as they were written, and their bytes.
 const MAX_KEPT: usize = 64;
 const MAX_KEPT_BYTES: u64 = 512 << 20;
-/// How long one is kept that nobody reads.
+/// The time for which a document is kept that nobody reads.
 const KEPT_FOR: Duration = Duration::from_mins(10);
 
 /// Documents that are written and sent. Clones share what is kept.
@@ -66,7 +66,7 @@ const KEPT_FOR: Duration = Duration::from_mins(10);
 pub struct Documents(Arc<Inner>);
 
 struct Inner {
-    /// Where files without a name are made.
+    /// The folder of the unnamed files.
     dir: PathBuf,
     writers: Pool,
     fetchers: Pool,
@@ -414,7 +414,7 @@ struct Sending {
 }
 
 impl Sending {
-    /// What is sent next: a content, or so much of a text as goes at once.
+    /// The next piece to be sent: a content, or so much of a text as goes at once.
     fn next(&mut self) -> Option<Part> {
         let part = self.written.parts.get(self.part)?;
         let Part::Text { at, bytes } = part else {

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use super::error::{self, ApiError};
 use crate::domain::{Code, RequestId};
 
-/// How such an answer of the library ends its connection; our own answers with these statuses have a body.
+/// Headers of the library's own answers; our answers with these statuses have a body.
 const MARKS: [&str; 2] = ["\r\nconnection: close\r\n", "\r\ncontent-length: 0\r\n"];
 
 /// The answer with a problem document in place of the library's own; `None` for any other answer.

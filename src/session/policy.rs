@@ -30,7 +30,7 @@ pub struct Rules {
     pub approval_stale_after_ms: u64,
     /// How long a call waits for a decision before it is rejected; `None` = until there is one.
     pub approval_expiry_ms: Option<u64>,
-    /// What becomes of arguments that others than the owner of a session change.
+    /// The treatment of arguments that others than the owner of a session change.
     pub edits_by_others: EditsByOthers,
     /// Messages that may wait for the running turn.
     pub max_waiting_messages: usize,
@@ -59,7 +59,7 @@ impl Default for Rules {
     }
 }
 
-/// What becomes of arguments that somebody changes who is asked about a call of another person.
+/// The treatment of arguments that somebody changes who is asked about a call of another person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EditsByOthers {
     /// They run once the owner of the session has said yes to them, too.

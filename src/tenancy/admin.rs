@@ -97,7 +97,7 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// How a tenant stands.
+    /// The standing of a tenant.
     pub async fn standing(self, tenant: &TenantId) -> Result<TenantStanding, Error> {
         Ok(self.0.records().tenants().standing(tenant).await?)
     }

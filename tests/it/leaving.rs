@@ -16,7 +16,7 @@ use crate::rules::given;
 use crate::servers::Api;
 use crate::support::{DEADLINE, Person, Server, TestApp, TestSocket, person, sepal};
 
-/// How somebody loses their right to act.
+/// A way in which somebody loses their right to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Loss {
     Disabled,

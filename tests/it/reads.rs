@@ -11,7 +11,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
 use crate::support::{TestApp, TestSocket};
 
-/// What reading may write, with the reason.
+/// Tables that reading may write to, each with its reason.
 const BOOKKEEPING: &[(&str, &str, &str)] = &[
     ("api_keys", "last_used_at", "when a key was last used"),
     ("texts", "*", "a search brings its own index up"),

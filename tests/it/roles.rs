@@ -38,7 +38,7 @@ const OPEN: &[&str] = &[
 /// Operations that make something of one's own under whatever name it gets, so that nothing is missing.
 const CREATES: &[&str] = &["put_provider", "count_tokens"];
 
-/// What one person has, real behind each id.
+/// The things of one person, real behind each id.
 #[derive(Clone)]
 struct Things {
     session: String,

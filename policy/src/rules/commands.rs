@@ -29,7 +29,7 @@ pub(super) fn gap(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
     }
 }
 
-/// Why the words behind the prefix, or the folder that it names, are not surely harmless.
+/// The reason the words behind the prefix, or the folder that it names, are not surely harmless.
 fn further(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
     let named = prefix.words.len();
     let names_folder = named > 1 && part.words.len() == named;

@@ -25,11 +25,11 @@ pub struct Probe<'a> {
     pub offer: &'a Offer,
     pub model: Model,
     pub request: Assembled,
-    /// How long the model may take.
+    /// The time that the model may take.
     pub patience: Duration,
 }
 
-/// Why a model did not answer.
+/// The reason a model did not answer.
 #[derive(Debug)]
 pub enum Unanswered {
     /// A budget does not cover the request: nothing was asked.

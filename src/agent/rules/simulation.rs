@@ -45,23 +45,23 @@ pub struct SimulatedCall {
     pub because: String,
 }
 
-/// What a rule for everybody is about in the sessions of others.
+/// The calls in sessions of others that a rule for everybody is about.
 ///
 /// Nothing here depends on their arguments. A count of the calls that would be decided otherwise would:
 /// whoever may try any rule as often as they like reads a secret out of such a count letter by letter,
 /// by a pattern, by the words of a command, or by a rule that is in force already.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OthersCalls {
-    /// How many were looked at.
+    /// The number of calls that were looked at.
     pub calls: usize,
-    /// How many of them are calls of tools that the rule names.
+    /// The number of them whose tools the rule names.
     pub concerned: usize,
 }
 
 /// What other rules would have decided.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Simulation {
-    /// How many calls of the caller were looked at.
+    /// The number of the caller's calls that were looked at.
     pub calls: usize,
     /// Those that would be decided otherwise, the newest first.
     pub changed: Vec<SimulatedCall>,
@@ -77,7 +77,7 @@ struct PastCall {
 }
 
 impl RuleAccess<'_> {
-    /// What the rules of now, and those with the change, say of the last calls of the caller; where
+    /// Compares the present rules, and those with the change, on the last calls of the caller; where
     /// everybody is concerned, also how many calls of others it is about. Rules of single sessions are
     /// left out.
     pub async fn simulate(
@@ -145,7 +145,7 @@ impl RuleAccess<'_> {
         simulation
     }
 
-    /// How many calls in the tenant's sessions of others are of tools that the rule names.
+    /// Counts the calls in sessions of others whose tools the rule names.
     async fn others_calls(
         &self,
         caller: &Caller,

@@ -67,7 +67,7 @@ pub struct Chat {
     /// How long a call waits for a decision before it is rejected; `None` = until there is one.
     #[serde(rename = "approval_expiry_s", deserialize_with = "read::zero_is_never")]
     pub approval_expiry: Option<Duration>,
-    /// What becomes of arguments that others than the owner of a session change.
+    /// The treatment of arguments that others than the owner of a session change.
     pub edits_by_others: EditsByOthers,
     /// What one turn may cost, in US dollars; 0 = no limit.
     pub request_budget: f64,
@@ -81,7 +81,7 @@ pub struct Chat {
     pub titles: Titles,
 }
 
-/// What becomes of arguments that somebody changes who is asked about a call of another person.
+/// The treatment of arguments that somebody changes who is asked about a call of another person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EditsByOthers {

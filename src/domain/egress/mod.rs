@@ -27,7 +27,7 @@ pub struct AllowedHost {
     is_raw: bool,
 }
 
-/// How an entry begins that lets any protocol pass.
+/// The beginning of an entry that lets any protocol pass.
 const RAW: &str = "tcp://";
 
 /// Why an entry cannot be taken. The text names the entry and says what to write.

@@ -42,7 +42,7 @@ pub(super) fn call_part(call: &SaidCall, asked_by: Option<String>) -> CallPart {
     }
 }
 
-/// What stands above the arguments that were proposed, beside those that ran.
+/// The line above the arguments that were proposed, beside those that ran.
 pub(super) const PROPOSED: &str = "Before a person changed them, the arguments were:";
 
 impl CallPart {

@@ -17,7 +17,7 @@ use crate::agent::ShownEvent;
 use crate::domain::{Attachment, BlobId, CallId, SessionId, Timestamp, WorkspaceCopy};
 use crate::session::{Decider, Event, Reasoning, SaidCall, Verdict};
 
-/// Where a document is written to.
+/// The destination of a document.
 pub(in crate::gateway) trait Sink {
     /// Adds text as it is. An error ends the writing.
     fn text(&mut self, text: &str) -> io::Result<()>;
@@ -41,7 +41,7 @@ pub(in crate::gateway) struct Document {
 #[derive(Debug, Default)]
 struct Conversation {
     parts: Vec<Part>,
-    /// Where the newest call of each id stands.
+    /// The place of the newest call of each id.
     calls: HashMap<CallId, usize>,
 }
 

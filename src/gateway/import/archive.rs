@@ -53,7 +53,7 @@ pub(super) fn read_conversations(
     Ok(())
 }
 
-/// How many entries the directory of an archive can have: one for each of its headers.
+/// The number of entries that the directory of an archive can have: one for each of its headers.
 fn headers(file: &[u8]) -> usize {
     let marks = file.windows(4).filter(|four| *four == b"PK\x01\x02");
     marks.count()

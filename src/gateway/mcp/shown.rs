@@ -29,7 +29,7 @@ pub fn shown(call: &Call) -> String {
     text
 }
 
-/// Who changed the arguments, and what they were before.
+/// The person who changed the arguments, and the arguments before.
 fn edited(editor: Option<&Actor>, proposed: &Value) -> String {
     let editor = editor.map_or_else(|| "somebody".to_owned(), |it| visible_line(&it.name));
     let proposed = visible(&pretty(proposed));

@@ -224,7 +224,7 @@ impl ToolboxTool {
     }
 }
 
-/// Where and why a value does not fit; none = it fits.
+/// The place and reason of a value that does not fit; none = it fits.
 fn told(checked: Result<Option<Misfit>, OverBudget>) -> Option<(String, String)> {
     match checked {
         Ok(None) => None,

@@ -1,4 +1,4 @@
-//! How a tunnel has to begin: with a TLS `ClientHello` that names the host which was asked for. An address
+//! Checks that a tunnel begins with a TLS `ClientHello` for the host that was asked for. An address
 //! serves many hosts, and the name decides which of them answers.
 
 use std::io;

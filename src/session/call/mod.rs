@@ -210,7 +210,7 @@ pub struct Call {
     /// The arguments as the model wrote them, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_args: Option<Value>,
-    /// Who changed them last. Snapshots of earlier releases do not say it.
+    /// The person who changed them last. Snapshots of earlier releases do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_by: Option<Actor>,
     /// The tool; `None` for a call that could not be valid. Shared: schemas are long, and a call is

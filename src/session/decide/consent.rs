@@ -202,8 +202,8 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
     wants.open(owner.as_ref(), &consents).next().is_none()
 }
 
-/// What the rules of now want of a call as it is, or with the arguments that somebody writes; when it
-/// expires stays as it is. Arguments that were not proposed want the owner's yes, too, whoever wrote them:
+/// The approvals that the present rules want of a call as it is, or with the arguments that somebody
+/// writes; its expiry stays as it is. Arguments that were not proposed want the owner's yes, too, whoever wrote them:
 /// who is asked about a call of another person decides whether it runs, and not what else does.
 fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> Wants {
     let args = edit.map_or(&call.args, |(edited, _)| &edited.args);

@@ -215,7 +215,7 @@ pub enum Event {
         /// The arguments that run and their digest, where a person changed them: now, or before others
         /// said yes. Journals of earlier releases say it only of those who decided alone.
         edited: Option<EditedArgs>,
-        /// Who changed them, where it was not the person who decided.
+        /// The person who changed them, where it was not the one who decided.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited_by: Option<Actor>,
         /// The fresh gesture that came with the yes, if one did.

@@ -63,7 +63,7 @@ pub enum Error {
 #[derive(Debug)]
 pub struct SkillFile {
     pub content: Vec<u8>,
-    /// What its sender is counted for until it was read.
+    /// The share of its sender, held until it was read.
     pub counted: Share,
 }
 
@@ -97,7 +97,7 @@ impl Skills {
         }))
     }
 
-    /// Where skills are packed and unpacked.
+    /// The pool in which skills are packed and unpacked.
     pub fn pool(&self) -> &Pool {
         &self.0.pool
     }

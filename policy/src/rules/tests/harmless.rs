@@ -315,7 +315,7 @@ fn a_rule_that_the_card_offered_lets_nothing_run_or_write_beside_what_it_names()
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What people do all day with these rules.
+/// Everyday commands under these rules.
 const DAILY: &[(&str, &[&str])] = &[
     (
         "npm test",

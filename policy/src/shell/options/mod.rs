@@ -64,7 +64,7 @@ pub(super) struct Form {
     is_global: bool,
 }
 
-/// How a program reads its options.
+/// The way in which a program reads its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// As `getopt_long`: single letters may stand together, and a value may stand in the same word.
@@ -102,7 +102,7 @@ enum Behind {
     Options(&'static str),
 }
 
-/// What the table says of an option.
+/// The class of an option in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Reads,
@@ -156,7 +156,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// Why the words of `part` behind the first `named` ones are not surely harmless; `None` if they are.
+/// The reason the words of `part` behind the first `named` ones are not surely harmless; `None` if they are.
 pub(crate) fn harm(part: &Part, named: usize) -> Option<Harm> {
     let words = &part.words;
     if let Some(script) = part.script_at {

@@ -1,4 +1,4 @@
-//! What the table must be, whatever stands in it.
+//! Rules that every row of the table has to follow.
 
 use std::collections::BTreeMap;
 

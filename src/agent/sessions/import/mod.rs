@@ -168,7 +168,7 @@ impl Importing {
     }
 }
 
-/// Where a content lies, and how long it is: the same for every file that shares it.
+/// The place and length of a content: the same for every file that shares it.
 fn place(content: &Bytes) -> (usize, usize) {
     (content.as_ptr().addr(), content.len())
 }

@@ -90,7 +90,7 @@ pub(in crate::gateway) struct FinishConnectionRequest {
     /// Names what I began.
     #[schema(value_type = String, required, nullable = false, max_length = 128)]
     state: Option<SecretString>,
-    /// What stands behind `callback/` in the address that I came back to.
+    /// The last part of the address that I came back to, behind `callback/`.
     #[schema(max_length = 64)]
     at: Option<String>,
     #[schema(value_type = Option<String>)]

@@ -19,7 +19,7 @@ const SIDE_BY_SIDE: usize = 4;
 /// How long a model may take to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long what came of a request is told again: whoever asks once more pays nothing.
+/// The time for which a result is told again: whoever asks once more pays nothing.
 const KEPT: Duration = Duration::from_mins(1);
 
 /// Makes such requests, never too many at once.
@@ -29,10 +29,10 @@ pub(super) struct Prober {
     kept: Mutex<Vec<Kept>>,
 }
 
-/// Who pays for such requests.
+/// The payer of such requests.
 #[async_trait]
 pub(super) trait Payer: Send + Sync {
-    /// Whose money it is.
+    /// The tenant whose money it is.
     fn tenant(&self) -> &TenantId;
 
     /// Makes one.
@@ -51,7 +51,7 @@ impl Payer for (Budgets, Holder) {
     }
 }
 
-/// What came of asking one model of a provider for one tenant. A provider that was changed is another one.
+/// The result of asking one model of a provider for one tenant. A provider that was changed is another one.
 struct Kept {
     tenant: TenantId,
     offer: Arc<Offer>,

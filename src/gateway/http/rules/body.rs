@@ -391,8 +391,8 @@ pub(super) struct RulePreview {
     sentence: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     examples: Option<ExamplesBody>,
-    /// What `confirm` has to repeat to give it: it lets every call of a tool run that may write or run
-    /// something.
+    /// The text that `confirm` has to repeat to give the rule: it lets every call of a tool run that may
+    /// write or run something.
     #[serde(skip_serializing_if = "Option::is_none")]
     confirm: Option<String>,
 }

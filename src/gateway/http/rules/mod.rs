@@ -142,7 +142,7 @@ async fn preview_rule(
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SimulationResponse {
-    /// How many calls in my sessions were looked at, 500 at most.
+    /// The number of calls in my sessions that were looked at, 500 at most.
     calls: usize,
     /// Those that would be decided otherwise, the newest first.
     changed: Vec<ChangedCall>,
@@ -155,9 +155,9 @@ struct SimulationResponse {
 /// arguments, which a rule could be made to ask for letter by letter.
 #[derive(Debug, Serialize, ToSchema)]
 struct ConcernedCalls {
-    /// How many were looked at, 500 at most.
+    /// The number of calls that were looked at, 500 at most.
     calls: usize,
-    /// How many of them are calls of tools that the rule names.
+    /// The number of them whose tools the rule names.
     concerned: usize,
 }
 

@@ -3,16 +3,16 @@
 //! A conversation is nested as deep as it is long, so its tree is neither read with recursion nor level by
 //! level, which would look over the rest of the text at each level.
 
-/// Where a message of the branch lies in the text.
+/// The place of a message of the branch in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     start: usize,
     end: usize,
-    /// Where the list of what answers it lies.
+    /// The place of the list of its answers.
     children: Option<(usize, usize)>,
 }
 
-/// What is open at a place of the text.
+/// The lists and objects that are open at a place of the text.
 enum Open {
     /// A list of messages; none = that of the first ones, else that of the message at this depth.
     Messages(Option<usize>),
@@ -102,7 +102,7 @@ pub(super) fn newest_branch(text: &str) -> Option<Vec<Place>> {
     is_tree.then_some(branch)
 }
 
-/// Where the text that begins here is over.
+/// The end of the text that begins here.
 fn end_of_text(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {

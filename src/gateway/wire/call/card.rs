@@ -163,7 +163,7 @@ struct Moving<'a> {
     edited: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     original_args: Option<&'a Value>,
-    /// Who changed the arguments last.
+    /// The person who changed the arguments last.
     #[serde(skip_serializing_if = "Option::is_none")]
     edited_by: Option<&'a Actor>,
     said: &'a str,

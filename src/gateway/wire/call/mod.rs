@@ -28,7 +28,7 @@ struct Decided<'a> {
     by: Who<'a>,
     scope: &'static str,
     edited: bool,
-    /// Who changed the arguments, where it was not who decided.
+    /// The person who changed the arguments, where it was not who decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     edited_by: Option<&'a Actor>,
     #[serde(skip_serializing_if = "Option::is_none")]

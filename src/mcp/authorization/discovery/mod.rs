@@ -38,7 +38,7 @@ impl Discovered {
         self.server.issuer.as_deref()
     }
 
-    /// Who authorises; of a server without metadata the origin that authorises for itself.
+    /// The issuer; of a server without metadata the origin that authorises for itself.
     pub fn authority(&self) -> String {
         let origin = || {
             let url = Url::parse(&self.resource).ok();

@@ -76,7 +76,7 @@ fn approves(world: &mut World, id: &CallId, by: Actor) -> Result<(), Refusal> {
     world.tell(&yes(world, id, by, None))
 }
 
-/// What the decision that let a call run says of its arguments, and who wrote them.
+/// The arguments and their author in the decision that let a call run.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "other events are not looked at"

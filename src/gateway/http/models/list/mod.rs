@@ -34,7 +34,7 @@ pub(super) struct Asked {
     pub(super) choice: ModelChoice,
     /// Whether lists of a while ago are not believed.
     pub(super) is_fresh: bool,
-    /// Who pays for requests that are really made.
+    /// The payer of requests that are really made.
     pub(super) payer: Box<dyn Payer>,
 }
 
