@@ -3000,9 +3000,9 @@ export interface components {
          *     arguments, which a rule could be made to ask for letter by letter.
          */
         ConcernedCalls: {
-            /** @description How many were looked at, 500 at most. */
+            /** @description The number of calls that were looked at, 500 at most. */
             calls: number;
-            /** @description How many of them are calls of tools that the rule names. */
+            /** @description The number of them whose tools the rule names. */
             concerned: number;
         };
         /** @description What must hold for a call; all that is named must hold. */
@@ -3269,7 +3269,7 @@ export interface components {
         FinishConnectionRequest: {
             /** @description Names what I began. */
             state: string;
-            /** @description What stands behind `callback/` in the address that I came back to. */
+            /** @description The last part of the address that I came back to, behind `callback/`. */
             at?: string | null;
             code?: string | null;
             /** @description Who answers (RFC 9207). */
@@ -4275,8 +4275,8 @@ export interface components {
             sentence: string;
             examples?: components["schemas"]["ExamplesBody"] | null;
             /**
-             * @description What `confirm` has to repeat to give it: it lets every call of a tool run that may write or run
-             *     something.
+             * @description The text that `confirm` has to repeat to give the rule: it lets every call of a tool run that may
+             *     write or run something.
              */
             confirm?: string | null;
         };
@@ -4748,7 +4748,7 @@ export interface components {
         };
         /** @description What a rule would have changed. */
         SimulationResponse: {
-            /** @description How many calls in my sessions were looked at, 500 at most. */
+            /** @description The number of calls in my sessions that were looked at, 500 at most. */
             calls: number;
             /** @description Those that would be decided otherwise, the newest first. */
             changed: components["schemas"]["ChangedCall"][];
@@ -5250,7 +5250,26 @@ export interface components {
             body: string;
         };
     };
-    responses: never;
+    responses: {
+        /** @description The address is too long. */
+        AddressTooLong: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The headers are too many or too large. */
+        HeadersTooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -5310,15 +5329,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -5328,15 +5339,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -5393,15 +5396,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -5411,15 +5406,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -5507,15 +5494,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -5534,15 +5513,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -5630,15 +5601,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -5657,15 +5620,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -5720,15 +5675,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -5738,15 +5685,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -5803,15 +5742,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -5821,15 +5752,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -5917,15 +5840,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -5944,15 +5859,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -6009,15 +5916,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -6027,15 +5926,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -6113,15 +6004,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -6131,15 +6014,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -6243,15 +6118,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -6270,15 +6137,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -6367,15 +6226,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -6385,15 +6236,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -6481,15 +6324,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -6508,15 +6343,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -6604,15 +6431,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -6631,15 +6450,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -6696,15 +6507,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -6714,15 +6517,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -6820,15 +6615,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -6847,15 +6634,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -6933,15 +6712,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -6951,15 +6722,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -7059,15 +6822,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -7086,15 +6841,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -7203,15 +6950,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -7230,15 +6969,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -7335,15 +7066,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -7362,15 +7085,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -7452,15 +7167,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -7470,15 +7177,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -7575,15 +7274,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -7602,15 +7293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -7667,15 +7350,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -7685,15 +7360,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -7757,15 +7424,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -7775,15 +7434,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -7880,15 +7531,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -7907,15 +7550,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -7991,15 +7626,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -8009,15 +7636,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -8083,15 +7702,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -8101,15 +7712,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -8187,15 +7790,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -8205,15 +7800,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -8270,15 +7857,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -8288,15 +7867,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -8384,15 +7955,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -8411,15 +7974,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -8507,15 +8062,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -8534,15 +8081,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -8620,15 +8159,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -8638,15 +8169,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -8733,15 +8256,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -8751,15 +8266,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -8868,15 +8375,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -8895,15 +8394,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -9003,15 +8494,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -9030,15 +8513,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -9123,15 +8598,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -9141,15 +8608,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -9225,15 +8684,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -9243,15 +8694,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -9329,15 +8772,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -9347,15 +8782,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -9442,15 +8869,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -9460,15 +8879,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -9555,15 +8966,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -9573,15 +8976,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -9668,15 +9063,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -9686,15 +9073,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -9803,15 +9182,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -9830,15 +9201,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -9925,15 +9288,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -9943,15 +9298,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -10029,15 +9376,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -10047,15 +9386,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -10133,15 +9464,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -10151,15 +9474,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -10268,15 +9583,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -10295,15 +9602,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -10390,15 +9689,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -10408,15 +9699,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -10494,15 +9777,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -10512,15 +9787,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -10598,15 +9865,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -10616,15 +9875,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -10735,15 +9986,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -10762,15 +10005,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -10850,15 +10085,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -10868,15 +10095,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -10950,15 +10169,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -10968,15 +10179,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -11033,15 +10236,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -11051,15 +10246,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -11116,15 +10303,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -11134,15 +10313,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -11230,15 +10401,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -11257,15 +10420,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -11322,15 +10477,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -11340,15 +10487,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -11405,15 +10544,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -11423,15 +10554,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -11519,15 +10642,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -11546,15 +10661,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -11623,15 +10730,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -11641,15 +10740,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -11740,15 +10831,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -11767,15 +10850,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -11832,15 +10907,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -11850,15 +10917,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -11946,15 +11005,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -11973,15 +11024,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -12038,15 +11081,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -12056,15 +11091,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -12152,15 +11179,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -12179,15 +11198,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -12275,15 +11286,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -12302,15 +11305,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -12408,15 +11403,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -12435,15 +11422,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -12541,15 +11520,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -12568,15 +11539,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -12633,15 +11596,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -12651,15 +11606,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -12737,15 +11684,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -12755,15 +11694,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -12872,15 +11803,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -12899,15 +11822,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -12995,15 +11910,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -13013,15 +11920,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -13121,15 +12020,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -13148,15 +12039,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -13234,15 +12117,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -13252,15 +12127,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -13366,15 +12233,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -13393,15 +12252,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -13498,15 +12349,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -13525,15 +12368,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -13630,15 +12465,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -13657,15 +12484,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -13753,15 +12572,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -13771,15 +12582,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -13853,15 +12656,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -13871,15 +12666,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -13956,15 +12743,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -13974,15 +12753,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -14070,15 +12841,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -14097,15 +12860,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -14193,15 +12948,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -14220,15 +12967,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -14317,15 +13056,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -14344,15 +13075,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -14430,15 +13153,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -14448,15 +13163,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -14532,15 +13239,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -14550,15 +13249,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -14658,15 +13349,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -14685,15 +13368,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -14802,15 +13477,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -14829,15 +13496,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -14941,15 +13600,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -14968,15 +13619,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -15056,15 +13699,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -15074,15 +13709,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -15162,15 +13789,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -15180,15 +13799,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -15266,15 +13877,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -15284,15 +13887,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -15372,15 +13967,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -15390,15 +13977,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -15481,15 +14060,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -15499,15 +14070,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -15605,15 +14168,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -15623,15 +14178,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -15742,15 +14289,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -15769,15 +14308,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -15877,15 +14408,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -15904,15 +14427,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -16030,15 +14545,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -16057,15 +14564,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -16154,15 +14653,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -16172,15 +14663,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -16289,15 +14772,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -16316,15 +14791,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -16409,15 +14876,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -16427,15 +14886,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -16532,15 +14983,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -16550,15 +14993,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -16643,15 +15078,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -16661,15 +15088,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -16750,15 +15169,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -16768,15 +15179,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -16871,15 +15274,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description No such range. */
             416: {
                 headers: {
@@ -16896,15 +15291,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -17031,15 +15418,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -17058,15 +15437,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -17156,15 +15527,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -17174,15 +15537,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -17282,15 +15637,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -17309,15 +15656,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -17395,15 +15734,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -17413,15 +15744,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -17530,15 +15853,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -17557,15 +15872,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -17643,15 +15950,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -17661,15 +15960,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -17769,15 +16060,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -17796,15 +16079,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -17900,15 +16175,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -17918,15 +16185,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -18004,15 +16263,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -18022,15 +16273,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -18130,15 +16373,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -18157,15 +16392,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -18255,15 +16482,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -18273,15 +16492,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -18359,15 +16570,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -18377,15 +16580,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -18485,15 +16680,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -18512,15 +16699,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -18598,15 +16777,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -18616,15 +16787,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -18724,15 +16887,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -18751,15 +16906,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -18868,15 +17015,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -18895,15 +17034,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -18990,15 +17121,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -19008,15 +17131,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -19073,15 +17188,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -19091,15 +17198,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -19187,15 +17286,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -19214,15 +17305,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -19279,15 +17362,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -19297,15 +17372,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -19398,15 +17465,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -19425,15 +17484,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -19526,15 +17577,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -19553,15 +17596,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -19639,15 +17674,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -19657,15 +17684,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -19776,15 +17795,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -19803,15 +17814,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -19887,15 +17890,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -19905,15 +17900,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -20013,15 +18000,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -20040,15 +18019,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -20126,15 +18097,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -20144,15 +18107,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -20233,15 +18188,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -20251,15 +18198,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -20316,15 +18255,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -20334,15 +18265,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -20437,15 +18360,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -20455,15 +18370,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -20538,15 +18445,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -20556,15 +18455,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -20621,15 +18512,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -20639,15 +18522,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -20735,15 +18610,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description The body is not `application/json`. */
             415: {
                 headers: {
@@ -20762,15 +18629,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -20846,15 +18705,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -20864,15 +18715,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -20950,15 +18793,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -20968,15 +18803,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -21015,24 +18842,8 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
+            431: components["responses"]["HeadersTooLarge"];
         };
     };
     read_metrics: {
@@ -21071,15 +18882,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
             /** @description Too many requests; `Retry-After` says how long to wait. */
             429: {
                 headers: {
@@ -21089,15 +18892,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            431: components["responses"]["HeadersTooLarge"];
             /** @description An error of the gateway; `requestId` finds it in the log. */
             500: {
                 headers: {
@@ -21136,24 +18931,8 @@ export interface operations {
                     "application/json": components["schemas"]["Readiness"];
                 };
             };
-            /** @description The address is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The headers are too many or too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            414: components["responses"]["AddressTooLong"];
+            431: components["responses"]["HeadersTooLarge"];
             /** @description Whether commands would be accepted. */
             503: {
                 headers: {
