@@ -43,7 +43,8 @@ const PAGE_POLICY: &str = "default-src 'self'; img-src 'self' blob:; connect-src
 /// Answers of the API are data, never documents.
 const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
-const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+pub(super) const RESOURCE_POLICY: HeaderName =
+    HeaderName::from_static("cross-origin-resource-policy");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// Surrounds routes and socket layer. Nothing is reachable but through this.

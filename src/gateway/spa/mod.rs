@@ -15,6 +15,7 @@ use rust_embed::RustEmbed;
 
 use super::GatewayState;
 use super::error::ApiError;
+use super::guard::RESOURCE_POLICY;
 use crate::domain::Code;
 
 /// The built page, into which its build copies the files of `public/`. A debug build reads the
@@ -104,6 +105,10 @@ fn answer(
             if path == DIAGRAM {
                 seal(response.headers_mut());
             }
+            if is_program(path) {
+                let policy = HeaderValue::from_static("cross-origin");
+                response.headers_mut().insert(RESOURCE_POLICY, policy);
+            }
             return response;
         }
         if is_hidden(path) || is_file_name(path) {
@@ -121,6 +126,12 @@ fn seal(headers: &mut HeaderMap) {
     let policy = HeaderValue::from_static(DIAGRAM_POLICY);
     headers.insert(CONTENT_SECURITY_POLICY, policy);
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
+}
+
+/// Whether the file is a script. The sealed frame loads some, and has no origin with which theirs could be
+/// the same; they hold nothing of anybody.
+fn is_program(path: &str) -> bool {
+    path.ends_with(".js")
 }
 
 /// A part begins with a dot: `..`, or notes of the build.

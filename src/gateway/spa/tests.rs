@@ -13,6 +13,7 @@ fn files(path: &str) -> Option<Asset> {
         "assets/app-1a2b.js.gz" => "gzip",
         "icon.svg" => "<svg/>",
         "diagram.html" => "<html></html>",
+        "diagram.js" => "plain",
         ".vite/manifest.json" => "{}",
         _ => return None,
     };
@@ -139,6 +140,18 @@ fn the_frame_of_a_diagram_has_no_origin_and_no_network() {
     }
     let icon = get("/icon.svg", &[]);
     assert!(!icon.headers().contains_key("content-security-policy"));
+}
+
+/// A frame without an origin is another site to its own program.
+#[test]
+fn the_frame_of_a_diagram_may_load_its_program_and_other_sites_no_document() {
+    let policy = "cross-origin-resource-policy";
+    for path in ["/diagram.js", "/assets/app-1a2b.js"] {
+        assert_eq!(get(path, &[]).headers()[policy], "cross-origin", "{path}");
+    }
+    for path in ["/", "/diagram.html", "/icon.svg"] {
+        assert!(!get(path, &[]).headers().contains_key(policy), "{path}");
+    }
 }
 
 #[test]
