@@ -10,12 +10,11 @@ use tokio::sync::mpsc;
 
 use super::following::{Halt, Record};
 use super::order;
-use super::progress::{self, Done, Told};
+use super::progress::{self, Done, Installed, Told};
 use super::reason;
 use super::resolving::Refused;
 use crate::domain::{HostProblem, InstallProblem, PackageRegistry, PackageSpec, SandboxId};
-use crate::sandbox::host::PackageInstalling;
-use crate::sandbox::{Ended, Launch, Running};
+use crate::sandbox::{self, Access, Ended, Launch, Running};
 use crate::servers::bundles::BundleFacts;
 use crate::servers::bundles::unpacking::{self, Unpacking};
 use crate::servers::registry::Servers;
@@ -25,6 +24,15 @@ use crate::store::records::PackageVolume;
 const MAX_TOLD: u64 = 32 << 20;
 /// How long it may take until it is known how the sandbox ended.
 const END_GRACE: Duration = Duration::from_secs(10);
+
+/// Hashes a volume as an archive in which only names, contents and rights to execute differ.
+const HASH: &str = r"{ tar --create --file=- --directory=/workspace --sort=name --mtime=@0 --owner=0 --group=0 \
+  --numeric-owner --mode=a=rX,u+w --hard-dereference . || touch /tmp/failed; } | sha256sum
+[ ! -e /tmp/failed ]";
+/// Bytes of what it says: the hash and the name of its input.
+const MAX_HASH: u64 = 128;
+/// How long it may take.
+const HASH_LIMIT: Duration = Duration::from_mins(5);
 
 /// What is installed, for whom.
 pub(super) struct Order<'o> {
@@ -38,43 +46,84 @@ pub(super) struct Order<'o> {
     pub(super) volume: PackageVolume,
 }
 
-/// How a run went.
-pub(super) type Outcome = Result<Done, Refused>;
+/// How an installation went.
+pub(super) type Outcome = Result<Installed, Refused>;
 
-/// Installs. `record` hears of each phase and line, where somebody looks on.
+/// Installs in three sandboxes: one finds out which packages are wanted and goes with all that it made, one
+/// installs exactly those, and one hashes the files. `record` hears of each phase and line, where somebody
+/// looks on.
 pub(super) async fn install(
     order: &Order<'_>,
-    record: Option<&mut Record>,
+    mut record: Option<&mut Record>,
 ) -> Result<Outcome, Halt> {
-    let place = &order.servers.0.place;
-    order
-        .servers
-        .0
-        .records
-        .packages()
-        .add_volume(&order.volume)
-        .await?;
-    let outcome = match prepare(order).await? {
-        Err(refused) => Err(refused),
-        Ok(Prepared {
-            launch,
-            input,
-            bundle,
-        }) => match place.runtime.start(launch).await {
-            Ok(running) => follow(order, (running, input), bundle.as_ref(), record).await?,
-            Err(error) => Err(Refused {
-                problem: InstallProblem::Other,
-                text: format!(
-                    "the sandbox of the installation does not start: {error}; {}",
-                    error.remedy()
-                ),
-            }),
+    let resolved = match order.pins {
+        Some(pins) => Some(pins.to_owned()),
+        None => match find_pins(order, record.as_deref_mut()).await? {
+            Ok(resolved) => resolved,
+            Err(refused) => return Ok(Err(refused)),
         },
     };
-    if outcome.is_err() {
-        remove(order.servers, &order.volume.sandbox).await?;
+    let sandbox = &order.volume.sandbox;
+    add_volume(order, sandbox).await?;
+    let outcome = fill(order, resolved.as_deref(), record).await;
+    if !matches!(outcome, Ok(Ok(_))) {
+        remove(order.servers, sandbox).await?;
     }
-    Ok(outcome)
+    outcome
+}
+
+/// Which packages are wanted; `None` for what asks for none. Finding that out may run code of packages
+/// where an administrator allows scripts.
+async fn find_pins(
+    order: &Order<'_>,
+    record: Option<&mut Record>,
+) -> Result<Result<Option<String>, Refused>, Halt> {
+    let sandbox = SandboxId::from_bits(rand::random());
+    let prepared = match prepare(order, &sandbox, None).await? {
+        Ok(prepared) if !prepared.resolves => return Ok(Ok(None)),
+        Ok(prepared) => prepared,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    add_volume(order, &sandbox).await?;
+    let heard = run(order, prepared, record).await;
+    remove(order.servers, &sandbox).await?;
+    Ok(heard?.and_then(Heard::resolved).map(Some))
+}
+
+/// Installs into the volume of the order, and hashes what came into it.
+async fn fill(
+    order: &Order<'_>,
+    pins: Option<&str>,
+    record: Option<&mut Record>,
+) -> Result<Outcome, Halt> {
+    let prepared = match prepare(order, &order.volume.sandbox, pins).await? {
+        Ok(prepared) => prepared,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let done = match run(order, prepared, record).await? {
+        Ok(heard) => heard.done(order.spec),
+        Err(refused) => Err(refused),
+    };
+    let hashed = match done {
+        Ok(done) => (hash_files(order).await, done),
+        Err(refused) => return Ok(Err(refused)),
+    };
+    Ok(match hashed {
+        (Ok(files), done) => Ok(Installed { done, files }),
+        (Err(text), _) => Err(Refused {
+            problem: InstallProblem::Other,
+            text,
+        }),
+    })
+}
+
+async fn add_volume(order: &Order<'_>, sandbox: &SandboxId) -> Result<(), Halt> {
+    let volume = PackageVolume {
+        sandbox: sandbox.clone(),
+        ..order.volume.clone()
+    };
+    let packages = order.servers.0.records.packages();
+    Ok(packages.add_volume(&volume).await?)
 }
 
 /// What runs, what it reads, and what is known of the bundle if it is one.
@@ -82,6 +131,8 @@ struct Prepared {
     launch: Launch,
     input: Input,
     bundle: Option<BundleFacts>,
+    /// Whether it finds out which packages are wanted where it is not told.
+    resolves: bool,
 }
 
 /// What an installer reads.
@@ -92,21 +143,26 @@ struct Input {
     archive: Option<mpsc::Receiver<Bytes>>,
 }
 
-async fn prepare(order: &Order<'_>) -> Result<Result<Prepared, Refused>, Halt> {
+async fn prepare(
+    order: &Order<'_>,
+    sandbox: &SandboxId,
+    pins: Option<&str>,
+) -> Result<Result<Prepared, Refused>, Halt> {
     let settings = &order.servers.0.place.packages;
-    let whose = (order.volume.server.as_str(), &order.volume.sandbox);
+    let whose = (order.volume.server.as_str(), sandbox);
     if order.spec.registry == PackageRegistry::Bundle {
-        return unpack(order, settings).await;
+        return unpack(order, whose, pins).await;
     }
     let guard = &order.servers.0.opener.outside.guard;
     let launch = order::launch(order.spec.registry, whose, (settings, guard));
     Ok(launch.map_err(no_host).map(|launch| Prepared {
         launch,
         input: Input {
-            line: order::order(order.spec, (order.version, order.pins), settings),
+            line: order::order(order.spec, (order.version, pins), settings),
             archive: None,
         },
         bundle: None,
+        resolves: true,
     }))
 }
 
@@ -120,8 +176,10 @@ fn no_host(problem: HostProblem) -> Refused {
 /// A bundle is here already, and has to be unpacked, beside the packages that it asks for if it does.
 async fn unpack(
     order: &Order<'_>,
-    settings: &PackageInstalling,
+    whose: (&str, &SandboxId),
+    pins: Option<&str>,
 ) -> Result<Result<Prepared, Refused>, Halt> {
+    let settings = &order.servers.0.place.packages;
     let refused = |text: String| {
         Ok(Err(Refused {
             problem: InstallProblem::NoSuchPackage,
@@ -138,7 +196,6 @@ async fn unpack(
         Ok(unpacking) => unpacking,
         Err(text) => return refused(text),
     };
-    let whose = (order.volume.server.as_str(), &order.volume.sandbox);
     let (launch, line) = match &facts.dependencies {
         None => {
             let command = unpacking::command(&facts, bytes);
@@ -149,7 +206,7 @@ async fn unpack(
             let about = (facts.version.as_str(), dependencies);
             (
                 order::launch(PackageRegistry::Pypi, whose, (settings, guard)),
-                order::of_bundle(order.spec, about, (bytes, order.pins), settings),
+                order::of_bundle(order.spec, about, (bytes, pins), settings),
             )
         }
     };
@@ -159,6 +216,7 @@ async fn unpack(
             line,
             archive: Some(archive),
         },
+        resolves: facts.dependencies.is_some(),
         bundle: Some(facts),
     }))
 }
@@ -176,12 +234,27 @@ pub(super) async fn remove(servers: &Servers, sandbox: &SandboxId) -> Result<(),
     Ok(())
 }
 
-async fn follow(
+/// Runs what is prepared to its end.
+async fn run(
     order: &Order<'_>,
-    (running, input): (Running, Input),
-    bundle: Option<&BundleFacts>,
+    prepared: Prepared,
     mut record: Option<&mut Record>,
-) -> Result<Outcome, Halt> {
+) -> Result<Result<Heard, Refused>, Halt> {
+    let Prepared {
+        launch,
+        input,
+        bundle,
+        ..
+    } = prepared;
+    let running = match order.servers.0.place.runtime.start(launch).await {
+        Ok(running) => running,
+        Err(error) => {
+            return Ok(Err(Refused {
+                problem: InstallProblem::Other,
+                text: does_not_start(&error),
+            }));
+        }
+    };
     let Running {
         mut stdin,
         stdout,
@@ -229,15 +302,67 @@ async fn follow(
     if let Some(record) = record {
         record.flush().await?;
     }
-    Ok(match bundle {
-        Some(facts) => unpacked(
-            (order.spec, facts),
-            (told, runtime.as_deref()),
-            &said,
-            ended,
-        ),
-        None => outcome(told, &said, ended),
-    })
+    Ok(Ok(Heard {
+        bundle,
+        told,
+        runtime,
+        said,
+        ended,
+    }))
+}
+
+fn does_not_start(error: &sandbox::Error) -> String {
+    format!(
+        "the sandbox of the installation does not start: {error}; {}",
+        error.remedy()
+    )
+}
+
+/// What an installer told until its sandbox ended.
+struct Heard {
+    bundle: Option<BundleFacts>,
+    told: Option<Told>,
+    runtime: Option<String>,
+    said: Vec<String>,
+    ended: Option<Ended>,
+}
+
+impl Heard {
+    /// The packages that are wanted.
+    fn resolved(self) -> Result<String, Refused> {
+        self.check_runtime()?;
+        match self.told {
+            Some(Told::Resolved(pins)) if has_ended_well(self.ended) => Ok(pins),
+            told => Err(refusal(told, &self.said, self.ended)),
+        }
+    }
+
+    /// What was installed.
+    fn done(self, spec: &PackageSpec) -> Result<Done, Refused> {
+        self.check_runtime()?;
+        let Some(facts) = &self.bundle else {
+            return finished(self.told, &self.said, self.ended);
+        };
+        if facts.dependencies.is_some() {
+            let done = finished(self.told, &self.said, self.ended)?;
+            return Ok(done.beside_bundle(&spec.name));
+        }
+        match self.ended {
+            Some(Ended::Exited(0)) => Ok(Done::of_bundle(&facts.version, &spec.name)),
+            ended => Err(refusal(None, &self.said, ended)),
+        }
+    }
+
+    /// Whether the sandboxes have what the bundle runs with.
+    fn check_runtime(&self) -> Result<(), Refused> {
+        let facts = self.bundle.as_ref();
+        let problem =
+            facts.and_then(|facts| unpacking::runtime_problem(facts, self.runtime.as_deref()));
+        match problem {
+            Some((problem, text)) => Err(Refused { problem, text }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Gives an installer what it reads, for as long as it reads.
@@ -258,25 +383,6 @@ async fn give(stdin: &mut (dyn AsyncWrite + Send + Unpin), input: Input) {
     let _ = stdin.flush().await;
 }
 
-/// How the unpacking of a bundle went.
-fn unpacked(
-    (spec, facts): (&PackageSpec, &BundleFacts),
-    (told, runtime): (Option<Told>, Option<&str>),
-    said: &[String],
-    ended: Option<Ended>,
-) -> Outcome {
-    if let Some((problem, text)) = unpacking::runtime_problem(facts, runtime) {
-        return Err(Refused { problem, text });
-    }
-    if facts.dependencies.is_some() {
-        return outcome(told, said, ended).map(|done| done.beside_bundle(&spec.name));
-    }
-    match ended {
-        Some(Ended::Exited(0)) => Ok(Done::of_bundle(&facts.version, &spec.name)),
-        ended => outcome(None, said, ended),
-    }
-}
-
 async fn hear(
     record: &mut Option<&mut Record>,
     said: &mut Vec<String>,
@@ -293,23 +399,64 @@ async fn hear(
     Ok(())
 }
 
-fn outcome(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Outcome {
-    match (told, ended) {
-        (Some(Told::Done(done)), Some(Ended::Exited(0) | Ended::Killed) | None) => Ok(done),
-        (Some(Told::Failed { problem, text }), ended) => Err(Refused {
+fn finished(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Result<Done, Refused> {
+    match told {
+        Some(Told::Done(done)) if has_ended_well(ended) => Ok(done),
+        told => Err(refusal(told, said, ended)),
+    }
+}
+
+/// Whether a sandbox ended as one does whose installer has said its last.
+fn has_ended_well(ended: Option<Ended>) -> bool {
+    matches!(ended, Some(Ended::Exited(0) | Ended::Killed) | None)
+}
+
+fn refusal(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Refused {
+    if let Some(Told::Failed { problem, text }) = told {
+        return Refused {
             problem: reason::likely(problem, said, ended),
             text,
-        }),
-        (Some(Told::Done(_) | Told::Phase(_) | Told::Runtime(_)) | None, ended) => {
-            let problem = reason::likely(None, said, ended);
-            let text = match (problem, ended) {
-                (InstallProblem::NoTools, _) => {
-                    "the sandboxes lack the programs that install this kind of package".to_owned()
-                }
-                (_, Some(ended)) => format!("the installer did not finish: {ended}"),
-                (_, None) => "the installer did not finish".to_owned(),
-            };
-            Err(Refused { problem, text })
-        }
+        };
     }
+    let problem = reason::likely(None, said, ended);
+    let text = match (problem, ended) {
+        (InstallProblem::NoTools, _) => {
+            "the sandboxes lack the programs that install this kind of package".to_owned()
+        }
+        (_, Some(ended)) => format!("the installer did not finish: {ended}"),
+        (_, None) => "the installer did not finish".to_owned(),
+    };
+    Refused { problem, text }
+}
+
+/// Hashes all files of a volume: their names, kinds, contents, links, and whether they may be executed. Nothing
+/// that was installed runs in the sandbox of this, which cannot write to the volume.
+async fn hash_files(order: &Order<'_>) -> Result<String, String> {
+    let place = &order.servers.0.place;
+    let whose = (order.volume.server.as_str(), &order.volume.sandbox);
+    let command = ["/bin/sh", "-c", HASH].map(str::to_owned).to_vec();
+    let launch = Launch {
+        workspace: Access::ReadOnly,
+        ..order::sealed(whose, command, &place.packages)
+    };
+    let running = place.runtime.start(launch).await;
+    let Running {
+        stdin,
+        stdout,
+        life,
+        ..
+    } = running.map_err(|error| does_not_start(&error))?;
+    let mut told = String::new();
+    let hashed = tokio::time::timeout(HASH_LIMIT, async {
+        let read = stdout.take(MAX_HASH).read_to_string(&mut told).await;
+        (read.is_ok(), life.ended().await)
+    });
+    let hashed = hashed.await;
+    // A sandbox may end with its stdin.
+    drop(stdin);
+    life.kill().await;
+    let is_whole = matches!(hashed, Ok((true, Ended::Exited(0))));
+    let hash = told.get(..64).filter(|_| is_whole);
+    hash.map(str::to_owned)
+        .ok_or_else(|| "what was installed cannot be read again, to take its hash".to_owned())
 }

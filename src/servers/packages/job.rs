@@ -109,15 +109,17 @@ impl Job {
         };
         match install(&order, Some(&mut record)).await? {
             Err(refused) => record.fail(refused.problem, refused.text).await,
-            Ok(done) => {
-                let package = done.package(&spec);
+            Ok(installed) => {
+                let package = installed.package(&spec);
                 let used = record.installation().installed.as_ref();
                 if used.is_some_and(|used| used.content == package.content) {
                     remove(servers, &order.volume.sandbox).await?;
                     return record.is_newest().await;
                 }
                 self.complete(&order.volume.sandbox, &package).await?;
-                record.installed(package.clone(), &done.lock).await?;
+                record
+                    .installed(package.clone(), &installed.done.lock)
+                    .await?;
                 self.list(&mut record, package).await
             }
         }
@@ -162,7 +164,7 @@ impl Job {
         };
         let outcome: Outcome = install(&order, None).await?;
         let failure = match outcome {
-            Ok(done) if done.package(order.spec).content == used.content => {
+            Ok(installed) if installed.package(order.spec).content == used.content => {
                 self.complete(&order.volume.sandbox, used).await?;
                 return Ok(installations.refresh().await.map(drop)?);
             }

@@ -15,6 +15,8 @@ pub(super) enum Told {
     Phase(InstallState),
     /// What is there to run it with, as that says its own version.
     Runtime(String),
+    /// Which packages are wanted, each with its version and hash. Nothing is installed yet.
+    Resolved(String),
     /// It is done.
     Done(Done),
     /// It failed, and this is why, as far as the installer itself knows.
@@ -61,20 +63,31 @@ impl Done {
         self.pins.insert(0, json!(sha256));
         self
     }
+}
 
-    /// What it is called by everybody.
+/// What was installed, and the hash of its files.
+#[derive(Debug)]
+pub(super) struct Installed {
+    pub(super) done: Done,
+    /// SHA-256 over every file, which another sandbox took: the installer may have run code of packages.
+    pub(super) files: String,
+}
+
+impl Installed {
+    /// The installation as everybody sees it.
     pub(super) fn package(&self, spec: &PackageSpec) -> InstalledPackage {
+        let Self { done, files } = self;
         let content = Digest::of_json(&json!({
-            "registry": spec.registry, "pins": self.pins, "scripts": spec.allow_scripts,
-            "program": self.program, "environment": self.environment,
+            "registry": spec.registry, "pins": done.pins, "scripts": spec.allow_scripts,
+            "program": done.program, "environment": done.environment, "files": files,
         }));
         InstalledPackage {
-            version: self.version.clone(),
+            version: done.version.clone(),
             content,
-            packages: u32::try_from(self.pins.len()).unwrap_or(u32::MAX),
-            program: self.program.clone(),
-            environment: self.environment.clone(),
-            skipped_scripts: self.skipped_scripts.clone(),
+            packages: u32::try_from(done.pins.len()).unwrap_or(u32::MAX),
+            program: done.program.clone(),
+            environment: done.environment.clone(),
+            skipped_scripts: done.skipped_scripts.clone(),
         }
     }
 }

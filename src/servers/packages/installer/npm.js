@@ -1,4 +1,5 @@
-// Installs a package of npm into /workspace; what is installed is later seen at /packages.
+// Installs a package of npm into /workspace; what is installed is later seen at /packages. An order without a
+// lock file gets one, and nothing is installed.
 // Reads its order as one line of JSON, and tells each step as one line of JSON on stdout. What npm
 // says goes to stderr.
 const { spawn } = require('node:child_process')
@@ -83,9 +84,10 @@ async function install(order) {
   if (order.lock === null) {
     tell({ phase: 'resolving' })
     await npm('install', '--package-lock-only', '--ignore-scripts')
-  } else {
-    fs.writeFileSync(LOCK, order.lock)
+    tell({ resolved: fs.readFileSync(LOCK, 'utf8') })
+    process.exit(0)
   }
+  fs.writeFileSync(LOCK, order.lock)
   tell({ phase: 'downloading' })
   await npm('ci', '--ignore-scripts')
   const text = fs.readFileSync(LOCK, 'utf8')

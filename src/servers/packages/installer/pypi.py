@@ -1,7 +1,7 @@
 # Installs a package of the Python package index into /workspace, or what a bundle asks for, with the
 # bundle's own files beside it; what is installed is later seen at /packages. Reads its order as one line
 # of JSON, behind which a bundle follows as a tar archive, and tells each step as one line of JSON on
-# stdout. What pip says goes to stderr.
+# stdout. An order without pins gets them, and nothing is installed. What pip says goes to stderr.
 import errno
 import glob
 import importlib.metadata
@@ -166,14 +166,17 @@ def install(order):
         PIP_RETRIES="3",
         PIP_DEFAULT_TIMEOUT="60",
         PIP_ROOT_USER_ACTION="ignore",
+        # The same wheels are to give the same files: what Python compiles holds no times then, and no order
+        # of chance.
+        PYTHONHASHSEED="0",
+        SOURCE_DATE_EPOCH="315532800",
     )
     binary = [] if order["scripts"] else ["--only-binary", ":all:"]
     tell(runtime="Python " + platform.python_version())
     if order["lock"] is None:
         tell(phase="resolving")
-        lock = resolve(order, binary)
-    else:
-        lock = json.loads(order["lock"])
+        return tell(resolved=json.dumps(resolve(order, binary)))
+    lock = json.loads(order["lock"])
     pins = HOME + "/requirements.txt"
     with open(pins, "w", encoding="utf-8") as file:
         for name, version, sha256 in lock:
