@@ -17,8 +17,6 @@ pub mod providers;
 
 pub mod context;
 
-pub mod history;
-
 pub mod llm;
 
 pub mod mcp;
@@ -33,12 +31,10 @@ pub mod store;
 
 pub mod net;
 
-pub mod session;
-
 pub mod telemetry;
 
 pub mod config;
 
 pub mod jobs;
 
-pub mod domain;
+pub use sepal_core::{domain, history, session};

@@ -51,7 +51,7 @@ fn the_description_of_the_rest_door_is_current() {
 /// Every code with its cause and remedy.
 fn errors() -> String {
     let mut text = String::from(
-        "# Error codes\n\n<!-- Written by `./run generate` from src/domain/code.rs; do not edit. -->\n\n\
+        "# Error codes\n\n<!-- Written by `./run generate` from crates/core/src/domain/code.rs; do not edit. -->\n\n\
          `category` says who has to act: `validation` the caller, `transient` nobody (the same may work\n\
          later), `external` somebody else's server or tool, `internal` us.\n\n\
          | code | category | cause | what to do |\n|---|---|---|---|\n",

@@ -69,10 +69,7 @@ fn a_clock_in_the_core_is_caught() {
     let house = [
         ("session/decide.rs", "use std::time::{Duration, Instant};"),
         ("history/mod.rs", "async fn f() {}"),
-        (
-            "domain/id.rs",
-            "use std::{fmt, fs::File}; use tokio::sync::Mutex;",
-        ),
+        ("domain/id.rs", "use std::{fmt, fs::File};"),
         ("store/mod.rs", "use std::fs; async fn f() {}"),
         (
             "session/mod.rs",
@@ -81,7 +78,6 @@ fn a_clock_in_the_core_is_caught() {
     ];
     let expected = [
         "domain/id.rs: `std::fs::File`",
-        "domain/id.rs: `tokio::sync::Mutex`",
         "history/mod.rs: `async`",
         "session/decide.rs: `Instant`",
         "session/decide.rs: `std::time::Instant`",

@@ -6,13 +6,13 @@
 
 mod approvers;
 pub(crate) mod dry_runs;
-pub(crate) mod edits;
+pub mod edits;
 mod gestures;
 mod pair;
 mod reviews;
 mod tasks;
 mod views;
-pub(crate) mod world;
+pub mod world;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -29,7 +29,7 @@ use crate::domain::{
 };
 
 /// One random step: what to do, and two numbers to choose by.
-pub(crate) type Step = (u8, u8, u8);
+pub type Step = (u8, u8, u8);
 
 /// At least 10,000 sequences; `PROPTEST_CASES` asks for more.
 fn config() -> Config {

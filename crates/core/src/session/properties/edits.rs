@@ -19,7 +19,7 @@ use crate::session::properties::dry_runs::report;
 use crate::session::{Call, Command, Decision, Edit, EditsByOthers, Event};
 
 /// Sequences of this property; others of the module look at more of them, and at less.
-pub(crate) fn config() -> Config {
+pub fn config() -> Config {
     let default = Config::default();
     Config {
         cases: default.cases.max(2_000),
@@ -29,7 +29,7 @@ pub(crate) fn config() -> Config {
 }
 
 /// A session that people decided calls of in these steps, and all of whose calls ran as they should.
-pub(crate) fn played(seed: u8, steps: Vec<Step>) -> World {
+pub fn played(seed: u8, steps: Vec<Step>) -> World {
     let mut world = World::new();
     rules(&mut world, seed);
     if seed % 8 == 7 {

@@ -22,9 +22,10 @@ use crate::session::{
     ToolFacts, Verdict, decide, effects,
 };
 
-pub(crate) struct World {
-    pub(crate) state: SessionState,
-    pub(crate) journal: Vec<Commit>,
+/// A session with its journal, whose commits are checked against what has to hold.
+pub struct World {
+    pub state: SessionState,
+    pub journal: Vec<Commit>,
     pub(crate) rules: Rules,
     pub(crate) now: i64,
     pub(crate) genesis: Genesis,
@@ -46,7 +47,8 @@ pub(crate) struct World {
     asked: String,
 }
 
-pub(crate) fn say(text: &str) -> Command {
+/// A message of the session's owner.
+pub fn say(text: &str) -> Command {
     Command::Say {
         text: text.into(),
         author: World::person(),
@@ -90,7 +92,8 @@ fn decision(call: &CallId, approved: bool, reason: Option<&str>) -> Command {
     })
 }
 
-pub(crate) fn approve(call: &CallId) -> Command {
+/// The owner's yes to a call.
+pub fn approve(call: &CallId) -> Command {
     decision(call, true, None)
 }
 
@@ -98,7 +101,8 @@ pub(crate) fn reject(call: &CallId, reason: Option<&str>) -> Command {
     decision(call, false, reason)
 }
 
-pub(crate) fn digests(tool: &str, args: &Value) -> (Digest, Digest) {
+/// The digests of a call's arguments: of the shown ones, and of the name with them.
+pub fn digests(tool: &str, args: &Value) -> (Digest, Digest) {
     let tool = ToolRef {
         server: "files".into(),
         tool: tool.into(),
@@ -110,7 +114,8 @@ pub(crate) fn digests(tool: &str, args: &Value) -> (Digest, Digest) {
     )
 }
 
-pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
+/// A call of a known tool that a model proposes.
+pub fn proposal(tool: &str, args: Value) -> Proposal {
     let (digest, equal) = digests(tool, &args);
     Proposal {
         provider_id: format!("p-{tool}"),
@@ -147,8 +152,15 @@ pub(crate) fn proposal(tool: &str, args: Value) -> Proposal {
     }
 }
 
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl World {
-    pub(crate) fn new() -> Self {
+    /// An empty session.
+    pub fn new() -> Self {
         Self {
             state: SessionState::default(),
             journal: Vec::new(),
@@ -231,7 +243,7 @@ impl World {
     }
 
     /// Decides and appends, as the shell does.
-    pub(crate) fn tell(&mut self, command: &Command) -> Result<(), Refusal> {
+    pub fn tell(&mut self, command: &Command) -> Result<(), Refusal> {
         self.now += 1;
         let events = self.decide_on(&self.state, command)?;
         if !events.is_empty() {
@@ -680,14 +692,16 @@ impl World {
         }
     }
 
-    pub(crate) fn answer(&mut self, text: &str, calls: Vec<Proposal>) {
+    /// Ends the running model request with a text and calls.
+    pub fn answer(&mut self, text: &str, calls: Vec<Proposal>) {
         let turn = self.state.control.turn.as_ref().unwrap();
         let request = turn.request();
         let answer = answer(text, calls);
         self.tell(&Command::Answered { request, answer }).unwrap();
     }
 
-    pub(crate) fn finish(&mut self, call: &CallId) {
+    /// Ends a running call with a result.
+    pub fn finish(&mut self, call: &CallId) {
         self.end(
             call,
             Outcome::Completed {
@@ -705,7 +719,8 @@ impl World {
         .unwrap();
     }
 
-    pub(crate) fn queue(&self) -> Vec<CallId> {
+    /// The calls of the current turn, in order.
+    pub fn queue(&self) -> Vec<CallId> {
         let turn = self.state.control.turn.as_ref();
         turn.map_or(vec![], |turn| {
             turn.queue.iter().map(|call| call.id.clone()).collect()
@@ -718,7 +733,8 @@ impl World {
         calls.map(|call| call.id.clone()).collect()
     }
 
-    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
+    /// All events of the journal, in order.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.journal.iter().flat_map(|commit| &commit.events)
     }
 

@@ -20,8 +20,22 @@ mod title;
 
 #[cfg(test)]
 mod fuzz;
-#[cfg(test)]
-pub(crate) mod properties;
+#[cfg(any(test, feature = "testing"))]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "these are tests, also where other crates play sessions with them"
+)]
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "the properties themselves run in the tests of this crate alone"
+    )
+)]
+pub mod properties;
 #[cfg(test)]
 mod stories;
 
