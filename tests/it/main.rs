@@ -22,6 +22,7 @@ mod context_providers;
 mod damage;
 mod database;
 mod disk_pressure;
+mod documents;
 mod dry_runs;
 mod erasure;
 mod file_facts;
