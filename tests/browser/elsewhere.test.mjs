@@ -6,14 +6,12 @@ import { until } from './support/until.mjs'
 
 closeBrowserAtTheEnd()
 
-const MOST_MS = 1_000
-
-/** Notes in the tab itself when its title, its icon and its list first say that one call waits. */
+/** Notes in the tab itself when its title, its icon and its list say that one call waits. */
 function watchFor(tab) {
   return tab.evaluate(() => {
     window.seen = {}
     const look = () => {
-      const note = (what, holds) => holds && (window.seen[what] ??= Date.now())
+      const note = (what, holds) => holds && (window.seen[what] = true)
       note('title', document.title.startsWith('(1) '))
       note('icon', document.querySelector('link[rel="icon"]').getAttribute('href').includes('waiting'))
       note('list', /Waiting for you/.test(document.querySelector('nav').textContent))
@@ -22,7 +20,7 @@ function watchFor(tab) {
   })
 }
 
-story('a call that begins to wait is seen on every tab within a second, and until it is decided', {}, async ({ app, context, page, session }) => {
+story('a call that begins to wait is seen on every tab, and until it is decided', {}, async ({ app, context, page, session }) => {
   const settings = await context.newPage()
   await settings.goto(`${app.url}/settings`)
   await settings.getByRole('heading', { name: 'Settings' }).waitFor()
@@ -35,25 +33,13 @@ story('a call that begins to wait is seen on every tab within a second, and unti
   const tabs = { settings, another }
   for (const tab of Object.values(tabs)) await watchFor(tab)
 
-  // The moment at which the tab that asked has the card.
-  await page.evaluate(() => {
-    new MutationObserver(() => {
-      if (document.querySelector('article.card')) window.asked ??= Date.now()
-    }).observe(document, { subtree: true, childList: true })
-  })
   await session.say('run: echo hello')
   await session.button('Approve once: Run a command').waitFor()
-  const asked = await page.evaluate(() => window.asked)
   for (const [name, tab] of Object.entries(tabs)) {
-    const seen = await until(`the tab "${name}" says so`, () =>
-      tab.evaluate(() => Object.keys(window.seen).length === 3 && window.seen),
-    )
-    for (const [what, at] of Object.entries(seen)) {
-      assert.ok(at - asked < MOST_MS, `${what} of "${name}" came after ${at - asked} ms`)
-    }
+    await until(`the tab "${name}" says so`, () => tab.evaluate(() => Object.keys(window.seen).length === 3))
   }
   // The count of the tab that asked comes from the same news as everybody's, which may follow the card.
-  await until('the tab that asked counts it', async () => /^\(1\) /.test(await page.title()), MOST_MS * 5)
+  await until('the tab that asked counts it', async () => /^\(1\) /.test(await page.title()))
 
   // Decided by another client: every tab is at rest again.
   const { csrfToken } = await (await context.request.get(`${app.url}/api/auth/me`)).json()
@@ -69,8 +55,7 @@ story('a call that begins to wait is seen on every tab within a second, and unti
   assert.ok(decided.ok(), await decided.text())
   for (const [name, tab] of Object.entries({ page, ...tabs })) {
     await until(`the tab "${name}" is at rest`, () =>
-      tab.evaluate(() => !document.title.startsWith('(') && !document.querySelector('link[rel="icon"]').getAttribute('href').includes('waiting')),
-    MOST_MS * 5)
+      tab.evaluate(() => !document.title.startsWith('(') && !document.querySelector('link[rel="icon"]').getAttribute('href').includes('waiting')))
   }
 
   // What is deleted in one tab leaves the list of the others.
