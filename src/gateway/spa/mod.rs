@@ -131,7 +131,8 @@ fn seal(headers: &mut HeaderMap) {
 /// Whether the file is a script. The sealed frame loads some, and has no origin with which theirs could be
 /// the same; they hold nothing of anybody.
 fn is_program(path: &str) -> bool {
-    path.ends_with(".js")
+    path.rsplit_once('.')
+        .is_some_and(|(_, ending)| ending == "js")
 }
 
 /// A part begins with a dot: `..`, or notes of the build.

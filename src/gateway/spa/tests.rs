@@ -8,12 +8,11 @@ use super::{Asset, NOT_BUILT, answer};
 fn files(path: &str) -> Option<Asset> {
     let text = match path {
         "index.html" => r#"<html><head><base href="/" /></head></html>"#,
-        "assets/app-1a2b.js" => "plain",
+        "assets/app-1a2b.js" | "diagram.js" => "plain",
         "assets/app-1a2b.js.br" => "brotli",
         "assets/app-1a2b.js.gz" => "gzip",
         "icon.svg" => "<svg/>",
         "diagram.html" => "<html></html>",
-        "diagram.js" => "plain",
         ".vite/manifest.json" => "{}",
         _ => return None,
     };
