@@ -68,6 +68,14 @@ def pip(*args, scripts):
         fail(None, f"`pip {args[0]}` ended with exit code {done.returncode}")
 
 
+# As pip would, but with the paths of later: those of pip are of a folder with another name each time, and
+# the same wheels are to give the same files. What cannot be compiled is not imported either.
+def compile_site():
+    how = ["-q", "-s", HOME, "-p", "/packages", "--invalidation-mode", "unchecked-hash"]
+    # Not where files of packages could be taken for modules of Python.
+    subprocess.run([sys.executable, "-m", "compileall", *how, SITE], cwd="/", stdin=subprocess.DEVNULL, stdout=2)
+
+
 def normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -166,8 +174,7 @@ def install(order):
         PIP_RETRIES="3",
         PIP_DEFAULT_TIMEOUT="60",
         PIP_ROOT_USER_ACTION="ignore",
-        # The same wheels are to give the same files: what Python compiles holds no times then, and no order
-        # of chance.
+        # What Python compiles has no order of chance then, and archives no times.
         PYTHONHASHSEED="0",
         SOURCE_DATE_EPOCH="315532800",
     )
@@ -193,7 +200,8 @@ def install(order):
     tell(phase="installing")
     if lock:
         files = sorted(glob.glob(glob.escape(wheels) + "/*.whl"))
-        pip("install", "--no-index", "--no-deps", "--target", SITE, *files, scripts=False)
+        pip("install", "--no-index", "--no-deps", "--no-compile", "--target", SITE, *files, scripts=False)
+        compile_site()
     if order["bundle"] is None:
         program, environment = command_of(program_of(order))
         version = next(version for name, version, _ in lock if name == order["name"])

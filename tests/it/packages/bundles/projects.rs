@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::registry::{Answer, Registry};
 use super::super::{app_at, docker_at, installation, until};
-use super::runs::{PYTHON, volumes};
+use super::runs::{PYTHON, call_when_installed, volumes};
 use super::{add_bundle, call, filled, manifest, pack, uploaded};
 use crate::servers::Api;
 use crate::support::{TestApp, TestSocket};
@@ -153,9 +153,8 @@ async fn what_its_author_locked_is_installed_and_comes_back_as_it_was() {
     }
     let said = call(&app, &mut socket, "look").await;
     assert!(said.contains("not installed here any more"), "{said}");
-    until(|| volumes(&app) == 1).await;
     assert_eq!(
-        call(&app, &mut socket, "look").await,
+        call_when_installed(&app, &mut socket).await,
         "1.0 a refused read-only"
     );
     assert_eq!(

@@ -7,7 +7,7 @@ use super::super::{app_at, docker_at, installation, until};
 use super::{add_bundle, call, manifest, node_bundle, pack};
 use crate::replicas::Pair;
 use crate::servers::Api;
-use crate::support::{TestApp, TestSocket};
+use crate::support::{DEADLINE, TestApp, TestSocket};
 
 /// Nothing listens there: a bundle needs no registry.
 const NOWHERE: &str = "http://127.0.0.1:9";
@@ -161,6 +161,19 @@ async fn a_bundle_for_a_newer_runtime_says_which_one_there_is() {
 }
 
 /// Files of bundles on this gateway.
+/// What the tool `look` says once what was lost is installed again.
+pub(super) async fn call_when_installed(app: &TestApp, socket: &mut TestSocket) -> String {
+    let asking = async {
+        loop {
+            let said = call(app, socket, "look").await;
+            if !said.contains("not installed here any more") {
+                return said;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, asking).await.unwrap()
+}
+
 pub(super) fn volumes(app: &TestApp) -> usize {
     let folder = app.folder.path().join("data/workspaces");
     let found = std::fs::read_dir(folder).unwrap();
@@ -211,8 +224,7 @@ async fn a_bundle_that_is_lost_is_unpacked_again() {
     }
     let said = call(&app, &mut socket, "look").await;
     assert!(said.contains("not installed here any more"), "{said}");
-    until(|| volumes(&app) == 1).await;
-    assert_eq!(call(&app, &mut socket, "look").await, "here");
+    assert_eq!(call_when_installed(&app, &mut socket).await, "here");
     assert_eq!(
         installation(&api, "it").await["installed"]["content"],
         before
