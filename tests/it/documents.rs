@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders without files of ours.
-const SKIPPED: [&str; 5] = [".git", "dist", "node_modules", "target", "vendor"];
+const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 
 /// Documents about other times: what was measured when, with the files of then.
 const HISTORY: [&str; 1] = ["docs/performance/diary.md"];
