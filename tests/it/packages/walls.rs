@@ -57,17 +57,12 @@ async fn the_same_files_have_the_same_hash_and_what_a_script_leaves_changes_it()
     let script = json!({ "scripts": { "install": chance } });
     let server = node_server(&[("look", "Looks")], READ_MARK);
     registry.publish(("marked", "1.0.0"), &server, script);
-    registry.publish_python("plain", &["1.0"]);
     let app = app_at(&registry.address).await;
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let api = Api::new(&app, &owner);
     let mut hashes = Vec::new();
-    for (line, scripts) in [
-        ("npx -y marked", false),
-        ("npx -y marked", true),
-        ("uvx plain", false),
-    ] {
+    for (line, scripts) in [("npx -y marked", false), ("npx -y marked", true)] {
         for turn in ["first", "second"] {
             let name = format!("{turn}-{}", hashes.len());
             let mut config = command(line);
@@ -79,10 +74,6 @@ async fn the_same_files_have_the_same_hash_and_what_a_script_leaves_changes_it()
     assert!(hashes.iter().all(Value::is_string), "{hashes:?}");
     assert_eq!(hashes[0], hashes[1], "files of npm");
     assert_ne!(hashes[2], hashes[3], "files that a script made");
-    assert_eq!(
-        hashes[4], hashes[5],
-        "files of Python, with what it compiles"
-    );
 }
 
 /// A wheel that asks for a package by its address, in the first line or at any depth, has that package

@@ -28,4 +28,4 @@ pub(crate) use tls::vouched_for;
 use std::time::Duration;
 
 /// Longer than anything here takes; reached only when something hangs.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
