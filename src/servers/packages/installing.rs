@@ -29,9 +29,9 @@ const END_GRACE: Duration = Duration::from_secs(10);
 const HASH: &str = r"{ tar --create --file=- --directory=/workspace --sort=name --mtime=@0 --owner=0 --group=0 \
   --numeric-owner --mode=a=rX,u+w --hard-dereference . || touch /tmp/failed; } | sha256sum
 [ ! -e /tmp/failed ]";
-/// Bytes of what it says: the hash and the name of its input.
+/// Bytes that are read of its output: the hash and the name of its input.
 const MAX_HASH: u64 = 128;
-/// How long it may take.
+/// The time after which hashing is given up.
 const HASH_LIMIT: Duration = Duration::from_mins(5);
 
 /// What is installed, for whom.
@@ -46,7 +46,7 @@ pub(super) struct Order<'o> {
     pub(super) volume: PackageVolume,
 }
 
-/// How an installation went.
+/// The result of an installation.
 pub(super) type Outcome = Result<Installed, Refused>;
 
 /// Installs in three sandboxes: one finds out which packages are wanted and goes with all that it made, one
@@ -72,7 +72,7 @@ pub(super) async fn install(
     outcome
 }
 
-/// Which packages are wanted; `None` for what asks for none. Finding that out may run code of packages
+/// Finds out which packages are wanted; `None` for a bundle that brings everything along. Finding that out may run code of packages
 /// where an administrator allows scripts.
 async fn find_pins(
     order: &Order<'_>,
@@ -100,21 +100,18 @@ async fn fill(
         Ok(prepared) => prepared,
         Err(refused) => return Ok(Err(refused)),
     };
-    let done = match run(order, prepared, record).await? {
-        Ok(heard) => heard.done(order.spec),
-        Err(refused) => Err(refused),
-    };
-    let hashed = match done {
-        Ok(done) => (hash_files(order).await, done),
+    let heard = run(order, prepared, record).await?;
+    let done = match heard.and_then(|heard| heard.done(order.spec)) {
+        Ok(done) => done,
         Err(refused) => return Ok(Err(refused)),
     };
-    Ok(match hashed {
-        (Ok(files), done) => Ok(Installed { done, files }),
-        (Err(text), _) => Err(Refused {
+    let files = hash_files(order).await;
+    Ok(files
+        .map(|files| Installed { done, files })
+        .map_err(|text| Refused {
             problem: InstallProblem::Other,
             text,
-        }),
-    })
+        }))
 }
 
 async fn add_volume(order: &Order<'_>, sandbox: &SandboxId) -> Result<(), Halt> {
@@ -131,7 +128,7 @@ struct Prepared {
     launch: Launch,
     input: Input,
     bundle: Option<BundleFacts>,
-    /// Whether it finds out which packages are wanted where it is not told.
+    /// True for an installer that finds out which packages are wanted if its order does not say so.
     resolves: bool,
 }
 
@@ -318,7 +315,7 @@ fn does_not_start(error: &sandbox::Error) -> String {
     )
 }
 
-/// What an installer told until its sandbox ended.
+/// Everything that an installer told until its sandbox ended.
 struct Heard {
     bundle: Option<BundleFacts>,
     told: Option<Told>,
@@ -328,7 +325,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// The packages that are wanted.
+    /// Reads the packages that are wanted, as pins.
     fn resolved(self) -> Result<String, Refused> {
         self.check_runtime()?;
         match self.told {
@@ -337,7 +334,7 @@ impl Heard {
         }
     }
 
-    /// What was installed.
+    /// Reads the installer's report about a finished installation.
     fn done(self, spec: &PackageSpec) -> Result<Done, Refused> {
         self.check_runtime()?;
         let Some(facts) = &self.bundle else {
@@ -353,7 +350,7 @@ impl Heard {
         }
     }
 
-    /// Whether the sandboxes have what the bundle runs with.
+    /// Refuses a bundle whose runtime (Node or Python) the sandboxes lack or have in another version.
     fn check_runtime(&self) -> Result<(), Refused> {
         let facts = self.bundle.as_ref();
         let problem =
@@ -406,7 +403,7 @@ fn finished(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Result
     }
 }
 
-/// Whether a sandbox ended as one does whose installer has said its last.
+/// True for the ends that a sandbox has after its installer has told its last step.
 fn has_ended_well(ended: Option<Ended>) -> bool {
     matches!(ended, Some(Ended::Exited(0) | Ended::Killed) | None)
 }
@@ -457,6 +454,8 @@ async fn hash_files(order: &Order<'_>) -> Result<String, String> {
     life.kill().await;
     let is_whole = matches!(hashed, Ok((true, Ended::Exited(0))));
     let hash = told.get(..64).filter(|_| is_whole);
-    hash.map(str::to_owned)
-        .ok_or_else(|| "what was installed cannot be read again, to take its hash".to_owned())
+    hash.map(str::to_owned).ok_or_else(|| {
+        "the installed files cannot be read again to hash them; try the installation again"
+            .to_owned()
+    })
 }

@@ -65,7 +65,7 @@ impl Done {
     }
 }
 
-/// What was installed, and the hash of its files.
+/// A finished installation: the installer's report, and the hash of the files.
 #[derive(Debug)]
 pub(super) struct Installed {
     pub(super) done: Done,

@@ -68,8 +68,9 @@ def pip(*args, scripts):
         fail(None, f"`pip {args[0]}` ended with exit code {done.returncode}")
 
 
-# As pip would, but with the paths of later: those of pip are of a folder with another name each time, and
-# the same wheels are to give the same files. What cannot be compiled is not imported either.
+# Compiles modules as pip would, but under /packages, where they are imported. pip compiles in a folder with a
+# random name and writes that name into the files, so equal wheels would give different files. A module that
+# does not compile is left as it is.
 def compile_site():
     how = ["-q", "-s", HOME, "-p", "/packages", "--invalidation-mode", "unchecked-hash"]
     # Not where files of packages could be taken for modules of Python.
