@@ -1,6 +1,6 @@
 /**
- * What the page takes on this machine: opening long sessions, and a fast model on a slow processor. A fixed piece of
- * work is timed in the same page, and the bounds grow with it. Fails where a bound does not hold.
+ * Times the page on this machine: how long sessions open, and how the page follows a fast model on a slow processor.
+ * A fixed piece of work is timed in the same page, and the bounds grow with it. Fails where a bound does not hold.
  */
 import { exportedSession } from './support/exported.mjs'
 import { Gateway } from './support/gateway.mjs'

@@ -128,8 +128,8 @@ fn seal(headers: &mut HeaderMap) {
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
 }
 
-/// Whether the file is a script. The sealed frame loads some, and has no origin with which theirs could be
-/// the same; they hold nothing of anybody.
+/// True for scripts. The sealed frame loads scripts of the page; because the frame has no origin, browsers
+/// treat them as another site's. Scripts hold no data of people.
 fn is_program(path: &str) -> bool {
     path.rsplit_once('.')
         .is_some_and(|(_, ending)| ending == "js")
