@@ -5,8 +5,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -41,12 +40,14 @@ pub fn start(parts: ServersParts, (tasks, stop): (TaskTracker, CancellationToken
 async fn run(servers: Servers, stop: CancellationToken) {
     let mut looked = None;
     let mut schedule = ProbeSchedule::default();
-    let mut looks = FuturesUnordered::new();
+    let mut looks = JoinSet::new();
     loop {
         let looks_at_all = tokio::select! {
             () = stop.cancelled() => return,
-            Some((print, is_well)) = looks.next() => {
-                schedule.ended(&print, is_well);
+            Some(ended) = looks.join_next() => {
+                if let Ok((print, is_well)) = ended {
+                    schedule.ended(&print, is_well);
+                }
                 None
             }
             () = until(schedule.next_again()), if schedule.next_again().is_some() => Some(false),
@@ -66,7 +67,7 @@ async fn run(servers: Servers, stop: CancellationToken) {
             }
         }
         while let Some(entry) = schedule.next() {
-            looks.push(glance(servers.clone(), entry));
+            looks.spawn(glance(servers.clone(), entry));
         }
     }
 }

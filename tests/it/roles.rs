@@ -273,10 +273,16 @@ fn query(operation: &str, scope: &str) -> String {
     }
 }
 
-async fn ask(app: &TestApp, key: &str, asked: (&Method, &str), body: &Value) -> u16 {
-    // Whatever an operation asks of a model.
+/// Lets the model answer whatever an operation asks of it, and what a turn of an earlier one still asks.
+fn answer_all(app: &TestApp) {
     app.model.forget_rest();
-    app.model.will_say("fine");
+    for _ in 0..8 {
+        app.model.will_say("fine");
+    }
+}
+
+async fn ask(app: &TestApp, key: &str, asked: (&Method, &str), body: &Value) -> u16 {
+    answer_all(app);
     let client = Client::with_key(app, key);
     let request = client.request(asked.0.clone(), asked.1);
     let request = match *asked.0 {
@@ -408,8 +414,7 @@ async fn every_role_may_do_what_the_table_says_and_nothing_else() {
         for spec in COMMANDS {
             let auth = Some(actor.own.session.as_str());
             let mut socket = TestSocket::open(app.address, &actor.person, auth).await;
-            app.model.forget_rest();
-            app.model.will_say("fine");
+            answer_all(&app);
             let answer = socket.ask(spec.name, &(spec.example)()).await;
             let may = answer["error"]["code"] != "not_allowed";
             let row = (spec.name.to_owned(), "own");

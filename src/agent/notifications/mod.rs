@@ -13,11 +13,9 @@ mod signature;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
-use futures::{FutureExt as _, StreamExt as _};
 use reqwest::Client;
 use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -101,14 +99,14 @@ impl Notifications {
     /// Tells what waits until `stop`, and looks whenever the bell rings.
     pub async fn run(self, bell: Arc<Notify>, stop: CancellationToken) {
         self.release().await;
-        let mut running = FuturesUnordered::new();
+        let mut running = JoinSet::new();
         let (mut last, mut next) = (Instant::now(), Instant::now());
         let mut prunes = tokio::time::interval(PRUNE_EVERY);
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(()) = running.next() => next = next.min(last + PAUSE),
+                Some(_) = running.join_next() => next = next.min(last + PAUSE),
                 () = bell.notified() => next = next.min(last + PAUSE),
                 _ = prunes.tick() => self.prune().await,
                 () = tokio::time::sleep_until(next) => {
@@ -118,7 +116,7 @@ impl Notifications {
                 }
             }
         }
-        let rest = async { while running.next().await.is_some() {} };
+        let rest = async { while running.join_next().await.is_some() {} };
         // What is dropped is claimed until its lease is over.
         let _ = tokio::time::timeout(FAREWELL, rest).await;
     }
@@ -139,10 +137,7 @@ impl Notifications {
         }
     }
 
-    async fn look_or_wait(
-        &self,
-        running: &mut FuturesUnordered<BoxFuture<'static, ()>>,
-    ) -> Duration {
+    async fn look_or_wait(&self, running: &mut JoinSet<()>) -> Duration {
         match self.look(running).await {
             Ok(wait) => wait,
             Err(error) => {
@@ -153,10 +148,7 @@ impl Notifications {
     }
 
     /// Takes up what waits and begins what is due; says how long nothing else will be.
-    async fn look(
-        &self,
-        running: &mut FuturesUnordered<BoxFuture<'static, ()>>,
-    ) -> Result<Duration, Error> {
+    async fn look(&self, running: &mut JoinSet<()>) -> Result<Duration, Error> {
         let outbox = self.0.parts.records.notifications();
         let mail_after = self.0.settings.mail_after;
         let mail_after = self.0.parts.mailer.is_some().then_some(mail_after);
@@ -164,8 +156,7 @@ impl Notifications {
         let free = AT_ONCE.saturating_sub(running.len());
         let claimed = outbox.claim(now(), LEASE, free).await?;
         for due in claimed {
-            let attempt = self.clone().attempt(due);
-            running.push(attempt.boxed());
+            running.spawn(self.clone().attempt(due));
         }
         let Some(due) = outbox.next_due().await? else {
             return Ok(EVERY);

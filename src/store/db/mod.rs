@@ -162,7 +162,7 @@ impl Db {
     }
 
     /// Runs a writing statement that returns rows (`… RETURNING …`).
-    pub(super) async fn change_returning<T: Row>(
+    pub(super) async fn change_returning<T: Row + 'static>(
         &self,
         sql: &'static str,
         args: Vec<Arg>,
@@ -202,11 +202,11 @@ impl Db {
 
     /// Reads rows and writes what follows from them, as one step: whoever names the same `turn` reads
     /// only what the one before has written.
-    pub(super) async fn change_as_read<T: Row, A: Send>(
+    pub(super) async fn change_as_read<T: Row + 'static, A: Send + 'static>(
         &self,
         turn: &str,
         (sql, args): (&'static str, Vec<Arg>),
-        follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync,
+        follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync + 'static,
     ) -> Result<A, Error> {
         match self {
             // There is one writer at a time anyway.

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use sqlx::migrate::Migrator;
 use sqlx::query::Query;
 use sqlx::sqlite::{
@@ -12,6 +14,8 @@ use sqlx::sqlite::{
 };
 use sqlx::{Arguments as _, Connection as _, Sqlite, SqliteConnection};
 use tokio::sync::{Mutex, MutexGuard};
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use super::super::{Error, data_dir};
 use super::{Arg, Row, Sql, Statement};
@@ -48,6 +52,8 @@ pub(in crate::store) struct SqliteDb {
     /// order instead of polling SQLite's lock, and what one has written lies in the memory of the
     /// connection that the next one uses. `None` after trouble. Held across awaits by design.
     write: Arc<Mutex<Option<SqliteConnection>>>,
+    /// What is being written, or waits for its turn.
+    writes: TaskTracker,
 }
 
 /// The turn to write. Unless it is [kept](Self::keep), the connection ends with it, and whatever it
@@ -88,10 +94,37 @@ impl SqliteDb {
             options: Arc::new(options),
             read,
             write: Arc::new(Mutex::new(Some(write))),
+            writes: TaskTracker::new(),
         })
     }
 
-    /// Waits for the turn to write.
+    /// Does `work` with the connection that writes, on a task of its own: a caller that is dropped, or not
+    /// polled for a while because a `select!` went on with something else, holds nobody up.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, sqlx::Error>>
+        + Send
+        + 'static,
+    ) -> Result<T, Error> {
+        let db = self.clone();
+        let writing = async move {
+            let mut writing = db.writing().await?;
+            let written = work(&mut writing.connection).await;
+            if is_whole(&written) {
+                writing.keep();
+            }
+            Ok(written?)
+        };
+        match self.writes.spawn(writing.in_current_span()).await {
+            Ok(written) => written,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(Error::NoAnswer),
+            },
+        }
+    }
+
+    /// Waits for the turn to write. Only for a task that does nothing else meanwhile; see [`Self::write`].
     pub(in crate::store) async fn writing(&self) -> Result<Writing<'_>, Error> {
         let mut place = self.write.lock().await;
         let connection = match place.take() {
@@ -124,18 +157,14 @@ impl SqliteDb {
         Ok(query.fetch_optional(&self.read).await?)
     }
 
-    pub(super) async fn change_returning<T: Row>(
+    pub(super) async fn change_returning<T: Row + 'static>(
         &self,
         sql: &'static str,
         args: Vec<Arg>,
     ) -> Result<Vec<T>, Error> {
         let query = sqlx::query_as_with::<_, T, _>(sql, bind(args)?);
-        let mut writing = self.writing().await?;
-        let rows = query.fetch_all(&mut writing.connection).await;
-        if is_whole(&rows) {
-            writing.keep();
-        }
-        Ok(rows?)
+        self.write(|connection| query.fetch_all(connection).boxed())
+            .await
     }
 
     pub(super) async fn execute_all(
@@ -147,26 +176,18 @@ impl SqliteDb {
             let query = sqlx::query_with(statement.sql.for_sqlite(), bind(statement.args)?);
             bound.push((query, statement.must_change));
         }
-        let mut writing = self.writing().await?;
-        let changed = run_all(&mut writing.connection, bound).await;
-        if is_whole(&changed) {
-            writing.keep();
-        }
-        Ok(changed?)
+        self.write(|connection| run_all(connection, bound).boxed())
+            .await
     }
 
-    pub(super) async fn change_as_read<T: Row, A: Send>(
+    pub(super) async fn change_as_read<T: Row + 'static, A: Send + 'static>(
         &self,
         (sql, args): (&'static str, Vec<Arg>),
-        follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync,
+        follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync + 'static,
     ) -> Result<A, Error> {
         let args = bind(args)?;
-        let mut writing = self.writing().await?;
-        let changed = change_as_read(&mut writing.connection, (sql, args), follow).await;
-        if changed.is_ok() {
-            writing.keep();
-        }
-        changed
+        self.write(move |connection| change_as_read(connection, (sql, args), follow).boxed())
+            .await
     }
 
     /// Notes that deleted rows have left something behind, which [`erase`](Self::erase) removes; the note
@@ -176,9 +197,8 @@ impl SqliteDb {
     }
 
     async fn set_erasure(&self, sql: &'static str) -> Result<(), Error> {
-        let mut writing = self.writing().await?;
-        sqlx::query(sql).execute(&mut writing.connection).await?;
-        writing.keep();
+        self.write(move |connection| sqlx::query(sql).execute(connection).boxed())
+            .await?;
         Ok(())
     }
 
@@ -197,14 +217,9 @@ impl SqliteDb {
         self.set_erasure("PRAGMA user_version = 2").await?;
         let mut sql = begin;
         loop {
-            let mut writing = self.writing().await?;
-            let connection = &mut writing.connection;
-            let before = total_changes(connection).await?;
-            sqlx::query(sql).execute(&mut *connection).await?;
+            let changes = self.write(move |connection| count_changes(connection, sql).boxed());
             // The statement itself counts as one.
-            let is_done = total_changes(connection).await? - before < 2;
-            writing.keep();
-            if is_done && sql == step {
+            if changes.await? < 2 && sql == step {
                 break;
             }
             sql = step;
@@ -223,34 +238,42 @@ impl SqliteDb {
 
     /// 0: nothing was deleted; 1: something was; 2: it is being erased.
     async fn erasure(&self) -> Result<i64, Error> {
-        let mut writing = self.writing().await?;
         let sql = "SELECT user_version FROM pragma_user_version";
-        let value: (i64,) = sqlx::query_as(sql)
-            .fetch_one(&mut writing.connection)
+        let value: (i64,) = self
+            .write(move |connection| sqlx::query_as(sql).fetch_one(connection).boxed())
             .await?;
-        writing.keep();
         Ok(value.0)
     }
 
     /// Writes the log into the file and cuts it to nothing; whether no reader stood against it.
     async fn empty_log(&self) -> Result<bool, Error> {
-        let mut writing = self.writing().await?;
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-        let (busy, _, _): (i64, i64, i64) = sqlx::query_as(sql)
-            .fetch_one(&mut writing.connection)
+        let (busy, _, _): (i64, i64, i64) = self
+            .write(move |connection| sqlx::query_as(sql).fetch_one(connection).boxed())
             .await?;
-        writing.keep();
         Ok(busy == 0)
     }
 
     pub(super) async fn close(&self) {
         self.read.close().await;
+        self.writes.close();
+        self.writes.wait().await;
         let connection = self.write.lock().await.take();
         if let Some(connection) = connection {
             // What it leaves behind is cleaned up by whoever opens the file next.
             let _ = connection.close().await;
         }
     }
+}
+
+/// Runs a statement; how many rows it changed, those of its triggers and of virtual tables included.
+async fn count_changes(
+    connection: &mut SqliteConnection,
+    sql: &'static str,
+) -> Result<i64, sqlx::Error> {
+    let before = total_changes(connection).await?;
+    sqlx::query(sql).execute(&mut *connection).await?;
+    Ok(total_changes(connection).await? - before)
 }
 
 /// Rows that this connection has changed since it was opened.
@@ -287,7 +310,7 @@ async fn change_as_read<T: Row, A>(
     connection: &mut SqliteConnection,
     (sql, args): (&'static str, SqliteArguments),
     follow: impl Fn(Vec<T>) -> (Vec<Statement>, A),
-) -> Result<A, Error> {
+) -> Result<A, sqlx::Error> {
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
     let query = sqlx::query_as_with::<_, T, _>(sql, args);
     let (statements, answer) = follow(query.fetch_all(&mut *tx).await?);
@@ -349,7 +372,7 @@ pub(in crate::store) fn newest_schema() -> i64 {
     versions.max().unwrap_or(0)
 }
 
-fn bind(args: Vec<Arg>) -> Result<SqliteArguments, Error> {
+fn bind(args: Vec<Arg>) -> Result<SqliteArguments, sqlx::Error> {
     let mut bound = SqliteArguments::default();
     for arg in args {
         match arg {
@@ -365,7 +388,39 @@ fn bind(args: Vec<Arg>) -> Result<SqliteArguments, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use futures::poll;
+
+    use super::super::{Statement, args};
     use super::{MIGRATIONS, SqliteDb};
+
+    /// A `select!` drops or stops polling a future while it writes, and others still get their turn.
+    #[tokio::test]
+    async fn a_caller_that_stops_waiting_keeps_nobody_from_writing() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = SqliteDb::open(&dir.path().join("s.db")).await.unwrap();
+        let add = |id: &str| {
+            let sql = "INSERT INTO tenants (id, name, created_at) VALUES ($1, $1, 0)";
+            db.execute_all(vec![Statement::new(sql, args![id])])
+        };
+        let mut first = Box::pin(add("first"));
+        assert!(poll!(&mut first).is_pending());
+        let second = tokio::time::timeout(Duration::from_secs(10), add("second"));
+        assert_eq!(second.await.unwrap().unwrap(), Some(1));
+        assert_eq!(first.await.unwrap(), Some(1));
+        let mut dropped = Box::pin(add("dropped"));
+        assert!(poll!(&mut dropped).is_pending());
+        drop(dropped);
+        assert_eq!(add("last").await.unwrap(), Some(1));
+        let sql = "SELECT id FROM tenants ORDER BY created_at, id";
+        let rows: Vec<(String,)> = db
+            .fetch_all(super::super::Sql::from(sql), args![])
+            .await
+            .unwrap();
+        let ids: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
+        assert_eq!(ids, ["dropped", "first", "last", "second"]);
+    }
 
     /// A backup is known by its newest number: a migration that is put before it would not be noticed.
     #[test]

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use super::hang::Watched;
 use super::socket::TestSocket;
 use super::{DEADLINE, docker};
 use crate::model_stub::{ChatHost, ModelStub, STUB_KEY, Vendor};
@@ -34,6 +35,7 @@ pub(crate) struct TestApp {
     installation: String,
     stop: DropGuard,
     serving: TaskTracker,
+    _watched: Watched,
 }
 
 /// What the environment has beside the ordinary.
@@ -267,6 +269,7 @@ impl TestApp {
             installation,
             stop,
             serving,
+            _watched: Watched::begin(),
         }
     }
 

@@ -3,6 +3,7 @@
 mod app;
 pub(crate) mod docker;
 mod engine;
+mod hang;
 mod log;
 pub(crate) mod postgres;
 mod proxy;

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::FuturesUnordered;
 use futures::{Future, StreamExt as _};
 use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
@@ -25,6 +24,12 @@ const CATCH_UP: usize = 500;
 /// What the session is told then; none = somebody in the page decides.
 type Questioning<'a> = Pin<Box<dyn Future<Output = Option<SessionRequest>> + Send + 'a>>;
 
+#[expect(
+    clippy::disallowed_types,
+    reason = "it only waits for the client's answer, and holds nothing that others need"
+)]
+type AllQuestioning<'a> = futures::stream::FuturesUnordered<Questioning<'a>>;
+
 /// A question that is followed.
 pub(super) struct Watch<'a> {
     question: &'a Question<'a>,
@@ -37,7 +42,7 @@ pub(super) struct Watch<'a> {
     open: HashMap<CallId, Option<Digest>>,
     /// Arguments as the model wrote them, or a person in their place, for what is told of running calls.
     said: HashMap<CallId, Value>,
-    asking: FuturesUnordered<Questioning<'a>>,
+    asking: AllQuestioning<'a>,
 }
 
 impl<'a> Watch<'a> {
@@ -53,7 +58,7 @@ impl<'a> Watch<'a> {
             seq: 0,
             open: HashMap::new(),
             said: HashMap::new(),
-            asking: FuturesUnordered::new(),
+            asking: AllQuestioning::new(),
         }
     }
 

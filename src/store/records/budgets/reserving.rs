@@ -33,10 +33,11 @@ impl Budgets<'_> {
     ) -> Result<Reserved, Error> {
         let until = Timestamp(now.0.saturating_add(row::int(ms(lease))));
         let values = row::args_of_standings(payer, settings, now);
-        let follow = |rows: Vec<StandingRow>| {
+        let of = payer.clone();
+        let follow = move |rows: Vec<StandingRow>| {
             let standings = rows.into_iter().map(StandingRow::into_standing);
             match standings.collect::<Result<Vec<_>, _>>() {
-                Ok(standings) => step(payer, in_force(standings), need, (now, until)),
+                Ok(standings) => step(&of, in_force(standings), need, (now, until)),
                 Err(error) => (Vec::new(), Err(error)),
             }
         };
