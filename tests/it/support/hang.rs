@@ -1,6 +1,7 @@
 //! Ends a run in which a test hangs, and names the test: nothing else would end it before CI's limit.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,7 +45,11 @@ fn watch() {
             .filter(|(since, _)| since.elapsed() > LIMIT);
         let names: Vec<&str> = late.map(|(_, name)| name.as_str()).collect();
         if !names.is_empty() {
-            eprintln!("after {LIMIT:?} these tests hang: {}", names.join(", "));
+            let names = names.join(", ");
+            let _ = writeln!(
+                std::io::stderr(),
+                "after {LIMIT:?} these tests hang: {names}"
+            );
             std::process::exit(101);
         }
     }
