@@ -72,15 +72,21 @@ pub(super) async fn install(
     outcome
 }
 
-/// Finds out which packages are wanted; `None` for a bundle that brings everything along. Finding that out may run code of packages
-/// where an administrator allows scripts.
+/// Finds out which packages are wanted; `None` for a bundle that brings everything along. Finding that out may
+/// run code of packages where an administrator allows scripts.
 async fn find_pins(
     order: &Order<'_>,
     record: Option<&mut Record>,
 ) -> Result<Result<Option<String>, Refused>, Halt> {
+    if order.spec.registry == PackageRegistry::Bundle {
+        let (records, scope) = (&order.servers.0.records, &order.volume.scope);
+        let facts = unpacking::kept_facts(records, scope, &order.spec.name).await?;
+        if facts.is_some_and(|facts| facts.dependencies.is_none()) {
+            return Ok(Ok(None));
+        }
+    }
     let sandbox = SandboxId::from_bits(rand::random());
     let prepared = match prepare(order, &sandbox, None).await? {
-        Ok(prepared) if !prepared.resolves => return Ok(Ok(None)),
         Ok(prepared) => prepared,
         Err(refused) => return Ok(Err(refused)),
     };
@@ -128,8 +134,6 @@ struct Prepared {
     launch: Launch,
     input: Input,
     bundle: Option<BundleFacts>,
-    /// True for an installer that finds out which packages are wanted if its order does not say so.
-    resolves: bool,
 }
 
 /// What an installer reads.
@@ -159,7 +163,6 @@ async fn prepare(
             archive: None,
         },
         bundle: None,
-        resolves: true,
     }))
 }
 
@@ -213,7 +216,6 @@ async fn unpack(
             line,
             archive: Some(archive),
         },
-        resolves: facts.dependencies.is_some(),
         bundle: Some(facts),
     }))
 }
