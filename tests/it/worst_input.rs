@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
@@ -17,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::model_stub::ModelStub;
 use crate::rest::Client;
+use crate::servers::StandIn;
 use crate::skills::zipped;
 use crate::support::{Server, TestApp, colleague, colleague_with, person};
 
@@ -87,7 +87,12 @@ impl Sent {
             None => request,
         };
         if let Ok(answer) = request.body(Body::from(self.body)).send().await {
-            assert!(answer.status() != 500, "{}", self.path);
+            let status = answer.status().as_u16();
+            assert!(
+                !matches!(status, 401 | 403 | 404 | 500),
+                "{}: {status}",
+                self.path
+            );
             let _ = answer.bytes().await;
         }
     }
@@ -151,6 +156,37 @@ fn skill() -> Vec<u8> {
     let mut files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x")).collect();
     files.push(("SKILL.md", "---\nname: a\ndescription: b\n---\nc\n"));
     zipped(&files)
+}
+
+/// A bundle that asks for very many values.
+fn bundle() -> Vec<u8> {
+    let values = (0..30_000).map(|n| {
+        let value =
+            json!({ "type": "string", "title": "A", "description": "b", "default": "${HOME}" });
+        (format!("value_{n}"), value)
+    });
+    let values: serde_json::Map<String, Value> = values.collect();
+    let manifest = json!({
+        "manifest_version": "0.3", "name": "a", "version": "1", "description": "b",
+        "author": { "name": "c" }, "user_config": values,
+        "server": {
+            "type": "node", "entry_point": "a.js",
+            "mcp_config": { "command": "node", "args": vec!["${user_config.value_1}"; 100] },
+        },
+    });
+    zipped(&[("manifest.json", &manifest.to_string()), ("a.js", "")])
+}
+
+/// A server of MCP whose tools, many of them, all have the same schema.
+async fn many_tools(schema: Value) -> StandIn {
+    StandIn::start(json!({ "tools": {} }), move |method, _| {
+        let tool = |n: u32| json!({ "name": format!("t{n}"), "inputSchema": schema });
+        match method {
+            "tools/list" => Ok(json!({ "tools": (0..200).map(tool).collect::<Vec<_>>() })),
+            _ => Err((-32_601, "no such method")),
+        }
+    })
+    .await
 }
 
 /// A session with megabytes of words that are markup.
@@ -217,10 +253,9 @@ fn peak_kib(process: u32) -> u64 {
 }
 
 /// A session and the path of a link to it.
-async fn shared_session(address: SocketAddr, data: &Path, key: &str) -> (String, String) {
+async fn shared_session(address: SocketAddr, (key, admin): (&str, &str)) -> (String, String) {
     let client = Client::at(address, key);
-    let boss = colleague_with((data, &[]), "boss", "admin");
-    let allowed = Client::at(address, &boss.key);
+    let allowed = Client::at(address, admin);
     let body = json!({ "linksAllowed": true });
     allowed.put("/api/sharing", body).await.ok(200);
     let request = client.request(Method::POST, "/api/sessions/import");
@@ -242,10 +277,17 @@ async fn the_worst_input_of_one_person_is_nobody_elses_wait() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let model = ModelStub::start().await;
-    let server = Server::start_with(&data, &model, &[("SPL_SANDBOX", "none")]);
+    let settings = [
+        ("SPL_SANDBOX", "none"),
+        ("SPL_OUTGOING_ALLOW", "127.0.0.0/8"),
+    ];
+    let server = Server::start_with(&data, &model, &settings);
     let address = server.address;
     let ana = person(&data, &[]);
-    let (session, link) = shared_session(address, &data, &ana.key).await;
+    let boss = colleague_with((&data, &[]), "boss", "admin");
+    let (session, link) = shared_session(address, (&ana.key, &boss.key)).await;
+    let hostile = many_tools(patterns(300)).await;
+    let entry = json!({ "config": { "url": hostile.url }, "scope": "person" });
     let key = ana.key.as_str();
     let words = "a1 ".repeat(170_000);
     let export = |format| format!("/api/sessions/{session}/export?format={format}");
@@ -281,6 +323,17 @@ async fn the_worst_input_of_one_person_is_nobody_elses_wait() {
             "skills",
             10,
             Sent::file("/api/skills/check?scope=person", key, skill()),
+        ),
+        // Bundles are the admins' to upload.
+        all(
+            "bundles",
+            6,
+            Sent::file("/api/mcp-bundles", &boss.key, bundle()),
+        ),
+        all(
+            "tools of a server",
+            6,
+            Sent::json("/api/mcp/test", key, &entry),
         ),
         all("a shared session", 6, Sent::get(&link, None)),
         all("exported pages", 4, Sent::get(&export("html"), Some(key))),

@@ -43,6 +43,7 @@ use sepal::domain::Role;
 use sepal::tenancy::NewPerson;
 use serde_json::{Value, json};
 
+pub(crate) use self::stand_in::StandIn;
 use crate::support::{Person, Said, TestApp, TestSocket};
 
 /// Somebody who asks the REST door.

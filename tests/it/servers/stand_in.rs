@@ -16,14 +16,14 @@ use tokio::sync::broadcast;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 /// What it answers to a request: a result, or the code and the words of an error.
-pub(super) type Answer = Result<Value, (i32, &'static str)>;
+pub(crate) type Answer = Result<Value, (i32, &'static str)>;
 
 /// The code of an error in whose place the answer never ends.
 pub(super) const SILENT: i32 = 0;
 
 /// The server on loopback, for as long as this lives.
 pub(crate) struct StandIn {
-    pub(super) url: String,
+    pub(crate) url: String,
     asked: Arc<Mutex<Vec<Value>>>,
     news: broadcast::Sender<String>,
     _server: AbortOnDropHandle<()>,
@@ -31,7 +31,7 @@ pub(crate) struct StandIn {
 
 impl StandIn {
     /// One that declares these capabilities, and answers all requests but the handshake so.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         capabilities: Value,
         answer: impl Fn(&str, &Value) -> Answer + Clone + Send + Sync + 'static,
     ) -> Self {
