@@ -1,5 +1,6 @@
 //! Finds the sandbox of this machine: tried, not assumed.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,6 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const ENGINE_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks for it.
 const ENGINE_PAUSE: Duration = Duration::from_millis(250);
+
+/// Fewer inotify instances than this, shared by all containers, are told to the operator.
+const MIN_INSTANCES: u32 = 1_024;
 
 /// How what is made at an engine is called, which gateways on one store share, and those gateways.
 type Names = (String, Peers);
@@ -351,6 +355,10 @@ async fn docker(
     (installation, peers): Names,
     disk: &DiskMonitor,
 ) -> Result<Arc<dyn Runtime>, Error> {
+    let is_local = settings
+        .docker_host
+        .as_ref()
+        .is_none_or(|host| host.starts_with("unix:") || host.starts_with('/'));
     let opened = Docker::open(DockerSettings {
         host: settings.docker_host.clone(),
         image: settings.image.clone(),
@@ -362,7 +370,26 @@ async fn docker(
         disk: disk.clone(),
         counts_by_runs: None,
     });
-    Ok(Arc::new(opened.await?))
+    let docker = opened.await?;
+    if is_local {
+        warn_of_few_instances();
+    }
+    Ok(Arc::new(docker))
+}
+
+/// All containers have the same user, and the kernel counts inotify instances for each user.
+fn warn_of_few_instances() {
+    let Ok(text) = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances") else {
+        return;
+    };
+    let instances = text.trim().parse::<u32>().ok();
+    if let Some(instances) = instances.filter(|few| *few < MIN_INSTANCES) {
+        tracing::warn!(
+            instances,
+            "All containers share the inotify instances of one user, so that one session can use up all: \
+             set `fs.inotify.max_user_instances` of this machine to 8192 (docs/sandbox.md)"
+        );
+    }
 }
 
 /// Beside our own program; one folder up in a build folder, where tests run in `deps`.

@@ -23,6 +23,7 @@ mod tests;
 use std::{
     fs::{self, File},
     io::{self, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock},
     time::{Instant, SystemTime},
@@ -33,13 +34,13 @@ use rustix::process::geteuid;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use self::arguments::{Arguments, NOBODY, OWN_ETC, Plan, Privilege};
+use self::arguments::{Arguments, OWN_ETC, Plan, Privilege};
 use self::identity::Identity;
 use self::limits::cgroup::Cgroups;
 use self::limits::project_quota::ProjectQuota;
 use self::overlay::{Mount, Overlays};
 use self::spawner::Spawner;
-use super::workspace::{Workspaces, copy};
+use super::workspace::{Workspaces, copy, reading};
 use super::{
     Access, Copied, CopyOrder, CopyWay, DiskMonitor, Error, Image, ImageId, Launch, Limits,
     Network, Packages, Program, Running, Runtime, count_start, egress,
@@ -94,14 +95,13 @@ impl Bubblewrap {
         } else {
             Privilege::User
         };
-        let owner = (privilege == Privilege::Root).then_some(NOBODY);
         let cgroups = if settings.forces_watchdog {
             None
         } else {
             Cgroups::find(&format!("sepal-{}", settings.installation))
         };
         let folder = settings.data_dir.join("workspaces");
-        let workspaces = Workspaces::open(folder.clone(), owner)?;
+        let workspaces = Workspaces::open(folder.clone(), privilege == Privilege::Root)?;
         let runtime = Self {
             quota: match privilege {
                 Privilege::Root => ProjectQuota::find(&folder).await,
@@ -142,16 +142,20 @@ impl Bubblewrap {
         Ok(workspace)
     }
 
-    /// The folder of what was installed for that launch.
-    fn packages(&self, launch: &Launch) -> Result<Option<PathBuf>, Error> {
+    /// The folder of what was installed for that launch, which its user may read.
+    async fn packages(&self, launch: &Launch) -> Result<Option<PathBuf>, Error> {
         let Packages::Installed(sandbox) = &launch.packages else {
             return Ok(None);
         };
         let folder = self.workspaces.path(sandbox);
-        if folder.is_dir() {
-            return Ok(Some(folder));
+        if !folder.is_dir() {
+            return Err(Error::NoPackages);
         }
-        Err(Error::NoPackages)
+        if self.privilege == Privilege::Root {
+            let packages = folder.clone();
+            blocking(move || Ok(reading::open_to_all(&packages)?)).await?;
+        }
+        Ok(Some(folder))
     }
 
     async fn launch(&self, launch: Launch) -> Result<Running, Error> {
@@ -169,11 +173,12 @@ impl Bubblewrap {
         };
         let seen = mount.as_ref().map(Mount::merged);
         let mounts_first = mount.as_ref().map(|mount| mount.line(self.privilege));
-        let packages = self.packages(&launch)?;
+        let packages = self.packages(&launch).await?;
         let mark = leftovers::mark(&self.settings.installation, launch.sandbox.as_str());
         let arguments = Arguments::new(&Plan {
             launch: &launch,
             privilege: self.privilege,
+            user: workspace.metadata()?.uid(),
             workspace: seen.as_ref().unwrap_or(&workspace),
             mounts_first: mounts_first.as_deref().unwrap_or_default(),
             packages: packages.as_deref(),

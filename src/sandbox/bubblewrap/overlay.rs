@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
-use super::arguments::{NOBODY, Privilege, words};
+use super::arguments::{Privilege, words};
 use super::{Bubblewrap, blocking};
 use crate::domain::SandboxId;
 use crate::sandbox::{Access, Bounds, Copied, CopyOrder, Ended, Error, Launch, Packages, Program};
@@ -184,7 +184,9 @@ async fn lay(
     limit: u64,
 ) -> Result<(), Error> {
     let home = runtime.provide(to, limit).await?;
-    let owner = (runtime.privilege == Privilege::Root).then_some(NOBODY);
+    // What is below belongs to that user, who is therefore the one that sees it.
+    let lower = fs::metadata(runtime.workspaces.path(from))?;
+    let owner = (runtime.privilege == Privilege::Root).then(|| lower.uid());
     let laid = runtime.overlays.lay(&home, (from, to), owner);
     if laid.is_err() {
         let (workspaces, to) = (runtime.workspaces.clone(), to.clone());

@@ -6,6 +6,7 @@
 pub(super) mod copy;
 pub(super) mod measure;
 pub(super) mod quota;
+pub(super) mod reading;
 pub(super) mod trim;
 
 use std::{
@@ -14,7 +15,7 @@ use std::{
     io,
     os::{
         fd::{BorrowedFd, OwnedFd},
-        unix::fs::{DirBuilderExt, PermissionsExt, chown},
+        unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown},
     },
     path::{Path, PathBuf},
 };
@@ -34,17 +35,32 @@ pub(super) const MAX_DEPTH: usize = 256;
 /// The most folders that are open at once while a workspace is deleted.
 const MAX_HELD: usize = 128;
 
+/// The first user id of a sandbox: above those of containers, and below those that are negative to some
+/// programs (systemd, "Users, Groups, UIDs and GIDs on systemd Systems").
+const FIRST_USER: u32 = 0x7000_0000;
+/// How many user ids sandboxes share.
+const USERS: u32 = 1 << 24;
+
+/// The user id for the programs of a new sandbox. The kernel counts inotify instances, pipes, pending signals
+/// and more for each user, so that with one user for all, a sandbox could use up what others need.
+fn user_of(sandbox: &SandboxId) -> u32 {
+    let id = sandbox.as_str();
+    let random = id.get(id.len().saturating_sub(6)..).unwrap_or_default();
+    FIRST_USER + u32::from_str_radix(random, 16).unwrap_or(0) % USERS
+}
+
 /// All workspaces of this installation.
 #[derive(Debug, Clone)]
 pub(super) struct Workspaces {
     folder: PathBuf,
-    /// Who owns them, where that is not the server's own user.
-    owner: Option<u32>,
+    /// True where each belongs to a user of its own and not to the server's user, for which that has to be
+    /// root.
+    has_users: bool,
 }
 
 impl Workspaces {
-    pub(super) fn open(folder: PathBuf, owner: Option<u32>) -> Result<Self, Error> {
-        let workspaces = Self { folder, owner };
+    pub(super) fn open(folder: PathBuf, has_users: bool) -> Result<Self, Error> {
+        let workspaces = Self { folder, has_users };
         private_folder(&workspaces.folder).map_err(|source| workspaces.error(source))?;
         Ok(workspaces)
     }
@@ -59,19 +75,29 @@ impl Workspaces {
         self.folder.join(sandbox.as_str())
     }
 
-    /// The folder of `sandbox`, made when it is missing.
+    /// The folder of `sandbox`, made when it is missing. One that has its user keeps it, and its owner may
+    /// enter it whatever commands did to it.
     pub(super) fn provide(&self, sandbox: &SandboxId) -> Result<PathBuf, Error> {
         let path = self.path(sandbox);
-        private_folder(&path)
-            .and_then(|()| {
-                self.owner
-                    .map_or(Ok(()), |id| chown(&path, Some(id), Some(id)))
-            })
-            .map_err(|source| Error::Workspace {
-                path: path.clone(),
-                source,
-            })?;
-        Ok(path)
+        let provided = || {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&path)?;
+            let found = path.metadata()?;
+            if found.mode() & 0o700 != 0o700 {
+                std::fs::set_permissions(&path, Permissions::from_mode(0o700))?;
+            }
+            if self.has_users && found.uid() == 0 {
+                let user = Some(user_of(sandbox));
+                chown(&path, user, user)?;
+            }
+            Ok(())
+        };
+        match provided() {
+            Ok(()) => Ok(path),
+            Err(source) => Err(Error::Workspace { path, source }),
+        }
     }
 
     pub(super) fn all(&self) -> Result<Vec<SandboxId>, Error> {
@@ -226,7 +252,7 @@ mod tests {
 
     fn workspaces() -> (tempfile::TempDir, Workspaces) {
         let home = tempfile::tempdir().unwrap();
-        let workspaces = Workspaces::open(home.path().join("workspaces"), None).unwrap();
+        let workspaces = Workspaces::open(home.path().join("workspaces"), false).unwrap();
         (home, workspaces)
     }
 
@@ -245,6 +271,12 @@ mod tests {
         workspaces.remove(&one).unwrap();
         workspaces.remove(&one).unwrap();
         assert_eq!(workspaces.all().unwrap(), [two]);
+    }
+
+    #[test]
+    fn sandboxes_have_users_of_their_own() {
+        let users = [1, 2, 0xff_ffff, u128::MAX].map(|bits| user_of(&SandboxId::from_bits(bits)));
+        assert_eq!(users, [0x7000_0001, 0x7000_0002, 0x70ff_ffff, 0x70ff_ffff]);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::{
 pub(super) use self::seen::OWN_ETC;
 use crate::sandbox::{Bounds, Launch, Program, egress};
 
-/// The user inside. Where the server is root it is also the user outside.
-pub(super) const NOBODY: u32 = 65_534;
+/// The user inside.
+const NOBODY: &str = "65534";
 /// Where the bundled server is seen inside.
 const SERVER: &str = "/sepal/mcp-server";
 /// Where installed packages are seen inside.
@@ -27,7 +27,7 @@ pub(super) enum Privilege {
     /// Root: the program gets another real user, because root's number alone, without any
     /// capability, may write to `/proc/sys` and so change the machine.
     Root,
-    /// An ordinary user, who is [`NOBODY`] inside by a user namespace.
+    /// An ordinary user.
     User,
 }
 
@@ -42,6 +42,8 @@ const FILTER: [&str; 2] = ["--seccomp", "8"];
 pub(super) struct Plan<'a> {
     pub(super) launch: &'a Launch,
     pub(super) privilege: Privilege,
+    /// The user whom the workspace belongs to, and as whom root lets the program run.
+    pub(super) user: u32,
     pub(super) workspace: &'a Path,
     /// The beginning of the line, which mounts what has to be mounted for that and becomes the rest.
     pub(super) mounts_first: &'a [OsString],
@@ -101,8 +103,8 @@ fn line(plan: &Plan<'_>) -> Vec<OsString> {
     if plan.privilege == Privilege::Root {
         line.extend(words([
             "setpriv",
-            "--reuid=65534",
-            "--regid=65534",
+            &format!("--reuid={}", plan.user),
+            &format!("--regid={}", plan.user),
             "--clear-groups",
             "--bounding-set=-all",
             "--inh-caps=-all",
@@ -113,6 +115,10 @@ fn line(plan: &Plan<'_>) -> Vec<OsString> {
             "5",
             "--unshare-user",
             "--disable-userns",
+            "--uid",
+            NOBODY,
+            "--gid",
+            NOBODY,
             "--die-with-parent",
             "--dev-bind",
             "/",
@@ -154,9 +160,9 @@ fn walls(plan: &Plan<'_>) -> Vec<OsString> {
             "--unshare-user",
             "--disable-userns",
             "--uid",
-            "65534",
+            NOBODY,
             "--gid",
-            "65534",
+            NOBODY,
         ]),
     });
     walls.extend(seen::system(plan));
@@ -256,6 +262,7 @@ mod tests {
         Arguments::new(&Plan {
             launch: &launch,
             privilege,
+            user: 1_879_048_199,
             workspace: Path::new("/data/workspaces/w"),
             mounts_first: &[],
             packages: Some(Path::new("/data/workspaces/p")),
@@ -285,8 +292,8 @@ mod tests {
         assert!(!joined(&arguments.walls).contains("TOKEN"));
         assert!(joined(&arguments.inner).contains("--setenv TOKEN hush"));
         let line = joined(&arguments.line);
-        let (before, after) = line.split_once("setpriv --reuid=65534").unwrap();
-        assert!(before.starts_with("bwrap") && after.contains("--disable-userns"));
+        let (before, after) = line.split_once("setpriv --reuid=1879048199 ").unwrap();
+        assert!(before.starts_with("bwrap") && after.contains("--disable-userns --uid 65534"));
         // The filter would keep the second bubblewrap from its work.
         assert!(!joined(&arguments.walls).contains("--seccomp"));
         assert!(joined(&arguments.inner).contains("--seccomp 8"));

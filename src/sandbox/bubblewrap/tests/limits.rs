@@ -1,11 +1,14 @@
 //! The limits hold, by control groups and by the watchdog alike.
 
-use std::time::Duration;
+use std::{os::unix::fs::MetadataExt as _, time::Duration};
 
-use super::house::{House, bash, command};
+use rustix::process::geteuid;
+use tokio::io::AsyncReadExt as _;
+
+use super::house::{House, bash, command, in_time};
 use crate::{
     domain::Enforcement,
-    sandbox::{Bounds, Ended, Launch, Runtime},
+    sandbox::{Access, Bounds, Ended, Launch, Packages, Runtime},
 };
 
 fn with(bounds: Bounds, launch: Launch) -> Launch {
@@ -124,4 +127,92 @@ async fn a_full_workspace_ends_the_sandbox_and_can_be_cleaned_by_the_next() {
     let clean = "ls | wc -l; rm *; ls | wc -l";
     let (said, ended) = house.run_launch(with(bounds, bash(1, clean))).await;
     assert_eq!((said.as_str(), ended), ("3\n0\n", Ended::Exited(0)));
+}
+
+/// Opens inotify instances until that number or the kernel's limit is reached, and says how many.
+fn watch_files(most: u32) -> String {
+    let inotify_init1 = if cfg!(target_arch = "aarch64") {
+        26
+    } else {
+        294
+    };
+    format!(
+        "$| = 1; my $n = 0; while ($n < {most}) {{ last if syscall({inotify_init1}, 0) < 0; $n++ }} \
+         print \"$n\\n\";"
+    )
+}
+
+/// The kernel counts inotify instances and more for each user; where we are an ordinary user there is one only.
+#[tokio::test]
+async fn what_the_kernel_counts_for_each_user_is_counted_for_each_sandbox() {
+    let house = House::open().await;
+    let script = watch_files(1_000) + " <STDIN>";
+    let mut greedy = house
+        .start(command(0x00ab_c001, &["perl", "-e", &script]))
+        .await;
+    let mut said = [0; 4];
+    let read = in_time(greedy.stdout.read(&mut said)).await.unwrap();
+    let taken: u32 = String::from_utf8_lossy(&said[..read])
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(taken > 0);
+    let other = house
+        .run_launch(command(2, &["perl", "-e", &watch_files(1)]))
+        .await;
+    if geteuid().is_root() {
+        assert_eq!(other, ("1\n".to_owned(), Ended::Exited(0)));
+    }
+    greedy.life.kill().await;
+}
+
+/// Workspaces of before, which had one user for all, keep it.
+#[tokio::test]
+async fn a_sandbox_has_the_user_whom_its_workspace_belongs_to() {
+    let house = House::open().await;
+    let script =
+        "id -u; touch made; stat -c %u /workspace made; test -w /workspace && echo writable";
+    for _ in 0..2 {
+        let (said, ended) = house.run(script).await;
+        assert_eq!(
+            (said.as_str(), ended),
+            ("65534\n65534\n65534\nwritable\n", Ended::Exited(0))
+        );
+    }
+    let made = house.workspace(1).join("made").metadata().unwrap().uid();
+    if !geteuid().is_root() {
+        assert_eq!(made, geteuid().as_raw());
+        return;
+    }
+    assert_eq!(made, 0x7000_0001);
+    let old = house.workspace(2);
+    std::fs::create_dir(&old).unwrap();
+    std::os::unix::fs::chown(&old, Some(65_534), Some(65_534)).unwrap();
+    let (said, _) = house.run_launch(bash(2, script)).await;
+    assert!(said.ends_with("writable\n"), "{said}");
+    assert_eq!(old.join("made").metadata().unwrap().uid(), 65_534);
+}
+
+/// What was installed belongs to another user, however closely it was kept.
+#[tokio::test]
+async fn installed_packages_are_read_and_run_in_sandboxes_of_others() {
+    let house = House::open().await;
+    let install = "umask 077; mkdir -p a/b; echo hello >a/b/data; printf '#!/bin/sh\ncat /packages/a/b/data\n' >run; chmod 700 run";
+    let installing = Launch {
+        packages: Packages::Installing,
+        ..bash(7, install)
+    };
+    assert_eq!(house.run_launch(installing).await.1, Ended::Exited(0));
+    let using = |workspace| Launch {
+        packages: Packages::Installed(bash(7, "").sandbox),
+        workspace,
+        ..bash(
+            1,
+            "/packages/run; touch /packages/x 2>/dev/null || echo closed",
+        )
+    };
+    for workspace in [Access::ReadWrite, Access::None] {
+        let (said, _) = house.run_launch(using(workspace)).await;
+        assert_eq!(said, "hello\nclosed\n");
+    }
 }

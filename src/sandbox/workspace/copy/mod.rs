@@ -73,13 +73,14 @@ fn copy_tree((from, to): (&Path, &Path), limit: u64, watch: &CopyWatch) -> Resul
         Size::Bytes(bytes) if bytes <= limit => {}
         Size::Bytes(_) | Size::Uncountable => return Ok(Copied::TooLarge),
     }
+    let to = open(to, FOLDER, Mode::empty())?;
     let copying = Copying {
         limit,
         watch,
-        may_give: geteuid().is_root(),
+        owner: owner(&to)?,
         may_share: Cell::new(true),
     };
-    if copying.run(root, open(to, FOLDER, Mode::empty())?)? {
+    if copying.run(root, to)? {
         return Ok(Copied::Whole(watch.bytes()));
     }
     Ok(Copied::TooLarge)
@@ -93,11 +94,29 @@ struct Level {
     found: Stat,
 }
 
+/// Who gets the files: the one whom the folder belongs to; the first owner where that is still root, as with a
+/// new volume; nobody where we are not root ourselves.
+enum Owner {
+    OfFolder(Uid, Gid),
+    First,
+    Ourselves,
+}
+
+fn owner(to: &OwnedFd) -> Result<Owner, Errno> {
+    if !geteuid().is_root() {
+        return Ok(Owner::Ourselves);
+    }
+    let found = fstat(to)?;
+    Ok(match found.st_uid {
+        0 => Owner::First,
+        user => Owner::OfFolder(Uid::from_raw(user), Gid::from_raw(found.st_gid)),
+    })
+}
+
 struct Copying<'a> {
     limit: u64,
     watch: &'a CopyWatch,
-    /// Only root may give files to others.
-    may_give: bool,
+    owner: Owner,
     /// Whether the file system may still be one whose files share blocks.
     may_share: Cell<bool>,
 }
@@ -268,15 +287,20 @@ impl Copying<'_> {
         self.watch.add(entry_bytes(blocks));
     }
 
+    /// Whom a copy is given to; `None` = it stays ours.
+    fn owner_of(&self, found: &Stat) -> Option<(Uid, Gid)> {
+        match self.owner {
+            Owner::OfFolder(user, group) => Some((user, group)),
+            Owner::First => Some((Uid::from_raw(found.st_uid), Gid::from_raw(found.st_gid))),
+            Owner::Ourselves => None,
+        }
+    }
+
     /// Gives something its owner, its mode and its times, in this order: another owner takes parts of
     /// the mode away.
     fn dress(&self, made: BorrowedFd<'_>, found: &Stat) -> Result<(), Errno> {
-        if self.may_give {
-            fchown(
-                made,
-                Some(Uid::from_raw(found.st_uid)),
-                Some(Gid::from_raw(found.st_gid)),
-            )?;
+        if let Some((user, group)) = self.owner_of(found) {
+            fchown(made, Some(user), Some(group))?;
         }
         fchmod(made, mode(found))?;
         futimens(made, &times(found))
@@ -284,8 +308,7 @@ impl Copying<'_> {
 
     /// The same for what cannot be opened.
     fn dress_unopened(&self, to: BorrowedFd<'_>, name: &CStr, found: &Stat) -> Result<(), Errno> {
-        if self.may_give {
-            let (user, group) = (Uid::from_raw(found.st_uid), Gid::from_raw(found.st_gid));
+        if let Some((user, group)) = self.owner_of(found) {
             chownat(to, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
         }
         utimensat(to, name, &times(found), AtFlags::SYMLINK_NOFOLLOW)
