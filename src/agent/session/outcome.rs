@@ -110,14 +110,19 @@ impl LiveSession {
     async fn refuse_until(&mut self, until: Instant) -> bool {
         let mut later = Vec::new();
         let goes_on = loop {
-            tokio::select! {
-                () = self.stop.cancelled() => break false,
-                () = tokio::time::sleep_until(until) => break true,
-                message = self.mailbox.recv() => match message {
-                    Some(Message::Outcome { command, epoch }) => later.push((command, epoch)),
-                    Some(message) => message.refuse(&store_away()),
-                    None => break false,
-                },
+            // A message may have come between the outcomes that were taken together.
+            let mut next = self.set_aside.take();
+            if next.is_none() {
+                next = tokio::select! {
+                    () = self.stop.cancelled() => break false,
+                    () = tokio::time::sleep_until(until) => break true,
+                    message = self.mailbox.recv() => message,
+                };
+            }
+            match next {
+                Some(Message::Outcome { command, epoch }) => later.push((command, epoch)),
+                Some(message) => message.refuse(&store_away()),
+                None => break false,
             }
         };
         for (command, epoch) in later {
