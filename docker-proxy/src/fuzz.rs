@@ -106,7 +106,13 @@ fn volume(body: &[u8]) {
     };
     assert!(sandbox_of_volume(&name).is_some_and(|it| made["Labels"]["sepal.sandbox"] == it));
     assert_eq!(made["Driver"], "local");
-    assert_eq!(made["DriverOpts"], json!({}));
+    let options = made["DriverOpts"].as_object().unwrap();
+    let is_size = |size: &Value| size.as_str().is_some_and(|it| it.parse::<u64>().is_ok());
+    assert!(
+        options
+            .iter()
+            .all(|(name, value)| name == "size" && is_size(value))
+    );
     assert_eq!(made["Labels"]["sepal.proxy"], "test");
 }
 

@@ -1,7 +1,7 @@
 //! What is ours at the engine: whatever carries our label, and nothing else.
 
 use hyper::StatusCode;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
     engine::{Engine, Question},
@@ -85,14 +85,16 @@ pub(crate) fn volume_name(listed: &Value) -> Option<String> {
     Some(listed.get("Name")?.as_str()?.to_owned())
 }
 
-/// Whether a volume is a plain one of ours. One with options may be any folder of the machine,
-/// whatever its labels say.
+/// Returns true for a volume that this proxy can have made: with our label, and without options other than a
+/// size. A volume with other options may be any folder of the machine, whatever its labels say.
 pub(crate) fn is_own_volume(about: &Value, label: &Label) -> bool {
-    let options = about.get("Options");
-    let has_none =
-        options.is_none_or(|it| it.is_null() || it.as_object().is_some_and(Map::is_empty));
+    let is_plain = match about.get("Options") {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(options)) => options.keys().all(|name| name == "size"),
+        Some(_) => false,
+    };
     let is_local = about.get("Driver").and_then(Value::as_str) == Some("local");
-    has_none && is_local && has_label(about.get("Labels"), label)
+    is_plain && is_local && has_label(about.get("Labels"), label)
 }
 
 /// What the engine has as a volume of that name.
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_volume_with_options_is_never_ours() {
+    fn a_volume_with_options_other_than_a_size_is_never_ours() {
         let label: Label = "sepal.proxy=one".parse().unwrap();
         let volume = |labels: Value, driver: &str, options: Value| {
             let about = json!({ "Driver": driver, "Labels": labels, "Options": options });
@@ -130,7 +132,12 @@ mod tests {
         let ours = json!({ "sepal.proxy": "one" });
         assert!(volume(ours.clone(), "local", Value::Null));
         assert!(volume(ours.clone(), "local", json!({})));
-        assert!(!volume(ours.clone(), "local", json!({ "o": "bind" })));
+        // The gateway asks for one where the engine can hold volumes to a size.
+        assert!(volume(ours.clone(), "local", json!({ "size": "1048576" })));
+        let folder = json!({ "size": "1", "type": "none", "device": "/", "o": "bind" });
+        for options in [folder, json!({ "o": "bind" }), json!("size")] {
+            assert!(!volume(ours.clone(), "local", options));
+        }
         assert!(!volume(ours.clone(), "nfs", Value::Null));
         assert!(!volume(
             json!({ "sepal.proxy": "two" }),
