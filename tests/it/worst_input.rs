@@ -177,14 +177,12 @@ fn bundle() -> Vec<u8> {
     zipped(&[("manifest.json", &manifest.to_string()), ("a.js", "")])
 }
 
-/// A server of MCP whose tools, many of them, all have the same schema.
-async fn many_tools(schema: Value) -> StandIn {
-    StandIn::start(json!({ "tools": {} }), move |method, _| {
-        let tool = |n: u32| json!({ "name": format!("t{n}"), "inputSchema": schema });
-        match method {
-            "tools/list" => Ok(json!({ "tools": (0..200).map(tool).collect::<Vec<_>>() })),
-            _ => Err((-32_601, "no such method")),
-        }
+/// An MCP server with one tool, which has that schema.
+async fn server_with(schema: Value) -> StandIn {
+    let tool = json!({ "name": "t", "inputSchema": schema });
+    StandIn::start(json!({ "tools": {} }), move |method, _| match method {
+        "tools/list" => Ok(json!({ "tools": [tool] })),
+        _ => Err((-32_601, "no such method")),
     })
     .await
 }
@@ -286,7 +284,7 @@ async fn the_worst_input_of_one_person_is_nobody_elses_wait() {
     let ana = person(&data, &[]);
     let boss = colleague_with((&data, &[]), "boss", "admin");
     let (session, link) = shared_session(address, (&ana.key, &boss.key)).await;
-    let hostile = many_tools(patterns(300)).await;
+    let hostile = server_with(patterns(300)).await;
     let entry = json!({ "config": { "url": hostile.url }, "scope": "person" });
     let key = ana.key.as_str();
     let words = "a1 ".repeat(170_000);
@@ -331,7 +329,7 @@ async fn the_worst_input_of_one_person_is_nobody_elses_wait() {
             Sent::file("/api/mcp-bundles", &boss.key, bundle()),
         ),
         all(
-            "tools of a server",
+            "a tool of a server",
             6,
             Sent::json("/api/mcp/test", key, &entry),
         ),
