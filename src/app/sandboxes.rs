@@ -33,7 +33,7 @@ const ENGINE_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks for it.
 const ENGINE_PAUSE: Duration = Duration::from_millis(250);
 
-/// Fewer inotify instances than this, shared by all containers, are told to the operator.
+/// The operator is warned if all containers share fewer inotify instances than this.
 const MIN_INSTANCES: u32 = 1_024;
 
 /// How what is made at an engine is called, which gateways on one store share, and those gateways.

@@ -38,7 +38,7 @@ const MAX_HELD: usize = 128;
 /// The first user id of a sandbox: above those of containers, and below those that are negative to some
 /// programs (systemd, "Users, Groups, UIDs and GIDs on systemd Systems").
 const FIRST_USER: u32 = 0x7000_0000;
-/// How many user ids sandboxes share.
+/// The number of user ids for sandboxes; two sandboxes may get the same one by chance.
 const USERS: u32 = 1 << 24;
 
 /// The user id for the programs of a new sandbox. The kernel counts inotify instances, pipes, pending signals

@@ -52,7 +52,7 @@ pub(in crate::store) struct SqliteDb {
     /// order instead of polling SQLite's lock, and what one has written lies in the memory of the
     /// connection that the next one uses. `None` after trouble. Held across awaits by design.
     write: Arc<Mutex<Option<SqliteConnection>>>,
-    /// What is being written, or waits for its turn.
+    /// The tasks that write or wait for their turn.
     writes: TaskTracker,
 }
 
@@ -266,7 +266,8 @@ impl SqliteDb {
     }
 }
 
-/// Runs a statement; how many rows it changed, those of its triggers and of virtual tables included.
+/// Runs a statement and returns the number of rows that it changed, including those of triggers and virtual
+/// tables.
 async fn count_changes(
     connection: &mut SqliteConnection,
     sql: &'static str,

@@ -193,7 +193,7 @@ async fn a_sandbox_has_the_user_whom_its_workspace_belongs_to() {
     assert_eq!(old.join("made").metadata().unwrap().uid(), 65_534);
 }
 
-/// What was installed belongs to another user, however closely it was kept.
+/// Installed packages belong to another user, whose files may have been private.
 #[tokio::test]
 async fn installed_packages_are_read_and_run_in_sandboxes_of_others() {
     let house = House::open().await;

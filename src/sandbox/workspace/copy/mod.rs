@@ -94,11 +94,13 @@ struct Level {
     found: Stat,
 }
 
-/// Who gets the files: the one whom the folder belongs to; the first owner where that is still root, as with a
-/// new volume; nobody where we are not root ourselves.
+/// The owner of copied files.
 enum Owner {
+    /// The owner of the target folder.
     OfFolder(Uid, Gid),
+    /// The owner in the source: a new volume still belongs to root.
     First,
+    /// The gateway's own user, because only root may give files to others.
     Ourselves,
 }
 
