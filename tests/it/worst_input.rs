@@ -251,7 +251,7 @@ fn peak_kib(process: u32) -> u64 {
 }
 
 /// A session and the path of a link to it.
-async fn shared_session(address: SocketAddr, (key, admin): (&str, &str)) -> (String, String) {
+async fn shared_session(address: SocketAddr, key: &str, admin: &str) -> (String, String) {
     let client = Client::at(address, key);
     let allowed = Client::at(address, admin);
     let body = json!({ "linksAllowed": true });
@@ -283,7 +283,7 @@ async fn the_worst_input_of_one_person_is_nobody_elses_wait() {
     let address = server.address;
     let ana = person(&data, &[]);
     let boss = colleague_with((&data, &[]), "boss", "admin");
-    let (session, link) = shared_session(address, (&ana.key, &boss.key)).await;
+    let (session, link) = shared_session(address, &ana.key, &boss.key).await;
     let hostile = server_with(patterns(300)).await;
     let entry = json!({ "config": { "url": hostile.url }, "scope": "person" });
     let key = ana.key.as_str();
