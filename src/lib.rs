@@ -17,10 +17,6 @@ pub mod providers;
 
 pub mod context;
 
-pub mod llm;
-
-pub mod mcp;
-
 pub mod sandbox;
 
 pub mod skills;
@@ -29,12 +25,10 @@ pub mod tenancy;
 
 pub mod store;
 
-pub mod net;
-
-pub mod telemetry;
-
-pub mod config;
-
-pub mod jobs;
-
+pub use sepal_config as config;
 pub use sepal_core::{domain, history, session};
+pub use sepal_jobs as jobs;
+pub use sepal_llm as llm;
+pub use sepal_mcp as mcp;
+pub use sepal_net as net;
+pub use sepal_telemetry as telemetry;

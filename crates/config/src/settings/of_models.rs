@@ -1,0 +1,120 @@
+//! What is said of single models: texts such as `qwen3:8b=40960`.
+
+use std::collections::BTreeMap;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use sepal_core::domain::Effort;
+
+/// US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelPrice {
+    /// Input that was not cached.
+    pub input: f64,
+    pub output: f64,
+    /// Input that was cached; `None` = like other input.
+    pub cached: Option<f64>,
+    /// Input that the provider put into its cache; `None` = like other input.
+    pub cache_write: Option<f64>,
+    /// The same, kept for longer; `None` = like the other.
+    pub cache_write_long: Option<f64>,
+}
+
+/// The smallest window that can be said, in tokens.
+const MIN_WINDOW: u64 = 1_024;
+
+/// The highest price that can be said, in US dollars per million tokens.
+const MAX_PRICE: f64 = 1e6;
+
+/// `model=…`; a model's name may hold a `=` itself.
+fn of_model(text: &str) -> Option<(String, &str)> {
+    let (model, said) = text.rsplit_once('=')?;
+    let model = model.trim();
+    (!model.is_empty()).then(|| (model.to_owned(), said.trim()))
+}
+
+/// `model=tokens`.
+pub(crate) fn model_window(text: &str) -> Option<(String, u64)> {
+    let (model, tokens) = of_model(text)?;
+    let tokens = tokens.parse().ok()?;
+    (MIN_WINDOW..=u64::from(u32::MAX))
+        .contains(&tokens)
+        .then_some((model, tokens))
+}
+
+/// `model=tokens`.
+pub(crate) fn model_max_output(text: &str) -> Option<(String, u64)> {
+    let (model, tokens) = of_model(text)?;
+    let tokens = tokens.parse().ok()?;
+    (1..=u64::from(u32::MAX))
+        .contains(&tokens)
+        .then_some((model, tokens))
+}
+
+/// `model=effort`.
+pub(crate) fn model_effort(text: &str) -> Option<(String, Effort)> {
+    let (model, effort) = of_model(text)?;
+    Some((model, effort.parse().ok()?))
+}
+
+/// `model=input/output`, then perhaps `/cached`, `/cache write` and `/long cache write`.
+pub(crate) fn model_price(text: &str) -> Option<(String, ModelPrice)> {
+    let (model, said) = of_model(text)?;
+    let said = said.split('/').map(|usd| usd.trim().parse().ok());
+    let said: Vec<f64> = said.collect::<Option<_>>()?;
+    let fits = said.iter().all(|usd| (0.0..=MAX_PRICE).contains(usd));
+    let [input, output, ref rest @ ..] = *said.as_slice() else {
+        return None;
+    };
+    let price = ModelPrice {
+        input,
+        output,
+        cached: rest.first().copied(),
+        cache_write: rest.get(1).copied(),
+        cache_write_long: rest.get(2).copied(),
+    };
+    let fits = fits && rest.len() <= 3;
+    fits.then_some((model, price))
+}
+
+pub(super) fn windows<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, u64>, D::Error> {
+    by_model(from, model_window)
+}
+
+pub(super) fn max_outputs<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, u64>, D::Error> {
+    by_model(from, model_max_output)
+}
+
+pub(super) fn efforts<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, Effort>, D::Error> {
+    by_model(from, model_effort)
+}
+
+/// An empty text is none.
+pub(super) fn effort<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Effort>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    let text = text.filter(|text| !text.trim().is_empty());
+    text.map(|text| text.parse().map_err(D::Error::custom))
+        .transpose()
+}
+
+pub(super) fn prices<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, ModelPrice>, D::Error> {
+    by_model(from, model_price)
+}
+
+/// What is wrong was refused before.
+fn by_model<'de, D: Deserializer<'de>, T>(
+    from: D,
+    read: fn(&str) -> Option<(String, T)>,
+) -> Result<BTreeMap<String, T>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    Ok(texts.iter().filter_map(|text| read(text)).collect())
+}

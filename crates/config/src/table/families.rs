@@ -1,0 +1,358 @@
+//! The sections whose members have free names: providers and MCP servers.
+
+use super::rows::COMPACTION_THRESHOLD;
+use super::words::{CACHE_TTLS, COMPACTIONS, FLAVOURS, PROVIDER_KINDS};
+use super::{Kind, Word};
+
+/// A section whose members an operator names.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    /// Its path, as keys are compared.
+    pub key: &'static str,
+    /// Its path with a member, as people write it.
+    pub shown: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    /// What a member may hold.
+    pub fields: &'static [Field],
+    /// Its variables, `<n>` counting from 0, each with what it sets.
+    pub env: &'static [(&'static str, &'static str)],
+}
+
+/// One field of a member.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// Its name; camelCase and `snake_case` are both read.
+    pub name: &'static str,
+    pub kind: FieldKind,
+    pub doc: &'static str,
+}
+
+/// What values a field takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FieldKind {
+    /// What a setting takes.
+    One(Kind),
+    /// Texts, separated by commas or spaces where they stand in one.
+    Texts,
+    /// Texts, separated by spaces where they stand in one; or a JSON list.
+    Arguments,
+    /// Texts by name; never shown.
+    Map,
+}
+
+impl Kind {
+    /// The kinds of provider, as a choice.
+    pub(crate) const PROVIDER_KIND: Self = Self::OneOf(PROVIDER_KINDS);
+    /// The interfaces of a provider, as a choice.
+    pub(crate) const FLAVOUR: Self = Self::OneOf(FLAVOURS);
+    /// How long a prompt cache keeps what it is given, as a choice.
+    pub(crate) const CACHE_TTL: Self = Self::OneOf(CACHE_TTLS);
+}
+
+/// The canonical name of a provider's kind, aliases folded (D12).
+pub(crate) fn provider_kind(name: &str) -> Option<&'static str> {
+    let given = name.trim().to_ascii_lowercase();
+    PROVIDER_KINDS.iter().find_map(|word| match word {
+        Word::Is(kind) => (*kind == given).then_some(*kind),
+        Word::Alias(alias, kind) => (*alias == given).then_some(*kind),
+        Word::Later(_) => None,
+    })
+}
+
+const fn field(name: &'static str, kind: FieldKind, doc: &'static str) -> Field {
+    Field { name, kind, doc }
+}
+
+const TEXT: FieldKind = FieldKind::One(Kind::Text);
+const FLAG: FieldKind = FieldKind::One(Kind::Flag);
+const TRANSPORTS: FieldKind = FieldKind::One(Kind::OneOf(&[
+    Word::Is("stdio"),
+    Word::Is("stdio-docker"),
+    Word::Is("http"),
+    Word::Is("sse"),
+]));
+const WORKSPACES: FieldKind = FieldKind::One(Kind::OneOf(&[
+    Word::Is("none"),
+    Word::Is("ro"),
+    Word::Is("rw"),
+]));
+
+/// `agent.llm.providers`.
+pub const PROVIDERS: Family = Family {
+    key: "agent.llm.providers",
+    shown: "agent.llm.providers.<name>",
+    doc: "Providers that exist beside each other, so that a session may choose. A vendor's variables \
+          make or fill the entry of that vendor, and `agent.llm.*` the entry of the default provider; \
+          an entry is needed only for what those cannot say. `mistral` and `cohere` are names that \
+          say where they are: entries of the kind `openai-compatible` with address and model filled in.",
+    fields: &[
+        field(
+            "kind",
+            FieldKind::One(Kind::PROVIDER_KIND),
+            "What it speaks; without it the entry's name says so.",
+        ),
+        field("api_key", FieldKind::One(Kind::Secret), "Its key."),
+        field(
+            "api_keys",
+            FieldKind::One(Kind::Secret),
+            "Further keys, separated by commas, for when those before them are out.",
+        ),
+        field(
+            "base_url",
+            FieldKind::One(Kind::Url),
+            "Where its API is, with its version path; `openai-compatible` needs it.",
+        ),
+        field(
+            "api",
+            FieldKind::One(Kind::FLAVOUR),
+            "Which of OpenAI's interfaces it is spoken to in; `auto` is Responses at OpenAI's own address and Chat Completions anywhere else.",
+        ),
+        field(
+            "cache_ttl",
+            FieldKind::One(Kind::CACHE_TTL),
+            "How long its prompt cache keeps what it is given, where that can be chosen.",
+        ),
+        field(
+            "compaction",
+            FieldKind::One(Kind::OneOf(COMPACTIONS)),
+            "Who makes room in the context of its models: `sepal`, or `vendor` at Anthropic and in OpenAI's Responses.",
+        ),
+        field(
+            "compaction_threshold",
+            FieldKind::One(COMPACTION_THRESHOLD),
+            "Tokens of input from which on the vendor compacts; Anthropic takes 50,000 at the least.",
+        ),
+        field(
+            "fallback",
+            TEXT,
+            "What answers instead while it is out: `provider/model`, several separated by commas.",
+        ),
+        field(
+            "models",
+            FieldKind::Texts,
+            "Models to offer beside those that it lists itself; the first is its default.",
+        ),
+        field(
+            "context_window",
+            FieldKind::One(Kind::Whole(1_024, u32::MAX as u64)),
+            "Tokens that those of its models can read that the catalogue does not know; 32768 is assumed without it.",
+        ),
+        field(
+            "context_windows",
+            FieldKind::Texts,
+            "The same for single models, as `model=tokens`; goes before the catalogue.",
+        ),
+        field(
+            "max_outputs",
+            FieldKind::Texts,
+            "Tokens of the longest answer of single models, as `model=tokens`; goes before the catalogue.",
+        ),
+        field(
+            "efforts",
+            FieldKind::Texts,
+            "How much single models think where a session says nothing else, as `model=effort`.",
+        ),
+        field(
+            "prices",
+            FieldKind::Texts,
+            "What single models cost in US dollars per million tokens, as `model=input/output`, then perhaps `/cached`, `/cache write` and `/long cache write`; goes before the catalogue.",
+        ),
+    ],
+    env: &[],
+};
+
+/// `agent.context.providers`.
+pub const CONTEXTS: Family = Family {
+    key: "agent.context.providers",
+    shown: "agent.context.providers.<name>",
+    doc: "What else models read (`docs/context.md`). Each is asked once for a turn; what fails is told in the \
+          session, and the turn goes on without it. A name is 1 to 64 letters, digits, `_` or `-`.",
+    fields: &[
+        field(
+            "kind",
+            FieldKind::One(Kind::OneOf(&[
+                Word::Is("file"),
+                Word::Is("database"),
+                Word::Is("rest"),
+            ])),
+            "What it reads.",
+        ),
+        field(
+            "path",
+            TEXT,
+            "The file, on the gateway's machine, of at most 128 KiB (`file`).",
+        ),
+        field(
+            "role",
+            FieldKind::One(Kind::OneOf(&[Word::Is("system"), Word::Is("material")])),
+            "Whether the file is part of the system prompt; `material` without it (`file`).",
+        ),
+        field(
+            "database_url",
+            FieldKind::One(Kind::Database),
+            "Where the database is: SQLite or PostgreSQL (`database`).",
+        ),
+        field(
+            "query",
+            TEXT,
+            "A `SELECT`, the newest rows first; `$1` is the tenant's id, `$2` the question (`database`).",
+        ),
+        field(
+            "url",
+            FieldKind::One(Kind::Url),
+            "The address that is read; a private one only where `runtime.outgoing.allow` has it (`rest`).",
+        ),
+        field(
+            "headers",
+            FieldKind::Map,
+            "What is sent with every request (`rest`).",
+        ),
+        field(
+            "input_parameter",
+            TEXT,
+            "The parameter of the address in which the question is sent; without it it is not (`rest`).",
+        ),
+        field(
+            "pointer",
+            TEXT,
+            "The JSON pointer of the part of the answer that counts, for example `/items` (`rest`).",
+        ),
+        field(
+            "limit",
+            FieldKind::One(Kind::Whole(1, 1_000)),
+            "Records at most; 20 without it (`database`, `rest`).",
+        ),
+        field(
+            "relevant",
+            FieldKind::One(Kind::Whole(1, 1_000)),
+            "Of the records only so many, those that share most words with the question.",
+        ),
+        field(
+            "max_age_s",
+            FieldKind::One(Kind::Whole(1, u32::MAX as u64)),
+            "Only records whose `timestamp` is not older than so many seconds.",
+        ),
+        field(
+            "tenants",
+            FieldKind::Texts,
+            "The ids of the tenants whose sessions read it; everybody's without it.",
+        ),
+        field(
+            "position",
+            FieldKind::One(Kind::OneOf(&[Word::Is("before"), Word::Is("after")])),
+            "`before` the conversation, or `after` it, right before the newest question; without it files stand before it and the others after.",
+        ),
+    ],
+    env: &[],
+};
+
+/// `agent.connections.mcpServers`.
+pub const SERVERS: Family = Family {
+    key: "agent.connections.mcp_servers",
+    shown: "agent.connections.mcpServers.<id>",
+    doc: "MCP servers whose tools sessions get. The common `{command, args}` shape loads as it is. \
+          A name is 1 to 64 letters, digits, `_` or `-`. Where file and environment name the same \
+          server, the environment wins field by field; a list that is given, even an empty one, replaces.",
+    fields: &[
+        field(
+            "transport",
+            TRANSPORTS,
+            "How it is reached; without it `http` where there is a `url`, else `stdio`.",
+        ),
+        field(
+            "enabled",
+            FLAG,
+            "Whether sessions get it; `true` without it.",
+        ),
+        field("description", TEXT, "What it is for."),
+        field(
+            "toolPrefix",
+            TEXT,
+            "What stands in front of its tools' names.",
+        ),
+        field("includeTools", FieldKind::Texts, "Only these of its tools."),
+        field(
+            "excludeTools",
+            FieldKind::Texts,
+            "Not these of its tools; goes before `includeTools`.",
+        ),
+        field(
+            "timeout",
+            FieldKind::One(Kind::Whole(1, 86_400)),
+            "Seconds that one call may take.",
+        ),
+        field(
+            "trusted",
+            FLAG,
+            "Whether the hints of its tools are believed.",
+        ),
+        field(
+            "sampling",
+            FLAG,
+            "Whether it may ask the session's model for completions, each of which a person allows.",
+        ),
+        field("command", TEXT, "The program (`stdio`)."),
+        field("args", FieldKind::Arguments, "Its arguments."),
+        field("env", FieldKind::Map, "Its environment."),
+        field("cwd", TEXT, "Where it starts, below `/workspace`."),
+        field("containerImage", TEXT, "The image (`stdio-docker`)."),
+        field(
+            "containerEnv",
+            FieldKind::Map,
+            "The image's environment, beside `env`.",
+        ),
+        field(
+            "containerMemory",
+            FieldKind::One(Kind::Whole(16, 1_048_576)),
+            "Its memory in MiB.",
+        ),
+        field(
+            "containerCpu",
+            FieldKind::One(Kind::Number(0.01, 1024.0)),
+            "Its processor cores.",
+        ),
+        field(
+            "network",
+            FieldKind::One(Kind::Hosts),
+            "The hosts that it may reach, such as `api.example.com`, `*.example.com` or `db.example.com:5432`; without a port, 443 and 80.",
+        ),
+        field(
+            "workspace",
+            WORKSPACES,
+            "What it may do with the session's files.",
+        ),
+        field(
+            "url",
+            FieldKind::One(Kind::Url),
+            "Where it is (`http`, `sse`).",
+        ),
+        field(
+            "headers",
+            FieldKind::Map,
+            "What is sent with every request to it.",
+        ),
+    ],
+    env: &[
+        (
+            "SPL_MCPS_<n>_ID",
+            "the name; needed wherever another of its variables is set",
+        ),
+        ("SPL_MCPS_<n>_COMMAND", "`command`"),
+        (
+            "SPL_MCPS_<n>_ARGS",
+            "`args`, separated by spaces, or a JSON list",
+        ),
+        ("SPL_MCPS_<n>_URL", "`url`"),
+        (
+            "SPL_MCPS_<n>_INCLUDE_TOOLS",
+            "`includeTools`, separated by commas or spaces; a comma alone is an empty list",
+        ),
+        ("SPL_MCPS_<n>_EXCLUDE_TOOLS", "`excludeTools`, the same way"),
+        (
+            "SPL_MCPS_<n>_NETWORK",
+            "`network`: hosts, separated by commas or spaces; a comma alone is none",
+        ),
+        ("SPL_MCPS_<n>_SAMPLING", "`sampling`"),
+    ],
+};

@@ -1,0 +1,141 @@
+//! What of an answer goes back to the vendor: blocks that only it understands, at their places.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::open::COMPACTION;
+use crate::request::interleave::Position;
+
+/// A block as it is kept with its message: the vendor wants it back at its place.
+#[derive(Debug, Serialize)]
+pub(in crate::anthropic) struct NativeBlock {
+    place: Position,
+    block: Value,
+}
+
+impl NativeBlock {
+    /// Where the place stands in the kept form.
+    pub(in crate::anthropic) const PLACE: &'static str = "place";
+    /// Where the block itself stands in it.
+    pub(in crate::anthropic) const BLOCK: &'static str = "block";
+}
+
+/// What the model said before the vendor paused it, to be sent back as it came.
+#[derive(Debug)]
+pub(in crate::anthropic) struct Said {
+    pub(in crate::anthropic) text: String,
+    /// Native blocks in their kept form.
+    pub(in crate::anthropic) blocks: Value,
+}
+
+/// What is kept of the running answer.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    text: String,
+    blocks: Vec<NativeBlock>,
+}
+
+impl Kept {
+    pub(super) fn say(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// Keeps a block behind the text and that many calls, and gives its number.
+    pub(super) fn keep(&mut self, block: Value, calls: usize) -> usize {
+        let place = Position {
+            text: self.text.len(),
+            length: 0,
+            calls,
+        };
+        self.blocks.push(NativeBlock { place, block });
+        self.blocks.len() - 1
+    }
+
+    /// Adds to a text of a block.
+    pub(super) fn grow(&mut self, at: usize, field: &str, piece: &str) {
+        if let Some(Value::String(text)) = self.field(at, field) {
+            text.push_str(piece);
+        }
+    }
+
+    /// Adds to a text of a block that may have been nothing so far.
+    pub(super) fn extend(&mut self, at: usize, field: &str, piece: &str) {
+        let Some(native) = self.blocks.get_mut(at) else {
+            return;
+        };
+        let Some(block) = native.block.as_object_mut() else {
+            return;
+        };
+        match block.get_mut(field) {
+            Some(Value::String(text)) => text.push_str(piece),
+            Some(_) | None => drop(block.insert(field.to_owned(), piece.into())),
+        }
+    }
+
+    /// What the newest block says that stands for all that was said before. The vendor takes one that says
+    /// nothing for none: it could not compact.
+    pub(super) fn summary(&self) -> Option<&str> {
+        let mut blocks = self.blocks.iter().rev().map(|native| &native.block);
+        blocks.find_map(|block| {
+            let is_compaction = block.get("type")? == COMPACTION;
+            let content = block.get("content")?.as_str()?;
+            (is_compaction && !content.is_empty()).then_some(content)
+        })
+    }
+
+    /// A call of the vendor's own tools.
+    pub(super) fn server_call(&self, id: &str) -> Option<&Value> {
+        let mut blocks = self.blocks.iter().map(|native| &native.block);
+        blocks.find(|block| block.get("id").and_then(Value::as_str) == Some(id))
+    }
+
+    /// Sets what the vendor's own tool was called with, which came in pieces.
+    pub(super) fn set_input(&mut self, at: usize, json: &str) {
+        let input = serde_json::from_str::<Value>(json).ok();
+        if let (Some(slot), Some(input)) = (self.field(at, "input"), input) {
+            *slot = input;
+        }
+    }
+
+    /// The blocks that the vendor wants back with a whole answer, in their kept form. A call of the
+    /// vendor's own tools without its result would be refused.
+    pub(super) fn blocks(&self) -> Option<Value> {
+        let mut blocks = self.signed();
+        let results = self.blocks.iter();
+        let answered = results.filter_map(|native| native.block.get("tool_use_id"));
+        let answered: Vec<&Value> = answered.collect();
+        blocks.retain(|native| {
+            let block = native.get(NativeBlock::BLOCK);
+            let kind = block.and_then(|block| block.get("type")?.as_str());
+            let is_call = matches!(kind, Some("server_tool_use" | "mcp_tool_use"));
+            let id = block.and_then(|block| block.get("id"));
+            !is_call || id.is_some_and(|id| answered.contains(&id))
+        });
+        (!blocks.is_empty()).then_some(Value::Array(blocks))
+    }
+
+    /// All that was said so far.
+    pub(super) fn said(&self) -> Said {
+        Said {
+            text: self.text.clone(),
+            blocks: Value::Array(self.signed()),
+        }
+    }
+
+    /// Without its signature a thought would be refused, and without its words what was compacted.
+    fn signed(&self) -> Vec<Value> {
+        let kept = self.blocks.iter().filter(|native| {
+            let signature = native.block.get("signature");
+            let has =
+                |field: &str, text: &str| native.block.get(field).is_some_and(|it| it == text);
+            let is_blank = has("type", COMPACTION) && has("content", "");
+            !is_blank && signature.is_none_or(|signature| signature != "")
+        });
+        kept.filter_map(|native| serde_json::to_value(native).ok())
+            .collect()
+    }
+
+    fn field(&mut self, at: usize, field: &str) -> Option<&mut Value> {
+        self.blocks.get_mut(at)?.block.get_mut(field)
+    }
+}

@@ -1,0 +1,33 @@
+//! Fuzzes the streams of Messages servers.
+
+use super::assembler::Assembler;
+use super::{fault, listing};
+use crate::Error;
+use crate::request::names::Names;
+use crate::stream::cutting::{self, owner};
+use crate::transport::Refused;
+use crate::transport::endpoint::Origin;
+
+#[test]
+fn anthropic_stream() {
+    sepal_fuzz::check("anthropic_stream", |input| {
+        cutting::check(
+            input,
+            || Assembler::new(owner(), Names::default(), "f".to_owned()),
+            Assembler::forget_envelope,
+        );
+    });
+}
+
+/// What one body means as a refusal, and in the middle of a stream.
+pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
+    [
+        fault::refused(origin, refused),
+        fault::in_stream(origin, &refused.body),
+    ]
+}
+
+/// Reads a list of models.
+pub(crate) fn models(body: &[u8]) {
+    drop(serde_json::from_slice::<listing::ModelList>(body));
+}

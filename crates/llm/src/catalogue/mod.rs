@@ -1,0 +1,247 @@
+//! What is known about models: windows, limits, prices, abilities, dates of retirement. Pure.
+//!
+//! `models.jsonl` is made by `generate.py` (`./run catalogue`) from a published price list, one model
+//! a line; `openrouter.jsonl` by `generate_openrouter.py` from another one, because that list has no
+//! models at `openrouter.ai`; `by_hand.jsonl` holds what both lack. A line is read when it is asked for.
+
+mod model;
+mod price;
+mod retirement;
+mod succession;
+mod vendor;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::ListedModel;
+use sepal_core::domain::Effort;
+
+use self::model::Row;
+pub use self::model::{Abilities, Ability, Model, PriceSource, Unwanted};
+pub use self::price::{Price, Tier};
+pub use self::retirement::Retirement;
+pub use self::succession::family;
+pub use self::vendor::Vendor;
+
+/// Made by `generate.py`.
+const GENERATED: &str = include_str!("models.jsonl");
+/// Made by `generate_openrouter.py`.
+const OPENROUTER: &str = include_str!("openrouter.jsonl");
+/// What the generated files lack.
+const BY_HAND: &str = include_str!("by_hand.jsonl");
+/// Vendors whose models are known by their names wherever they run; never their prices.
+const EVERYWHERE: [&str; 3] = ["openai", "anthropic", "gemini"];
+
+/// By vendor and name, the line that says the rest.
+type Index = HashMap<(&'static str, &'static str), &'static str>;
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| index(&[GENERATED, OPENROUTER, BY_HAND]));
+
+/// The known models. Cheap to copy.
+#[derive(Debug, Clone, Copy)]
+pub struct Catalogue {
+    /// Read at the first look.
+    index: &'static LazyLock<Index>,
+}
+
+/// What an operator or an admin says of the windows of one provider's models, in tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Windows {
+    /// Of every model that the catalogue does not know.
+    #[serde(default)]
+    pub usual: Option<u64>,
+    /// Of single models; they win over the catalogue too.
+    #[serde(default)]
+    pub of_models: BTreeMap<String, u64>,
+}
+
+/// What an operator or an admin says of one provider's models (S3.11).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overrides {
+    #[serde(flatten)]
+    pub windows: Windows,
+    /// Tokens of the longest answer, by model; they win over the catalogue.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub max_outputs: BTreeMap<String, u64>,
+    /// How much single models think, where a session says nothing else.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub efforts: BTreeMap<String, Effort>,
+    /// Prices by model; they win over the catalogue.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, Price>,
+}
+
+/// The newest day of the files, and the beginning of their hash: names the prices of this version.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let files = [GENERATED, BY_HAND];
+    let day = |file: &'static str| {
+        let header: serde_json::Value = serde_json::from_str(file.lines().next()?).ok()?;
+        Some(header.get("date")?.as_str()?.to_owned())
+    };
+    let newest = files.into_iter().filter_map(day).max().unwrap_or_default();
+    let mut hash = Sha256::new();
+    for file in files {
+        hash.update(file);
+    }
+    let hash = hash.finalize();
+    let hash = hash
+        .iter()
+        .take(4)
+        .fold(0_u32, |bits, byte| (bits << 8) | u32::from(*byte));
+    format!("{newest}-{hash:08x}")
+});
+
+/// How prices that somebody said are named.
+const SAID: &str = "said";
+
+impl Model {
+    /// Names the price list that its price is from: the version of the catalogue, or `said` where
+    /// somebody said the price; none = the price is unknown.
+    pub fn price_version(&self) -> Option<&'static str> {
+        let version = match self.price_source {
+            PriceSource::Catalogue => VERSION.as_str(),
+            PriceSource::Said => SAID,
+        };
+        (!self.prices.is_empty()).then_some(version)
+    }
+}
+
+impl Catalogue {
+    /// The entries that come with this version.
+    pub fn built_in() -> Self {
+        Self { index: &INDEX }
+    }
+
+    /// The entry of a vendor's model, or of the model that it is a dated version of.
+    pub fn find(self, vendor: Vendor, model: &str) -> Option<Model> {
+        let Some(name) = vendor.name() else {
+            let found = EVERYWHERE.iter().find_map(|name| self.entry(name, model));
+            return found.map(Model::elsewhere);
+        };
+        let mut found = self.entry(name, model)?;
+        if vendor.is_regional() && found.is_regional {
+            found.prices.clear();
+        }
+        Some(found)
+    }
+
+    /// The entry of a model, or conservative guesses, with what somebody said of it.
+    pub fn describe(self, vendor: Vendor, model: &str, said: &Overrides) -> Model {
+        let windows = &said.windows;
+        let mut described = self
+            .find(vendor, model)
+            .unwrap_or_else(|| Model::unknown(model));
+        if let Some(usual) = windows.usual.filter(|_| described.is_window_assumed) {
+            described.set_window(usual);
+        }
+        if let Some(window) = windows.of_models.get(model) {
+            described.set_window(*window);
+        }
+        if let Some(longest) = said.max_outputs.get(model) {
+            described.max_output = *longest;
+            described.is_output_assumed = false;
+        }
+        if let Some(price) = said.prices.get(model) {
+            described.prices = vec![price.filled()];
+            described.price_source = PriceSource::Said;
+        }
+        described
+    }
+
+    /// The same, with what its provider lists, which wins over the catalogue.
+    pub fn describe_listed(
+        self,
+        vendor: Vendor,
+        (model, listed): (&str, Option<&ListedModel>),
+        said: &Overrides,
+    ) -> Model {
+        let mut described = self.describe(vendor, model, said);
+        let Some(listed) = listed else {
+            return described;
+        };
+        if let Some(name) = &listed.name {
+            described.name.clone_from(name);
+        }
+        if let Some(window) = listed.context_window
+            && !said.windows.of_models.contains_key(model)
+        {
+            described.set_window(window);
+        }
+        if let Some(longest) = listed.max_output
+            && !said.max_outputs.contains_key(model)
+        {
+            described.max_output = longest;
+            described.is_output_assumed = false;
+        }
+        if let Some(abilities) = &listed.abilities {
+            described.abilities.clone_from(abilities);
+            described.abilities_are = Abilities::Known;
+        }
+        described.retires_at = listed.retires_at.or(described.retires_at);
+        described
+    }
+
+    /// All entries, for tests.
+    #[cfg(test)]
+    fn all(self) -> impl Iterator<Item = (&'static str, Model)> {
+        self.index
+            .iter()
+            .filter_map(|((vendor, _), line)| Some((*vendor, read(line)?)))
+    }
+
+    fn entry(self, vendor: &'static str, model: &str) -> Option<Model> {
+        let id = model.strip_prefix("models/").unwrap_or(model);
+        // Vertex names who made the model, too; to OpenRouter that is part of the name.
+        let id = match vendor {
+            "openrouter" => id,
+            _ => id.strip_prefix("google/").unwrap_or(id),
+        };
+        let exact = self.index.get(&(vendor, id));
+        let line = exact.or_else(|| {
+            let mut bases = without_version(id);
+            bases.find_map(|base| self.index.get(&(vendor, base)))
+        })?;
+        read(line)
+    }
+}
+
+fn read(line: &str) -> Option<Model> {
+    // A test holds that every line can be read.
+    serde_json::from_str::<Row>(line).ok().map(Model::from)
+}
+
+/// The earlier file wins; headers name no model.
+fn index(files: &[&'static str]) -> Index {
+    #[derive(Deserialize)]
+    struct Key {
+        vendor: &'static str,
+        id: &'static str,
+    }
+    let lines = files.iter().rev().flat_map(|file| file.lines());
+    lines
+        .filter_map(|line| {
+            let key: Key = serde_json::from_str(line).ok()?;
+            Some(((key.vendor, key.id), line))
+        })
+        .collect()
+}
+
+/// What `gpt-4o-2024-08-06`, `claude-…-20250929`, `gemini-…-001` or `…-latest` may be versions of.
+fn without_version(id: &str) -> impl Iterator<Item = &str> {
+    let is_version = |ending: &str| {
+        ending == "latest"
+            || ending.len() >= 3 && ending.chars().all(|c| c.is_ascii_digit() || c == '-')
+    };
+    // The longest base first: `claude-opus-4-5-20251101` is no version of `claude-opus-4`.
+    id.rmatch_indices('-')
+        .filter(move |&(at, dash)| is_version(id.get(at + dash.len()..).unwrap_or_default()))
+        .filter_map(|(at, _)| id.get(..at))
+}
+
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod tests;

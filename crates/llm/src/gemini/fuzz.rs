@@ -1,0 +1,53 @@
+//! Fuzzes the streams of `generateContent` servers, and the schemas of tools that go to them.
+
+use serde_json::Value;
+
+use super::assembler::Assembler;
+use super::{fault, schema, wire};
+use crate::Error;
+use crate::request::names::Names;
+use crate::stream::cutting::{self, owner};
+use crate::transport::Refused;
+use crate::transport::endpoint::Origin;
+
+#[test]
+fn gemini_stream() {
+    sepal_fuzz::check("gemini_stream", |input| {
+        cutting::check(
+            input,
+            || Assembler::new(owner(), Names::default(), "f".to_owned()),
+            |_| {},
+        );
+    });
+}
+
+/// Schemas come from MCP servers: whatever they say, Gemini gets a bounded one in its own form.
+#[test]
+fn tool_schemas() {
+    sepal_fuzz::check("tool_schemas", |input| {
+        let Ok(schema) = serde_json::from_slice::<Value>(input) else {
+            return;
+        };
+        if let Some(lowered) = schema::lower(&schema) {
+            schema::tests::assert_taken(&lowered);
+            assert!(lowered.to_string().len() < 4 * 1024 * 1024);
+        }
+    });
+}
+
+/// What one body means as a refusal, and in the middle of a stream.
+pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
+    [
+        fault::refused(origin, refused),
+        fault::in_stream(origin, &refused.body),
+    ]
+}
+
+/// Reads a list of models.
+pub(crate) fn models(body: &[u8]) {
+    if let Ok(list) = serde_json::from_slice::<wire::ModelList>(body) {
+        for model in &list.models {
+            let _ = model.can_chat();
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Turns the chunks of a stream into events. Pure; forgiving about everything that real servers do.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::openai::chat::calls::Calls;
+use crate::openai::chat::details::Details;
+use crate::openai::chat::wire::{self, Choice, Chunk, Delta};
+use crate::openai::fault;
+use crate::request::names::Names;
+use crate::stream::envelope::Envelope;
+use crate::stream::surrogates::mend;
+use crate::stream::{Assemble, MAX_ANSWER_BYTES};
+use crate::transport::endpoint::KeyOwner;
+use crate::{Error, Finish, ModelEvent};
+use sepal_core::domain::{Native, TokenUsage};
+
+/// What an assembler needs to know of its request.
+#[derive(Debug)]
+pub(in crate::openai) struct Context {
+    pub(in crate::openai) owner: KeyOwner,
+    pub(in crate::openai) names: Names,
+    /// The family that native blocks are marked with; none = they are not kept.
+    pub(in crate::openai) family: Option<String>,
+}
+
+/// What the model thought aloud, by the name of the field that it first came in.
+#[derive(Debug, Default)]
+struct Thought {
+    field: &'static str,
+    text: String,
+}
+
+impl Thought {
+    fn push(&mut self, field: &'static str, piece: &str) {
+        if self.text.is_empty() {
+            self.field = field;
+        }
+        self.text.push_str(piece);
+    }
+}
+
+/// The state of one answer.
+#[derive(Debug)]
+pub(in crate::openai) struct Assembler {
+    context: Context,
+    calls: Calls,
+    usage: Option<TokenUsage>,
+    finish: Option<Finish>,
+    thought: Thought,
+    details: Details,
+    /// The model said that it refuses, which vendors call an ordinary end.
+    is_refused: bool,
+    bytes: usize,
+    /// Of the last chunk that said nothing but a piece of the answer.
+    envelope: Envelope,
+}
+
+impl Assembler {
+    pub(in crate::openai) fn new(context: Context) -> Self {
+        Self {
+            context,
+            calls: Calls::default(),
+            usage: None,
+            finish: None,
+            thought: Thought::default(),
+            details: Details::default(),
+            is_refused: false,
+            bytes: 0,
+            envelope: Envelope::default(),
+        }
+    }
+
+    /// The next payload is read whole.
+    #[cfg(test)]
+    pub(in crate::openai) fn forget_envelope(&mut self) {
+        self.envelope = Envelope::default();
+    }
+}
+
+impl Assemble for Assembler {
+    fn push(&mut self, payload: &str, out: &mut VecDeque<ModelEvent>) -> Result<bool, Error> {
+        let payload = payload.trim();
+        if payload == "[DONE]" {
+            return Ok(true);
+        }
+        self.bytes = self.bytes.saturating_add(payload.len());
+        if self.bytes > MAX_ANSWER_BYTES {
+            return Err(self
+                .context
+                .owner
+                .bad(format!("an answer of more than {MAX_ANSWER_BYTES} bytes")));
+        }
+        if let Some(text) = self.envelope.open(payload) {
+            if !text.0.is_empty() {
+                out.push_back(ModelEvent::Text(text.0.into_owned()));
+            }
+            return Ok(false);
+        }
+        let mended;
+        let chunk: Chunk<'_> = match serde_json::from_str(payload) {
+            Ok(chunk) => chunk,
+            Err(error) => {
+                mended = mend(payload).ok_or_else(|| self.context.owner.unreadable(&error))?;
+                serde_json::from_str(&mended)
+                    .map_err(|error| self.context.owner.unreadable(&error))?
+            }
+        };
+        if let Some(error) = chunk.error {
+            return Err(fault::in_stream(self.context.owner.origin(), error.get()));
+        }
+        if chunk.object.0 == "error" {
+            return Err(fault::in_stream(self.context.owner.origin(), payload));
+        }
+        if let Some(text) = chunk.only_text() {
+            self.envelope.note(payload, text);
+        }
+        let extension = chunk.x_groq.and_then(|extension| extension.usage);
+        if let Some(raw) = chunk.usage.or(extension) {
+            self.count(raw, out);
+        }
+        for choice in chunk.choices {
+            if choice.index.unwrap_or_default() == 0 {
+                self.choice(choice, out)?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
+        self.calls.announce_all(&self.context.names, out);
+        out.extend(self.native().map(ModelEvent::Native));
+        out.extend(self.usage.map(ModelEvent::Usage));
+        let finish = match self.finish {
+            _ if self.is_refused => Finish::Refused,
+            Some(Finish::Stop | Finish::Calls) | None if !self.calls.is_empty() => Finish::Calls,
+            Some(Finish::Calls) => Finish::Stop,
+            Some(finish) => finish,
+            None => Finish::Other,
+        };
+        out.push_back(ModelEvent::Finished(finish));
+    }
+
+    fn short(&self) -> Error {
+        self.context.owner.short()
+    }
+}
+
+impl Assembler {
+    /// Takes a usage. Some servers tell it with every chunk: what the request took is known from the
+    /// first one on, even if the answer is stopped.
+    fn count(&mut self, raw: &RawValue, out: &mut VecDeque<ModelEvent>) {
+        let Some(usage) = wire::usage(raw) else {
+            return;
+        };
+        let is_known = self.usage.is_some_and(|before| before.input_tokens > 0);
+        if !is_known && usage.input_tokens > 0 && self.finish.is_none() {
+            out.push_back(ModelEvent::Usage(usage));
+        }
+        self.usage = Some(usage);
+    }
+
+    fn choice(&mut self, choice: Choice<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {
+        if let Some(raw) = choice.usage {
+            self.count(raw, out);
+        }
+        if let Some(delta) = choice.delta.or(choice.message) {
+            self.delta(delta, out)?;
+        }
+        match choice.finish_reason.0.as_ref() {
+            "" => {}
+            "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "complete" => {
+                self.finish = Some(Finish::Stop);
+            }
+            "tool_calls" | "tool_call" | "tool" | "tool_use" | "function_call" => {
+                self.finish = Some(Finish::Calls);
+            }
+            "length" | "max_tokens" | "model_length" => self.finish = Some(Finish::Length),
+            "content_filter" => self.finish = Some(Finish::Filtered),
+            "error" => {
+                return Err(fault::in_stream(
+                    self.context.owner.origin(),
+                    "\"the model broke off\"",
+                ));
+            }
+            _ => self.finish = Some(Finish::Other),
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {
+        let told = delta.reasoning_details.map(|raw| self.details.push(raw));
+        let (field, thought) = if delta.reasoning_content.0.is_empty() {
+            ("reasoning", delta.reasoning.0)
+        } else {
+            ("reasoning_content", delta.reasoning_content.0)
+        };
+        let thought = if thought.is_empty() {
+            // Thoughts among the parts of an answer are shown, and nobody wants them back.
+            Cow::Owned(told.unwrap_or(delta.content.thought))
+        } else {
+            if self.context.family.is_some() {
+                self.thought.push(field, &thought);
+            }
+            thought
+        };
+        if !thought.is_empty() {
+            out.push_back(ModelEvent::Reasoning(thought.into_owned()));
+        }
+        self.is_refused |= !delta.refusal.0.is_empty();
+        for text in [delta.content.text.0, delta.refusal.0] {
+            if !text.is_empty() {
+                out.push_back(ModelEvent::Text(text.into_owned()));
+            }
+        }
+        for call in &delta.tool_calls {
+            let taken = self.calls.push(call, &self.context.names, out);
+            taken.map_err(|problem| self.context.owner.bad(problem.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// What the same server wants back with these calls.
+    fn native(&mut self) -> Option<Native> {
+        let family = self.context.family.clone()?;
+        if self.calls.is_empty() {
+            return None;
+        }
+        let mut blocks = serde_json::Map::new();
+        // Where there are details, the plain words say nothing more.
+        if let Some(details) = self.details.take() {
+            blocks.insert("reasoning_details".to_owned(), details);
+        } else if !self.thought.text.is_empty() {
+            let Thought { field, text } = std::mem::take(&mut self.thought);
+            blocks.insert(field.to_owned(), Value::String(text));
+        }
+        if let Some(extra) = self.calls.take_extra() {
+            blocks.insert("extra_content".to_owned(), extra);
+        }
+        (!blocks.is_empty()).then_some(Native {
+            family,
+            blocks: Value::Object(blocks),
+            compacts: false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! Which call a piece of a stream belongs to. By the book an index says it; real servers give every
+//! call index 0, send whole calls without one, or change ids on the way. Pure.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use super::wire::CallDelta;
+use crate::ModelEvent;
+use crate::request::names::Names;
+use crate::stream::MAX_CALLS;
+
+/// The calls of one answer so far.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Vec<Call>);
+
+#[derive(Debug, Default)]
+struct Call {
+    wire_index: Option<u64>,
+    id: String,
+    name: String,
+    /// Arguments that came before the call could be announced.
+    waiting: String,
+    is_announced: bool,
+    extra: Option<Value>,
+}
+
+/// The answer holds more calls than anybody can mean.
+#[derive(Debug, thiserror::Error)]
+#[error("more than {MAX_CALLS} tool calls")]
+pub(super) struct TooManyCalls;
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes the next piece.
+    pub(super) fn push(
+        &mut self,
+        delta: &CallDelta<'_>,
+        names: &Names,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), TooManyCalls> {
+        let at = match self.place_of(delta) {
+            Some(at) => at,
+            None => self.begin(delta, names, out)?,
+        };
+        if let Some(call) = self.0.get_mut(at) {
+            call.take(delta, at, names, out);
+        }
+        Ok(())
+    }
+
+    /// Announces what waited for an id until the end.
+    pub(super) fn announce_all(&mut self, names: &Names, out: &mut VecDeque<ModelEvent>) {
+        for (at, call) in self.0.iter_mut().enumerate() {
+            call.announce(at, names, out);
+        }
+    }
+
+    /// What the server sent beside the calls, in their order; none = nothing.
+    pub(super) fn take_extra(&mut self) -> Option<Value> {
+        let has_extra = self.0.iter().any(|call| call.extra.is_some());
+        let extra = self.0.iter_mut();
+        has_extra.then(|| {
+            extra
+                .map(|call| call.extra.take().unwrap_or_default())
+                .collect()
+        })
+    }
+
+    /// The call that a piece belongs to; none = it begins one.
+    fn place_of(&self, delta: &CallDelta<'_>) -> Option<usize> {
+        let id = delta.id.0.as_ref();
+        let has_name = delta.has_name();
+        if let Some(index) = delta.index {
+            let same = |call: &Call| call.wire_index == Some(index);
+            let at = self.0.iter().rposition(same)?;
+            let call = self.0.get(at)?;
+            let is_other = has_name
+                && !call.name.is_empty()
+                && !id.is_empty()
+                && !call.id.is_empty()
+                && id != call.id;
+            return (!is_other).then_some(at);
+        }
+        if !id.is_empty() {
+            return self.0.iter().rposition(|call| call.id == id);
+        }
+        (!has_name).then(|| self.0.len().checked_sub(1)).flatten()
+    }
+
+    fn begin(
+        &mut self,
+        delta: &CallDelta<'_>,
+        names: &Names,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<usize, TooManyCalls> {
+        let at = self.0.len();
+        if at >= MAX_CALLS {
+            return Err(TooManyCalls);
+        }
+        if let Some(before) = self.0.last_mut().filter(|call| !call.name.is_empty()) {
+            before.announce(at - 1, names, out);
+        }
+        self.0.push(Call {
+            wire_index: delta.index,
+            ..Call::default()
+        });
+        Ok(at)
+    }
+}
+
+impl Call {
+    fn take(
+        &mut self,
+        delta: &CallDelta<'_>,
+        at: usize,
+        names: &Names,
+        out: &mut VecDeque<ModelEvent>,
+    ) {
+        if self.id.is_empty() {
+            self.id.push_str(&delta.id.0);
+        }
+        if let Some(extra) = delta.extra_content {
+            self.extra = serde_json::from_str(extra.get()).ok();
+        }
+        let Some(function) = &delta.function else {
+            return;
+        };
+        if self.name.is_empty() {
+            self.name.push_str(&function.name.0);
+        }
+        let json = function.arguments();
+        if !self.is_announced {
+            self.waiting.push_str(&json);
+            // An id may still come as long as no arguments do.
+            let is_ready = !self.id.is_empty() || !self.waiting.is_empty();
+            if !self.name.is_empty() && is_ready {
+                self.announce(at, names, out);
+            }
+        } else if !json.is_empty() {
+            out.push_back(ModelEvent::CallArguments {
+                index: at,
+                json: json.into_owned(),
+            });
+        }
+    }
+
+    fn announce(&mut self, at: usize, names: &Names, out: &mut VecDeque<ModelEvent>) {
+        if std::mem::replace(&mut self.is_announced, true) {
+            return;
+        }
+        out.push_back(ModelEvent::CallStarted {
+            index: at,
+            provider_id: self.id.clone(),
+            name: names.original(&self.name).to_owned(),
+        });
+        let json = std::mem::take(&mut self.waiting);
+        if !json.is_empty() {
+            out.push_back(ModelEvent::CallArguments { index: at, json });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::{CallDelta, Calls};
+    use crate::request::names::Names;
+    use crate::stream::line::{in_and_out, one_line};
+
+    /// Events as [`one_line`].
+    fn check_calls(deltas: &[&str], expected: &str) {
+        let (mut calls, names, mut out) = (Calls::default(), Names::default(), VecDeque::new());
+        for delta in deltas {
+            let delta: CallDelta<'_> = serde_json::from_str(delta).unwrap();
+            calls.push(&delta, &names, &mut out).unwrap();
+        }
+        calls.announce_all(&names, &mut out);
+        assert_eq!(one_line(&out, in_and_out), expected, "{deltas:?}");
+    }
+
+    #[test]
+    fn calls_are_told_apart_in_every_order() {
+        check_calls(
+            &[
+                r#"{"index":0,"id":"a","type":"function","function":{"name":"t","arguments":""}}"#,
+                r#"{"index":0,"function":{"arguments":"{\"x\":"}}"#,
+                r#"{"index":1,"id":"b","function":{"name":"u","arguments":"{}"}}"#,
+                r#"{"index":0,"function":{"arguments":"1}"}}"#,
+            ],
+            r#"0:a/t 0+{"x": 1:b/u 1+{} 0+1}"#,
+        );
+        // Whole calls, without index, with and without ids; arguments as an object.
+        check_calls(
+            &[
+                r#"{"id":"a","function":{"name":"t","arguments":{"x":1}}}"#,
+                r#"{"id":"b","function":{"name":"t","arguments":"{}"}}"#,
+            ],
+            r#"0:a/t 0+{"x":1} 1:b/t 1+{}"#,
+        );
+        check_calls(
+            &[
+                r#"{"function":{"name":"t","arguments":"{}"}}"#,
+                r#"{"function":{"name":"t","arguments":null}}"#,
+            ],
+            "0:/t 0+{} 1:/t",
+        );
+        // Every call has index 0.
+        check_calls(
+            &[
+                r#"{"index":0,"id":"a","function":{"name":"t","arguments":"{}"}}"#,
+                r#"{"index":0,"id":"b","function":{"name":"t","arguments":"{\"y\":"}}"#,
+                r#"{"index":0,"function":{"arguments":"2}"}}"#,
+            ],
+            r#"0:a/t 0+{} 1:b/t 1+{"y": 1+2}"#,
+        );
+        // A new id with every piece, the name repeated, and arguments before the name.
+        check_calls(
+            &[
+                r#"{"index":0,"id":"a","function":{"name":"t","arguments":"{"}}"#,
+                r#"{"index":0,"id":"zzz","function":{"arguments":"}"}}"#,
+            ],
+            "0:a/t 0+{ 0+}",
+        );
+        check_calls(
+            &[
+                r#"{"index":0,"id":"a","function":{"arguments":"{"}}"#,
+                r#"{"index":0,"id":"a","function":{"name":"t"}}"#,
+                r#"{"index":0,"id":"a","function":{"name":"t","arguments":"}"}}"#,
+            ],
+            "0:a/t 0+{ 0+}",
+        );
+        // The id comes after the name; the index begins at 1; no arguments at all.
+        check_calls(
+            &[
+                r#"{"index":1,"function":{"name":"t"}}"#,
+                r#"{"index":1,"id":"a"}"#,
+            ],
+            "0:a/t",
+        );
+    }
+}

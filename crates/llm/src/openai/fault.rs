@@ -1,0 +1,308 @@
+//! What an error of a Chat Completions server means. Its code decides where there is one; servers
+//! without codes are known by their status and, for a full window only, by their words.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::transport::endpoint::Origin;
+use crate::transport::verdict::Verdict;
+use crate::transport::{Refused, quote};
+use crate::{Error, Refusal};
+
+/// How servers without a code say that the window is full. Nothing else is read from words.
+const OVERFLOW_WORDS: &[&str] = &[
+    "maximum context length",
+    "maximum prompt length",
+    "context window",
+    "context length exceeded",
+    "context size",
+    "exceeds the context",
+    "prompt is too long",
+    "too many tokens",
+    "input is too long",
+];
+
+/// Reads a refusal: a status with a body that may be anything.
+pub(super) fn refused(origin: Origin<'_>, refused: &Refused) -> Error {
+    let said = Said::read(&refused.body).unwrap_or_else(|| Said {
+        message: refused.body.clone(),
+        ..Said::default()
+    });
+    said.into_error(origin, Some(refused.status), refused.retry_after)
+}
+
+/// Reads an error object from the middle of a stream.
+pub(super) fn in_stream(origin: Origin<'_>, json: &str) -> Error {
+    let said = Said::read(json).unwrap_or_else(|| Said {
+        message: json.to_owned(),
+        ..Said::default()
+    });
+    let status = said.status();
+    said.into_error(origin, status, None)
+}
+
+/// The parts of an error that all dialects share.
+#[derive(Debug, Default)]
+struct Said {
+    message: String,
+    /// `code` and `type`, whichever are texts.
+    words: Vec<String>,
+    /// `code`, where it is a status.
+    number: Option<u16>,
+}
+
+/// `{"error": …}`, or the error itself, or `FastAPI`'s `{"detail": …}`.
+#[derive(Deserialize)]
+struct ErrorForm {
+    error: Option<Value>,
+    message: Option<Value>,
+    detail: Option<Value>,
+    code: Option<Value>,
+    r#type: Option<Value>,
+}
+
+impl Said {
+    fn read(json: &str) -> Option<Self> {
+        if let Ok(text) = serde_json::from_str::<String>(json) {
+            return Some(Self {
+                message: text,
+                ..Self::default()
+            });
+        }
+        let mut form: ErrorForm = serde_json::from_str(json).ok()?;
+        match form.error.take() {
+            Some(Value::String(message)) => form.message = Some(Value::String(message)),
+            Some(inner @ Value::Object(_)) => form = serde_json::from_value(inner).ok()?,
+            Some(_) | None => {}
+        }
+        let message = match form.message.or(form.detail)? {
+            Value::String(text) => text,
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_)) => other.to_string(),
+        };
+        let number = form.code.as_ref().and_then(|code| match code {
+            Value::String(text) => text.parse().ok(),
+            Value::Number(number) => number.as_u64(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        });
+        let words = [form.code, form.r#type].into_iter().flatten();
+        Some(Self {
+            message,
+            words: words
+                .filter_map(|word| word.as_str().map(str::to_ascii_lowercase))
+                .collect(),
+            number: number.and_then(|number| u16::try_from(number).ok()),
+        })
+    }
+
+    fn is_any(&self, words: &[&str]) -> bool {
+        self.words.iter().any(|word| words.contains(&word.as_str()))
+    }
+
+    fn status(&self) -> Option<StatusCode> {
+        let number = self.number?;
+        (400..600)
+            .contains(&number)
+            .then(|| StatusCode::from_u16(number).ok())
+            .flatten()
+    }
+
+    fn is_overflow(&self, status: Option<StatusCode>) -> bool {
+        if self.is_any(&[
+            "context_length_exceeded",
+            "exceed_context_size_error",
+            "request_too_large",
+        ]) || status == Some(StatusCode::PAYLOAD_TOO_LARGE)
+        {
+            return true;
+        }
+        let may_be =
+            status.is_none_or(|s| s.is_client_error() && s != StatusCode::TOO_MANY_REQUESTS);
+        let message = self.message.to_ascii_lowercase();
+        may_be && OVERFLOW_WORDS.iter().any(|words| message.contains(words))
+    }
+
+    fn into_error(
+        self,
+        origin: Origin<'_>,
+        status: Option<StatusCode>,
+        retry_after: Option<Duration>,
+    ) -> Error {
+        let said = match (quote(&self.message, origin.key), status) {
+            (said, Some(status)) if said.is_empty() => format!("HTTP {status}"),
+            (said, _) => said,
+        };
+        let verdict = if self.is_overflow(status) {
+            Verdict::Overflow
+        } else {
+            self.verdict(status)
+        };
+        verdict.into_error(origin, said, retry_after)
+    }
+
+    fn verdict(&self, status: Option<StatusCode>) -> Verdict {
+        // No credit comes as 429 with OpenAI, but waiting does not fill an account.
+        if self.is_any(&["insufficient_quota", "billing_hard_limit_reached"]) {
+            return Verdict::Refused(Refusal::Quota);
+        }
+        status.map_or_else(|| self.by_words(), Verdict::of_status)
+    }
+
+    /// In the middle of a stream the request was accepted: what has no name is the server's trouble.
+    fn by_words(&self) -> Verdict {
+        if self.is_any(&[
+            "rate_limit_exceeded",
+            "rate_limit_error",
+            "requests",
+            "tokens",
+        ]) {
+            Verdict::Limited
+        } else if self.is_any(&[
+            "invalid_request_error",
+            "badrequesterror",
+            "content_filter",
+            "invalid_prompt",
+        ]) {
+            Verdict::Refused(Refusal::Request)
+        } else if self.is_any(&[
+            "authentication_error",
+            "invalid_api_key",
+            "permission_error",
+        ]) {
+            Verdict::Refused(Refusal::Key)
+        } else {
+            Verdict::Broken
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::StatusCode;
+
+    use super::{in_stream, refused};
+    use crate::transport::Refused;
+    use crate::transport::endpoint::Origin;
+    use crate::transport::verdict::Verdict;
+
+    const ORIGIN: Origin<'_> = Origin {
+        provider: "p",
+        key: Some("sk-secret"),
+    };
+
+    fn check(status: u16, body: &str, expected: &str, said: &str) {
+        let refusal = Refused {
+            status: StatusCode::from_u16(status).unwrap(),
+            retry_after: None,
+            body: body.to_owned(),
+        };
+        let error = refused(ORIGIN, &refusal);
+        assert_eq!(Verdict::word(&error), expected, "{status} {body}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+
+    #[test]
+    fn a_refusal_is_known_by_its_status() {
+        check(
+            401,
+            r#"{"error":{"message":"Wrong key sk-secret"}}"#,
+            "key",
+            "key [key]",
+        );
+        check(
+            403,
+            "<html>Forbidden</html>",
+            "key",
+            "<html>Forbidden</html>",
+        );
+        check(
+            404,
+            r#"{"error":"model 'x' not found"}"#,
+            "address",
+            "'x' not found",
+        );
+        check(
+            400,
+            r#"{"detail":[{"loc":["body","x"],"msg":"bad"}]}"#,
+            "request",
+            "bad",
+        );
+        check(
+            422,
+            r#"{"error":{"message":"bad field"}}"#,
+            "request",
+            "bad field",
+        );
+        check(402, "", "quota", "HTTP 402");
+        check(408, "", "unavailable", "HTTP 408");
+        check(500, "upstream\n\n  died", "unavailable", "upstream died");
+        check(
+            502,
+            "<html><h1>Bad Gateway</h1></html>",
+            "unavailable",
+            "Bad Gateway",
+        );
+        check(529, r#"{"error":null}"#, "unavailable", "null");
+        check(301, "", "request", "HTTP 301");
+    }
+
+    #[test]
+    fn a_rate_limit_is_not_an_empty_account() {
+        let body = r#"{"error":{"message":"slow","type":"tokens","code":"rate_limit_exceeded"}}"#;
+        check(429, body, "limited", "slow");
+        check(429, "", "limited", "HTTP 429");
+        let body = r#"{"error":{"message":"pay","code":"insufficient_quota"}}"#;
+        check(429, body, "quota", "pay");
+    }
+
+    #[test]
+    fn a_full_window_is_known_by_code_status_or_words() {
+        let body = r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#;
+        check(400, body, "overflow", "no");
+        let body = r#"{"object":"error","message":"This model's maximum context length is 4096 tokens","code":400}"#;
+        check(400, body, "overflow", "4096");
+        let body = r#"{"error":{"code":400,"message":"big","type":"exceed_context_size_error"}}"#;
+        check(400, body, "overflow", "big");
+        check(413, "", "overflow", "HTTP 413");
+        check(
+            500,
+            r#"{"error":"maximum context length"}"#,
+            "unavailable",
+            "",
+        );
+        check(
+            429,
+            r#"{"error":"too many tokens per minute"}"#,
+            "limited",
+            "",
+        );
+    }
+
+    #[test]
+    fn an_error_in_a_stream_is_known_by_its_code() {
+        fn check(json: &str, expected: &str) {
+            assert_eq!(Verdict::word(&in_stream(ORIGIN, json)), expected, "{json}");
+        }
+        check(r#"{"message":"x","code":429}"#, "limited");
+        check(r#"{"message":"x","code":"rate_limit_exceeded"}"#, "limited");
+        check(r#"{"message":"x","code":502}"#, "unavailable");
+        check(r#"{"message":"x","code":"429"}"#, "limited");
+        check(r#"{"message":"x","type":"server_error"}"#, "unavailable");
+        check(
+            r#"{"message":"x","type":"invalid_request_error"}"#,
+            "request",
+        );
+        check(
+            r#"{"message":"x","code":"context_length_exceeded"}"#,
+            "overflow",
+        );
+        check(r#""plain words""#, "unavailable");
+        check("7", "unavailable");
+    }
+}

@@ -1,0 +1,52 @@
+//! Fuzzes the streams of servers that speak like OpenAI.
+
+use super::chat::assembler::{Assembler, Context};
+use super::models::ModelList;
+use super::{fault, responses};
+use crate::Error;
+use crate::request::names::Names;
+use crate::stream::cutting::{self, owner};
+use crate::transport::Refused;
+use crate::transport::endpoint::Origin;
+
+#[test]
+fn openai_stream() {
+    sepal_fuzz::check("openai_stream", |input| {
+        cutting::check(
+            input,
+            || {
+                Assembler::new(Context {
+                    owner: owner(),
+                    names: Names::default(),
+                    family: Some("f".to_owned()),
+                })
+            },
+            Assembler::forget_envelope,
+        );
+    });
+}
+
+#[test]
+fn openai_responses_stream() {
+    sepal_fuzz::check("openai_responses_stream", |input| {
+        cutting::check(
+            input,
+            || responses::assembler::Assembler::new(owner(), Names::default(), "f".to_owned()),
+            // Nothing is remembered of the event before.
+            |_| {},
+        );
+    });
+}
+
+/// What one body means as a refusal, and in the middle of a stream.
+pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
+    [
+        fault::refused(origin, refused),
+        fault::in_stream(origin, &refused.body),
+    ]
+}
+
+/// Reads a list of models.
+pub(crate) fn models(body: &[u8]) {
+    drop(serde_json::from_slice::<ModelList>(body));
+}

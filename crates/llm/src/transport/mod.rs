@@ -1,0 +1,229 @@
+//! What all HTTP providers share: sending, refusals, and what went wrong on the way.
+
+pub(super) mod endpoint;
+pub(crate) mod retry;
+pub(super) mod verdict;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use reqwest::header::HeaderMap;
+use reqwest::{RequestBuilder, Response, StatusCode};
+
+use super::{Error, wire_log};
+use sepal_net as net;
+
+/// The largest event of a stream, and the largest body that is no stream.
+pub(super) const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
+/// How long a provider may be silent: a reasoning model may think for minutes before its first word.
+pub(super) const SILENCE: Duration = Duration::from_mins(5);
+/// How much of a refusal is read.
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
+/// How much of a provider's own words is passed on.
+const MAX_SAID_CHARACTERS: usize = 500;
+
+/// A status that is no success, with what the provider said.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) status: StatusCode,
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: String,
+}
+
+/// Sends a request and waits for its head.
+pub(super) async fn send(
+    provider: &str,
+    request: RequestBuilder,
+) -> Result<Result<Response, Refused>, Error> {
+    wire_log::request(provider, &request);
+    let response = tokio::time::timeout(SILENCE, request.send())
+        .await
+        .map_err(|_| silent(provider))?
+        .map_err(|error| unreachable_by(provider, error))?;
+    wire_log::head(provider, &response);
+    if response.status().is_success() {
+        return Ok(Ok(response));
+    }
+    let status = response.status();
+    let retry_after = retry_after(response.headers(), Timestamp::now());
+    // What does not come in time is not worth a second failure either.
+    let body = tokio::time::timeout(SILENCE, read_at_most(response, MAX_REFUSAL_BYTES)).await;
+    let body = body.unwrap_or_default();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    wire_log::refusal(provider, status, &body);
+    Ok(Err(Refused {
+        status,
+        retry_after,
+        body,
+    }))
+}
+
+/// Reads a whole answer that is no stream.
+pub(super) async fn read_whole(provider: &str, response: Response) -> Result<Vec<u8>, Error> {
+    let whole = tokio::time::timeout(SILENCE, read_to_end(provider, response)).await;
+    let whole = whole.unwrap_or_else(|_| Err(silent(provider)))?;
+    wire_log::payload(provider, &String::from_utf8_lossy(&whole));
+    Ok(whole)
+}
+
+async fn read_to_end(provider: &str, mut response: Response) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| cut(provider, error.without_url()))?
+    {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_EVENT_BYTES {
+            return Err(too_large(provider));
+        }
+    }
+    Ok(body)
+}
+
+/// A provider's own words, on one line, bounded, and never with the key that we sent.
+pub(super) fn quote(text: &str, key: Option<&str>) -> String {
+    let text = match key {
+        Some(key) if !key.is_empty() => text.replace(key, "[key]"),
+        Some(_) | None => text.to_owned(),
+    };
+    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((at, _)) = words.char_indices().nth(MAX_SAID_CHARACTERS) {
+        words.truncate(at);
+        words.push('…');
+    }
+    words
+}
+
+/// When to ask again: milliseconds, seconds, or a date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let seconds = |text: &str, unit: f64| {
+        let number: f64 = text.trim().parse().ok()?;
+        Duration::try_from_secs_f64(number * unit).ok()
+    };
+    if let Some(wait) = text("retry-after-ms").and_then(|ms| seconds(ms, 0.001)) {
+        return Some(wait);
+    }
+    let value = text("retry-after")?;
+    seconds(value, 1.0).or_else(|| {
+        let date = rfc2822::parse(value).ok()?.timestamp();
+        Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
+    })
+}
+
+async fn read_at_most(mut response: Response, limit: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    // What cannot be read of a refusal is not worth a second failure.
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let room = limit - body.len();
+        body.extend(chunk.iter().take(room));
+        if body.len() >= limit {
+            break;
+        }
+    }
+    body
+}
+
+fn unreachable_by(provider: &str, error: reqwest::Error) -> Error {
+    let provider = provider.to_owned();
+    let kept_in = net::blocked(&error).map(ToString::to_string);
+    let unsent = || "its address or key cannot be sent".to_owned();
+    if let Some(problem) = kept_in.or_else(|| error.is_builder().then(unsent)) {
+        return Error::Misconfigured { provider, problem };
+    }
+    let place = error.url().and_then(|url| {
+        let host = url.host_str()?;
+        Some(match url.port_or_known_default() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        })
+    });
+    let place = place.unwrap_or_else(|| "its address".to_owned());
+    if error.is_timeout() {
+        let said = format!("`{place}` does not answer in time");
+        return Error::TimedOut { provider, said };
+    }
+    let said = if error.is_connect() {
+        format!("no connection to `{place}`")
+    } else {
+        format!("`{place}` broke the connection")
+    };
+    Error::Unavailable {
+        provider,
+        said,
+        retry_after: None,
+        source: Some(error.without_url()),
+    }
+}
+
+fn silent(provider: &str) -> Error {
+    Error::TimedOut {
+        provider: provider.to_owned(),
+        said: "it does not answer in time".to_owned(),
+    }
+}
+
+pub(super) fn cut(provider: &str, source: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Cut {
+        provider: provider.to_owned(),
+        source: Some(Box::new(source)),
+    }
+}
+
+pub(super) fn too_large(provider: &str) -> Error {
+    Error::BadAnswer {
+        provider: provider.to_owned(),
+        problem: format!("an event or document of more than {MAX_EVENT_BYTES} bytes"),
+    }
+}
+
+pub(super) fn page(provider: &str) -> Error {
+    Error::BadAnswer {
+        provider: provider.to_owned(),
+        problem: "a web page; the base URL may be wrong".to_owned(),
+    }
+}
+
+pub(super) fn not_text(provider: &str) -> Error {
+    Error::BadAnswer {
+        provider: provider.to_owned(),
+        problem: "bytes that are no text".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+    use reqwest::header::HeaderMap;
+
+    use super::{quote, retry_after};
+
+    #[test]
+    fn when_to_ask_again_comes_in_three_spellings() {
+        fn check(name: &'static str, value: &str, ms: Option<u64>) {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            let now: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
+            let expected = ms.map(Duration::from_millis);
+            assert_eq!(retry_after(&headers, now), expected, "{name}: {value}");
+        }
+        check("retry-after", "7", Some(7_000));
+        check("retry-after", "0.5", Some(500));
+        check("retry-after-ms", "20", Some(20));
+        check("retry-after", "Sat, 21 Nov 2026 10:00:30 GMT", Some(30_000));
+        check("retry-after", "Sat, 21 Nov 2026 09:00:00 GMT", Some(0));
+        check("retry-after", "-1", None);
+        check("retry-after", "soon", None);
+    }
+
+    #[test]
+    fn a_quote_is_short_and_holds_no_key() {
+        assert_eq!(quote(" a\n b ", None), "a b");
+        assert_eq!(quote("bad key sk-1!", Some("sk-1")), "bad key [key]!");
+        assert_eq!(quote(&"ä".repeat(600), Some("")).chars().count(), 501);
+    }
+}

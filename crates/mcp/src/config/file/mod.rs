@@ -1,0 +1,380 @@
+//! `mcp-config.json`: the installation's own servers, in the shape that other programs use too.
+//!
+//! Edits by hand load without a restart. A broken file keeps the last good state and says so. Our
+//! own changes are written beside it and moved into place, so that a kill leaves the old file or
+//! the new one, never half of one; what we do not know in it stays.
+
+mod settings;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Map, Value};
+use tokio::sync::{Mutex, watch};
+use tokio::time::MissedTickBehavior;
+
+use super::check::{Author, entry_problems, name_problem};
+use crate::tools::toolbox::Naming;
+use sepal_core::domain::McpServerConfig;
+use sepal_jobs::Pool;
+
+pub use settings::Looks;
+
+/// The file is read or written by so many at the same time.
+static FILES: LazyLock<Pool> = LazyLock::new(|| Pool::new("configuration files", 4));
+
+/// The file's name in the data folder (S2.12).
+const NAME: &str = "mcp-config.json";
+/// The member that holds the servers.
+const SERVERS: &str = "mcpServers";
+/// How often it is looked at for edits by hand.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Clocks of file systems are no finer than this.
+const FRESH: Duration = Duration::from_secs(2);
+/// A larger file is no list of servers.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// What the file says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FileState {
+    /// The entries that can be used.
+    pub servers: BTreeMap<String, McpServerConfig>,
+    /// `settings.toolNamespacing`.
+    pub naming: Naming,
+    /// `settings.autoConnect`: sessions connect to their servers before the first call.
+    pub connects_ahead: bool,
+    /// `settings.healthCheckInterval`: how often remote servers are looked at.
+    pub looks: Looks,
+    /// What is wrong with it: the whole file, or entries that were left out.
+    pub problems: Vec<String>,
+}
+
+/// The file, as it was last read.
+pub struct ConfigFile {
+    path: PathBuf,
+    state: watch::Sender<Arc<FileState>>,
+    /// Held while the file is read or changed. Held across awaits by design.
+    turn: Mutex<()>,
+}
+
+/// What can be seen of a file without reading it; nothing of a missing one.
+#[derive(PartialEq, Eq)]
+struct Look(Option<(u64, SystemTime)>);
+
+impl Look {
+    fn at(path: &Path) -> Self {
+        let seen = std::fs::metadata(path).and_then(|known| Ok((known.len(), known.modified()?)));
+        Self(seen.ok())
+    }
+
+    /// Whether it was written just now.
+    fn is_fresh(&self) -> bool {
+        self.0
+            .is_some_and(|(_, at)| at.elapsed().is_ok_and(|age| age < FRESH))
+    }
+}
+
+/// Why the file was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// What is there now would be lost.
+    #[error("`mcp-config.json` cannot be read, mend it first: {0}")]
+    Broken(String),
+    /// It has such an entry.
+    #[error("there is a server `{0}` in `mcp-config.json` already")]
+    Taken(String),
+    /// It has no such entry.
+    #[error("there is no server `{0}` in `mcp-config.json`")]
+    Missing(String),
+    /// The disk said no.
+    #[error("`mcp-config.json` cannot be written")]
+    Io(#[from] io::Error),
+}
+
+/// What is done to an entry.
+enum Change {
+    Add(Value),
+    Put(Value),
+    Remove,
+}
+
+impl ConfigFile {
+    /// Reads the file of a data folder; a missing one is an empty one.
+    pub fn open(folder: &Path) -> Self {
+        let path = folder.join(NAME);
+        let (state, _) = watch::channel(Arc::default());
+        let file = Self {
+            path,
+            state,
+            turn: Mutex::default(),
+        };
+        file.take(read(&file.path));
+        file
+    }
+
+    /// What it says now.
+    pub fn state(&self) -> Arc<FileState> {
+        Arc::clone(&self.state.borrow())
+    }
+
+    /// Hears of every change, by hand or by us.
+    pub fn changes(&self) -> watch::Receiver<Arc<FileState>> {
+        self.state.subscribe()
+    }
+
+    /// Reads it again.
+    pub async fn reload(&self) {
+        let _turn = self.turn.lock().await;
+        let path = self.path.clone();
+        match FILES.run(move || read(&path)).await {
+            Ok(text) => self.take(text),
+            Err(error) => tracing::error!(%error, "Reading `mcp-config.json` ended badly"),
+        }
+    }
+
+    /// Reads it again whenever somebody changes it. The file is looked at, not its folder's events:
+    /// the database lies beside it and would wake us with every write, and edits from outside of a
+    /// container send no events.
+    pub async fn watch(&self) -> Infallible {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // What was changed between the first reading and now is read too.
+        let mut read = None;
+        loop {
+            ticks.tick().await;
+            let look = Look::at(&self.path);
+            if read.as_ref() != Some(&look) {
+                self.reload().await;
+                // A second edit in the same instant would look the same.
+                read = (!look.is_fresh()).then_some(look);
+            }
+        }
+    }
+
+    /// Adds an entry.
+    pub async fn add(&self, name: &str, config: &McpServerConfig) -> Result<(), FileError> {
+        self.change(name, Change::Add(entry(config)?)).await
+    }
+
+    /// Changes an entry. Members of it that we do not know stay.
+    pub async fn put(&self, name: &str, config: &McpServerConfig) -> Result<(), FileError> {
+        self.change(name, Change::Put(entry(config)?)).await
+    }
+
+    /// Removes an entry.
+    pub async fn remove(&self, name: &str) -> Result<(), FileError> {
+        self.change(name, Change::Remove).await
+    }
+
+    async fn change(&self, name: &str, change: Change) -> Result<(), FileError> {
+        let _turn = self.turn.lock().await;
+        let (path, name) = (self.path.clone(), name.to_owned());
+        let changed = FILES.run(move || {
+            let text = read(&path)?.unwrap_or_default();
+            let mut root = parse(&text).map_err(FileError::Broken)?;
+            apply(&mut root, &name, change)?;
+            let text = serde_json::to_string_pretty(&root).map_err(io::Error::other)? + "\n";
+            replace(&path, text.as_bytes())?;
+            Ok::<String, FileError>(text)
+        });
+        let text = changed.await.map_err(io::Error::other)??;
+        self.take(Ok(Some(text)));
+        Ok(())
+    }
+
+    fn take(&self, text: io::Result<Option<String>>) {
+        let root = match text {
+            Ok(None) => Ok(Map::new()),
+            Ok(Some(text)) => parse(&text),
+            Err(error) => Err(error.to_string()),
+        };
+        let state = match root {
+            Ok(root) => state_of(&root),
+            Err(problem) => {
+                let mut last = FileState::clone(&self.state.borrow());
+                let problem = format!("`{NAME}` is ignored until it can be read: {problem}");
+                last.problems = vec![problem];
+                last
+            }
+        };
+        self.state.send_if_modified(|kept| {
+            let is_new = **kept != state;
+            if is_new {
+                for problem in &state.problems {
+                    tracing::warn!("{problem}");
+                }
+                *kept = Arc::new(state);
+            }
+            is_new
+        });
+    }
+}
+
+fn entry(config: &McpServerConfig) -> Result<Value, FileError> {
+    Ok(serde_json::to_value(config).map_err(io::Error::other)?)
+}
+
+fn read(path: &Path) -> io::Result<Option<String>> {
+    match std::fs::metadata(path) {
+        Ok(known) if known.len() > MAX_BYTES => Err(io::Error::other("it is larger than 4 MiB")),
+        Ok(_) => std::fs::read_to_string(path).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    let root: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    match root.get(SERVERS) {
+        None | Some(Value::Object(_)) => Ok(root),
+        Some(_) => Err(format!("`{SERVERS}` has to be an object")),
+    }
+}
+
+pub(super) fn state_of(root: &Map<String, Value>) -> FileState {
+    let mut state = FileState::default();
+    let read = settings::read(root, &mut state.problems);
+    (state.naming, state.connects_ahead, state.looks) = read;
+    let Some(servers) = root.get(SERVERS).and_then(Value::as_object) else {
+        return state;
+    };
+    for (name, entry) in servers {
+        match usable(name, entry) {
+            Ok(config) => drop(state.servers.insert(name.clone(), config)),
+            Err(problem) => {
+                let problem = format!("`{NAME}`: server `{name}` is left out: {problem}");
+                state.problems.push(problem);
+            }
+        }
+    }
+    state
+}
+
+/// An entry in our own terms: `type` and `disabled` are what other programs write, and members
+/// that we do not know are theirs.
+fn usable(name: &str, entry: &Value) -> Result<McpServerConfig, String> {
+    if let Some(problem) = name_problem(name) {
+        return Err(problem);
+    }
+    let Value::Object(entry) = entry else {
+        return Err("has to be an object".to_owned());
+    };
+    let mut entry = entry.clone();
+    if let Some(kind) = entry
+        .remove("type")
+        .filter(|_| !entry.contains_key("transport"))
+    {
+        let kind = match kind.as_str() {
+            Some("streamable-http" | "streamableHttp") => Value::from("http"),
+            _ => kind,
+        };
+        entry.insert("transport".to_owned(), kind);
+    }
+    if entry.remove("disabled") == Some(Value::Bool(true)) {
+        entry.insert("enabled".to_owned(), Value::Bool(false));
+    }
+    entry.retain(|member, _| MEMBERS.contains(&member.as_str()));
+    let config: McpServerConfig =
+        serde_json::from_value(Value::Object(entry)).map_err(|error| error.to_string())?;
+    let problems = entry_problems(&config, Author::Operator);
+    if problems.is_empty() {
+        return Ok(config);
+    }
+    let problems = problems
+        .iter()
+        .map(|problem| format!("`{}`: {}", problem.field, problem.message));
+    Err(problems.collect::<Vec<String>>().join("; "))
+}
+
+/// The members of an entry that are ours.
+const MEMBERS: [&str; 25] = [
+    "transport",
+    "enabled",
+    "description",
+    "toolPrefix",
+    "includeTools",
+    "excludeTools",
+    "timeout",
+    "trusted",
+    "sampling",
+    "command",
+    "args",
+    "allowScripts",
+    "bundle",
+    "env",
+    "cwd",
+    "containerImage",
+    "containerEnv",
+    "containerMemory",
+    "containerCpu",
+    "network",
+    "secretHosts",
+    "workspace",
+    "url",
+    "headers",
+    "oauth",
+];
+
+fn apply(root: &mut Map<String, Value>, name: &str, change: Change) -> Result<(), FileError> {
+    let servers = root
+        .entry(SERVERS)
+        .or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(servers) = servers else {
+        return Err(FileError::Broken(format!(
+            "`{SERVERS}` has to be an object"
+        )));
+    };
+    let old = servers.get(name).cloned();
+    match (change, old) {
+        (Change::Add(_), Some(_)) => return Err(FileError::Taken(name.to_owned())),
+        (Change::Put(_) | Change::Remove, None) => {
+            return Err(FileError::Missing(name.to_owned()));
+        }
+        (Change::Add(entry), None) => drop(servers.insert(name.to_owned(), entry)),
+        (Change::Remove, Some(_)) => drop(servers.remove(name)),
+        (Change::Put(entry), Some(old)) => {
+            let mut merged = old.as_object().cloned().unwrap_or_default();
+            merged.retain(|member, _| {
+                !MEMBERS.contains(&member.as_str()) && member != "type" && member != "disabled"
+            });
+            if let Value::Object(entry) = entry {
+                merged.extend(entry);
+            }
+            servers.insert(name.to_owned(), Value::Object(merged));
+        }
+    }
+    Ok(())
+}
+
+/// Writes beside the file and moves it into place.
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let beside = folder.join(format!(".{NAME}.{}", std::process::id()));
+    let written = write_private(&beside, content).and_then(|()| std::fs::rename(&beside, path));
+    if let Err(error) = written {
+        // What is left beside it hurts nobody.
+        let _ = std::fs::remove_file(&beside);
+        return Err(error);
+    }
+    std::fs::File::open(folder)?.sync_all()
+}
+
+fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).write(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Fuzzes `mcp-config.json` and single entries of it, in every spelling that other programs have.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::file::{parse, state_of};
+use super::{Author, References, as_image, entry_problems, expand, name_problem};
+use sepal_core::domain::{McpServerConfig, McpTransport};
+
+#[test]
+fn mcp_config() {
+    sepal_fuzz::check("mcp_config", |input| {
+        let Ok(text) = std::str::from_utf8(input) else {
+            return;
+        };
+        if let Ok(entry) = serde_json::from_str::<McpServerConfig>(text) {
+            check_entry(&entry);
+        }
+        let Ok(root) = parse(text) else { return };
+        let state = state_of(&root);
+        assert!(state.problems.len() + state.servers.len() <= 1 + entries(&Value::Object(root)));
+        for (name, entry) in &state.servers {
+            assert_eq!(name_problem(name), None);
+            assert!(entry_problems(entry, Author::Operator).is_empty());
+            check_entry(entry);
+        }
+    });
+}
+
+fn entries(root: &Value) -> usize {
+    let servers = root.get("mcpServers").and_then(Value::as_object);
+    servers.map_or(0, serde_json::Map::len)
+}
+
+/// What we write of an entry we read again, and what runs of it is what was checked.
+fn check_entry(entry: &McpServerConfig) {
+    let again = serde_json::from_value::<McpServerConfig>(json!(entry)).unwrap();
+    assert_eq!(again, *entry);
+    let by_person = entry_problems(entry, Author::Person);
+    let by_operator = entry_problems(entry, Author::Operator);
+    assert!(
+        by_operator.len() <= by_person.len(),
+        "a person may not more"
+    );
+    if let Ok(image) = as_image(entry) {
+        let is_docker = entry.args.first().is_some_and(|word| word == "run")
+            && matches!(entry.command.as_deref(), Some("docker" | "podman"))
+            && entry.transport() == McpTransport::Stdio;
+        assert_eq!(
+            is_docker,
+            image != *entry,
+            "only `docker run` becomes an image"
+        );
+        assert!(!is_docker || image.command.is_none());
+    }
+    if !by_person.is_empty() {
+        return;
+    }
+    let secrets = [("A", "secret-a"), ("TOKEN", "secret-token")];
+    let secrets = secrets.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let from = References {
+        environment: None,
+        secrets: BTreeMap::from(secrets),
+    };
+    // A person's entry that passed never asks for the gateway's environment.
+    match expand(entry, &from) {
+        Ok(expanded) => {
+            assert!(expanded.environment.len() <= entry.env.len() + entry.container_env.len());
+        }
+        Err(missing) => assert!(matches!(missing, super::Missing::Secret(_)), "{missing}"),
+    }
+}

@@ -1,0 +1,25 @@
+//! Entries of MCP servers: what is wrong with them, what their references stand for, and the file
+//! that holds the installation's own.
+
+mod bundle;
+mod check;
+mod docker_run;
+mod expand;
+mod file;
+#[cfg(test)]
+mod fuzz;
+mod given;
+mod network;
+mod oauth;
+mod package;
+mod problem;
+
+pub use check::{Author, entry_problems, name_problem};
+pub use docker_run::as_image;
+pub use expand::{
+    Expanded, Missing, Reference, References, as_written, expand, expand_text, references,
+};
+pub use file::{ConfigFile, FileError, FileState, Looks};
+pub use package::{PackageCommand, package_of};
+pub use package::{Word, Words, named_packages, normal_name};
+pub use problem::EntryProblem;

@@ -1,0 +1,164 @@
+//! What can go wrong with an MCP server.
+
+use std::time::Duration;
+
+use rmcp::model::{ErrorCode, ErrorData};
+
+use super::elicitation::Address;
+use super::mask::Cleaner;
+use super::tasks::TaskEnd;
+use super::wire::oversized::{self, MAX_MESSAGE_BYTES, Size};
+use sepal_core::domain::Fault;
+
+/// The code of a server's error that asks for pages to be opened first (`URLElicitationRequired`).
+const PAGE_REQUIRED: ErrorCode = ErrorCode(-32042);
+
+/// A situation with an MCP server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It did not finish the handshake.
+    #[error("the MCP server `{server}` did not complete the handshake: {reason}")]
+    Handshake {
+        server: String,
+        /// What it did instead.
+        reason: String,
+    },
+    /// It says that it knows no handshake: what it speaks came later.
+    #[error("the MCP server `{server}` knows no handshake (`initialize`)")]
+    NoHandshake { server: String },
+    /// It cannot be reached: nothing that was sent to it ran.
+    #[error("the MCP server `{server}` cannot be reached: {reason}")]
+    Unreachable { server: String, reason: String },
+    /// It wants its person to connect; nothing that was sent to it ran.
+    #[error(
+        "the MCP server `{server}` needs to be connected: its person has to sign in to it{}",
+        .scopes.as_deref().map_or(String::new(), |scopes| format!(" and allow `{scopes}`"))
+    )]
+    Unauthorized {
+        server: String,
+        /// The scopes that it asks for, separated by spaces.
+        scopes: Option<String>,
+    },
+    /// It wants its person to open pages first; nothing that was sent to it ran.
+    #[error("the MCP server wants its person to open a page first: {}", .addresses.iter().map(|it| it.url.as_str()).collect::<Vec<_>>().join(" "))]
+    AddressRequired { addresses: Vec<Address> },
+    /// It refused the request before it began anything.
+    #[error("the MCP server `{server}` did not take the call: {reason}")]
+    NotTaken { server: String, reason: String },
+    /// It answered, but not to the call, which may have happened.
+    #[error("the MCP server `{server}` gave no answer to the call: {reason}")]
+    NoAnswer {
+        server: String,
+        /// What it said instead.
+        reason: String,
+    },
+    /// It answered with more than is read.
+    #[error("the answer is too large: it has {size}, and at most {most} are read")]
+    TooLarge {
+        /// How large it is.
+        size: Size,
+        /// How large it may be.
+        most: usize,
+    },
+    /// The stream ended while a request ran; the call may have happened.
+    #[error("the MCP server `{server}` went away during the call")]
+    Gone { server: String },
+    /// No answer in time; it was told to cancel.
+    #[error("no answer within {} s", .after.as_secs())]
+    Timeout {
+        after: Duration,
+        /// Whether the server said within the grace time that the call is over.
+        is_confirmed: bool,
+    },
+    /// The call was cancelled by us.
+    #[error("the call was cancelled")]
+    Cancelled {
+        /// Whether the server said within the grace time that the call is over.
+        is_confirmed: bool,
+    },
+    /// The task that the server made of the call has no result.
+    #[error(transparent)]
+    Task(TaskEnd),
+    /// The server answered with a JSON-RPC error.
+    #[error("the MCP server refused the call: {0}")]
+    Refused(String),
+}
+
+impl From<TaskEnd> for Error {
+    fn from(end: TaskEnd) -> Self {
+        Self::Task(end)
+    }
+}
+
+impl Error {
+    /// A JSON-RPC error in place of an answer.
+    pub(super) fn of_answer(data: &ErrorData) -> Self {
+        match oversized::size(data) {
+            Some(size) => Self::TooLarge {
+                size,
+                most: MAX_MESSAGE_BYTES,
+            },
+            None if data.code == PAGE_REQUIRED => match Address::required(data.data.as_ref()) {
+                Ok(addresses) => Self::AddressRequired { addresses },
+                Err(reason) => Self::Refused(format!("{} ({reason})", data.message)),
+            },
+            None => Self::Refused(data.message.to_string()),
+        }
+    }
+
+    /// The same without secrets in what the server said of it.
+    pub(super) fn cleaned(mut self, cleaner: &Cleaner) -> Self {
+        match &mut self {
+            Self::Handshake { reason, .. }
+            | Self::Unreachable { reason, .. }
+            | Self::NotTaken { reason, .. }
+            | Self::NoAnswer { reason, .. }
+            | Self::Task(
+                TaskEnd::Cancelled(reason)
+                | TaskEnd::Failed(reason)
+                | TaskEnd::Unreadable(reason)
+                | TaskEnd::Odd(reason),
+            )
+            | Self::Refused(reason) => *reason = cleaner.clean(reason),
+            Self::Unauthorized { scopes, .. } => {
+                *scopes = scopes.take().map(|scopes| cleaner.clean(&scopes));
+            }
+            Self::AddressRequired { addresses } => {
+                let is_clean = |address: &Address| cleaner.clean(&address.url) == address.url;
+                if !addresses.iter().all(is_clean) {
+                    let reason = "it wants a page opened with a secret of its own in the address";
+                    return Self::Refused(reason.to_owned());
+                }
+                for address in addresses {
+                    address.message = cleaner.clean(&address.message);
+                }
+            }
+            Self::NoHandshake { .. }
+            | Self::Gone { .. }
+            | Self::TooLarge { .. }
+            | Self::Timeout { .. }
+            | Self::Task(TaskEnd::Forgotten)
+            | Self::Cancelled { .. } => {}
+        }
+        self
+    }
+
+    /// Who has to act.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Unreachable { .. } => Fault::Transient,
+            Self::Handshake { .. }
+            | Self::NoHandshake { .. }
+            | Self::NotTaken { .. }
+            | Self::NoAnswer { .. }
+            | Self::TooLarge { .. }
+            | Self::Gone { .. }
+            | Self::Timeout { .. }
+            | Self::Task(_)
+            | Self::Refused(_) => Fault::External,
+            Self::Unauthorized { .. } | Self::AddressRequired { .. } | Self::Cancelled { .. } => {
+                Fault::Validation
+            }
+        }
+    }
+}

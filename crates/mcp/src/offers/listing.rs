@@ -1,0 +1,167 @@
+//! The lists of a server, page by page. A server that floods us, or never ends its pages, is cut with a
+//! word.
+
+use rmcp::RoleClient;
+use rmcp::model::{PaginatedRequestParams, ServerCapabilities};
+use rmcp::service::{Peer, ServiceError};
+
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::mask::Cleaner;
+use crate::tools::content;
+use sepal_core::domain::{
+    PromptArgument, PromptOffer, ResourceLink, ResourceTemplate, ServerOffer,
+};
+
+/// Resources, templates or prompts of one server.
+const MAX_ITEMS: usize = 1_000;
+/// Pages of one list.
+const MAX_PAGES: usize = 50;
+/// Arguments of one prompt.
+const MAX_ARGUMENTS: usize = 50;
+
+/// Asks for what the server declares, and for nothing else.
+pub(super) async fn list(connection: &Connection) -> ServerOffer {
+    let Some(info) = connection.peer().peer_info() else {
+        return ServerOffer::default();
+    };
+    let declared: &ServerCapabilities = &info.capabilities;
+    let mut offer = ServerOffer {
+        can_subscribe: declared
+            .resources
+            .as_ref()
+            .is_some_and(|resources| resources.subscribe == Some(true)),
+        can_complete: declared.completions.is_some(),
+        ..ServerOffer::default()
+    };
+    if declared.resources.is_some() {
+        (offer.resources, offer.templates) = (
+            resources(connection, &mut offer.problems).await,
+            templates(connection, &mut offer.problems).await,
+        );
+    }
+    if declared.prompts.is_some() {
+        offer.prompts = prompts(connection, &mut offer.problems).await;
+    }
+    offer
+}
+
+/// One page: its items, and where the next begins.
+type Page<T> = Result<(Vec<T>, Option<String>), ServiceError>;
+
+/// All pages of one list.
+async fn pages<T>(
+    (connection, what): (&Connection, &str),
+    problems: &mut Vec<String>,
+    ask: impl AsyncFn(&Peer<RoleClient>, PaginatedRequestParams) -> Page<T>,
+) -> Vec<T> {
+    let mut items = Vec::new();
+    let mut page = PaginatedRequestParams::default();
+    let mut cursor_before = None;
+    for _ in 0..MAX_PAGES {
+        let (more, cursor) = match ask(connection.peer(), page).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                let error: Error = connection.failed(&error);
+                let error = error.cleaned(connection.cleaner());
+                problems.push(format!("its {what} were not all listed: {error}"));
+                return items;
+            }
+        };
+        items.extend(more);
+        let Some(cursor) = cursor else {
+            return items;
+        };
+        // The same page for ever.
+        if items.len() > MAX_ITEMS || cursor_before.as_ref() == Some(&cursor) {
+            break;
+        }
+        cursor_before = Some(cursor.clone());
+        page = PaginatedRequestParams::default().with_cursor(Some(cursor));
+    }
+    items.truncate(MAX_ITEMS);
+    problems.push(format!(
+        "its list of {what} does not end; the first {} are shown",
+        items.len()
+    ));
+    items
+}
+
+async fn resources(connection: &Connection, problems: &mut Vec<String>) -> Vec<ResourceLink> {
+    let ask = async |peer: &Peer<RoleClient>, page| {
+        let listed = peer.list_resources(Some(page)).await?;
+        Ok((listed.resources, listed.next_cursor))
+    };
+    let listed = pages((connection, "resources"), problems, ask).await;
+    let cleaner = connection.cleaner();
+    let listed = listed.iter().filter(|it| is_usable(&it.uri, cleaner));
+    let mut found: Vec<ResourceLink> = Vec::new();
+    for resource in listed {
+        if found.len() < MAX_ITEMS && found.iter().all(|known| known.uri != resource.uri) {
+            found.push(content::link(resource, cleaner));
+        }
+    }
+    found
+}
+
+async fn templates(connection: &Connection, problems: &mut Vec<String>) -> Vec<ResourceTemplate> {
+    let ask = async |peer: &Peer<RoleClient>, page| {
+        let listed = peer.list_resource_templates(Some(page)).await?;
+        Ok((listed.resource_templates, listed.next_cursor))
+    };
+    // Servers that have none often do not know the question.
+    let mut refused = Vec::new();
+    let listed = pages((connection, "templates"), &mut refused, ask).await;
+    if !listed.is_empty() {
+        problems.append(&mut refused);
+    }
+    let cleaner = connection.cleaner();
+    let listed = listed.into_iter().take(MAX_ITEMS);
+    let listed = listed.filter(|it| is_usable(&it.uri_template, cleaner));
+    let told = listed.map(|template| ResourceTemplate {
+        uri_template: template.uri_template,
+        name: content::short(&template.name, cleaner),
+        title: content::maybe_short(template.title.as_deref(), cleaner),
+        description: content::description(template.description.as_deref(), cleaner),
+        mime_type: content::maybe_short(template.mime_type.as_deref(), cleaner),
+    });
+    told.collect()
+}
+
+async fn prompts(connection: &Connection, problems: &mut Vec<String>) -> Vec<PromptOffer> {
+    let ask = async |peer: &Peer<RoleClient>, page| {
+        let listed = peer.list_prompts(Some(page)).await?;
+        Ok((listed.prompts, listed.next_cursor))
+    };
+    let listed = pages((connection, "prompts"), problems, ask).await;
+    let cleaner = connection.cleaner();
+    let mut found: Vec<PromptOffer> = Vec::new();
+    for prompt in listed.into_iter().take(MAX_ITEMS) {
+        let is_new = found.iter().all(|known| known.name != prompt.name);
+        if !is_new || !is_usable(&prompt.name, cleaner) {
+            continue;
+        }
+        let arguments = prompt.arguments.unwrap_or_default().into_iter();
+        let arguments = arguments.filter(|it| is_usable(&it.name, cleaner));
+        found.push(PromptOffer {
+            name: prompt.name,
+            title: content::maybe_short(prompt.title.as_deref(), cleaner),
+            description: content::description(prompt.description.as_deref(), cleaner),
+            arguments: arguments
+                .take(MAX_ARGUMENTS)
+                .map(|argument| PromptArgument {
+                    name: argument.name,
+                    title: content::maybe_short(argument.title.as_deref(), cleaner),
+                    description: content::description(argument.description.as_deref(), cleaner),
+                    required: argument.required == Some(true),
+                })
+                .collect(),
+        });
+    }
+    found
+}
+
+/// Whether it can be sent back as it is: neither too long nor with a secret in it.
+fn is_usable(name: &str, cleaner: &Cleaner) -> bool {
+    !name.is_empty() && name.len() <= content::MAX_URI && cleaner.clean(name) == name
+}

@@ -1,0 +1,258 @@
+//! One request to a server over HTTP and its answer.
+//!
+//! The library's own client loses what a person needs: how large an answer was that it did not read,
+//! and which call an error belongs to whose `id` is null. The answer to a POST belongs to what was
+//! posted, whatever it says.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::{RequestBuilder, Response, StatusCode};
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::common::http_header::{
+    EVENT_STREAM_MIME_TYPE, HEADER_LAST_EVENT_ID, HEADER_SESSION_ID, JSON_MIME_TYPE,
+};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, StreamableHttpClient, StreamableHttpPostResponse,
+};
+
+use super::authorizer::Sending;
+use super::events::events;
+use super::failure::{Error, Failure};
+use super::refusal::Refusal;
+use crate::wire::message;
+use crate::wire::oversized::{MAX_COUNTED_BYTES, MAX_MESSAGE_BYTES, Size, answer};
+
+/// What is read of a refusal.
+const MAX_REFUSAL_BYTES: usize = 64 * 1024;
+/// How long an answer that is not read is counted.
+const COUNTING_LIMIT: Duration = Duration::from_secs(2);
+
+/// Sends what the library wants to have sent.
+#[derive(Clone)]
+pub(crate) struct Exchange {
+    pub(super) client: reqwest::Client,
+    pub(super) sending: Sending,
+}
+
+pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
+
+impl StreamableHttpClient for Exchange {
+    type Error = Failure;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let request = self.client.post(&*uri).json(&message);
+        let request = with_headers(request, session_id.as_deref(), custom_headers);
+        let response = self.sending.send(request).await?;
+        read(response, asked(&message), session_id.is_some()).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<(), Error> {
+        let request = with_headers(self.client.delete(&*uri), Some(&session_id), custom_headers);
+        let response = self.sending.send(request).await?;
+        // Many servers do not let themselves be told.
+        if response.status() != StatusCode::METHOD_NOT_ALLOWED {
+            response.error_for_status().map_err(Failure::Client)?;
+        }
+        Ok(())
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<BoxedSseResponse, Error> {
+        let request = with_headers(
+            self.client.get(&*uri),
+            session_id.as_deref(),
+            custom_headers,
+        );
+        let request = match last_event_id {
+            Some(id) => request.header(HEADER_LAST_EVENT_ID, id),
+            None => request,
+        };
+        let response = self.sending.send(request).await?;
+        match response.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Err(Error::ServerDoesNotSupportSse),
+            // Asking again mends no credentials.
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Error::AuthRequired(
+                AuthRequiredError::new(response.status().to_string()),
+            )),
+            status if !status.is_success() => Err(refused(status, None)),
+            _ if is(&response, EVENT_STREAM_MIME_TYPE) => Ok(events(response.bytes_stream())),
+            _ => Err(Error::UnexpectedContentType(kind(&response))),
+        }
+    }
+}
+
+fn with_headers(
+    request: RequestBuilder,
+    session: Option<&str>,
+    headers: Headers,
+) -> RequestBuilder {
+    let takes = [EVENT_STREAM_MIME_TYPE, JSON_MIME_TYPE].join(", ");
+    let request = request.header(ACCEPT, takes);
+    let request = match session {
+        Some(session) => request.header(HEADER_SESSION_ID, session),
+        None => request,
+    };
+    request.headers(headers.into_iter().collect())
+}
+
+/// The request that a message is; none for what is not answered.
+pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        JsonRpcMessage::Request(request) => Some(request.id.clone()),
+        JsonRpcMessage::Response(_)
+        | JsonRpcMessage::Notification(_)
+        | JsonRpcMessage::Error(_) => None,
+    }
+}
+
+/// The answer to what was posted.
+async fn read(
+    response: Response,
+    asked: Option<RequestId>,
+    had_session: bool,
+) -> Result<StreamableHttpPostResponse, Error> {
+    let status = response.status();
+    if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+        return Ok(StreamableHttpPostResponse::Accepted);
+    }
+    if status == StatusCode::NOT_FOUND && had_session {
+        return Err(Error::SessionExpired);
+    }
+    let session = response.headers().get(HEADER_SESSION_ID);
+    let session = session
+        .and_then(|id| id.to_str().ok())
+        .map(ToOwned::to_owned);
+    if !status.is_success() {
+        let error = read_refusal(response, asked.as_ref()).await?;
+        return Ok(StreamableHttpPostResponse::Json(error, session));
+    }
+    if is(&response, EVENT_STREAM_MIME_TYPE) {
+        let events = events(response.bytes_stream());
+        return Ok(StreamableHttpPostResponse::Sse(events, session));
+    }
+    let Some(asked) = asked else {
+        // Nobody waits for what is said to a notification.
+        return Ok(StreamableHttpPostResponse::Accepted);
+    };
+    if !is(&response, JSON_MIME_TYPE) {
+        return Err(Error::UnexpectedContentType(kind(&response)));
+    }
+    let message = match read_body(response, MAX_MESSAGE_BYTES).await? {
+        Ok(body) => message::read(&body).ok_or(Error::UnexpectedServerResponse(
+            "its answer is no message".into(),
+        ))?,
+        Err(size) => answer(asked.clone(), size),
+    };
+    Ok(StreamableHttpPostResponse::Json(
+        named(message, &asked),
+        session,
+    ))
+}
+
+/// An error that names no request is about what was asked.
+fn named(message: ServerJsonRpcMessage, asked: &RequestId) -> ServerJsonRpcMessage {
+    match message {
+        JsonRpcMessage::Error(error) if error.id.is_none() => {
+            JsonRpcMessage::error(error.error, Some(asked.clone()))
+        }
+        message @ (JsonRpcMessage::Request(_)
+        | JsonRpcMessage::Response(_)
+        | JsonRpcMessage::Notification(_)
+        | JsonRpcMessage::Error(_)) => message,
+    }
+}
+
+/// The error in an answer whose status is none of success, where it names what was asked: then it is the
+/// server's own word on it. Whatever else comes may be the word of somebody on the way.
+pub(super) async fn read_refusal(
+    response: Response,
+    asked: Option<&RequestId>,
+) -> Result<ServerJsonRpcMessage, Error> {
+    let status = response.status();
+    if !is(&response, JSON_MIME_TYPE) {
+        return Err(refused(status, None));
+    }
+    // What cannot be read says nothing; the status does.
+    let body = read_body(response, MAX_REFUSAL_BYTES).await;
+    let body = body.ok().and_then(Result::ok).unwrap_or_default();
+    let Some(JsonRpcMessage::Error(error)) = message::read(&body) else {
+        return Err(refused(status, None));
+    };
+    let is_auth = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if !is_auth && error.id.is_some() && error.id.as_ref() == asked {
+        return Ok(JsonRpcMessage::Error(error));
+    }
+    Err(refused(status, Some(&error.error)))
+}
+
+pub(super) fn refused(status: StatusCode, error: Option<&rmcp::ErrorData>) -> Error {
+    Failure::Refused(Refusal::new(status, error)).into()
+}
+
+/// The body, or how large it is where that is more than may be read.
+async fn read_body(response: Response, most: usize) -> Result<Result<Vec<u8>, Size>, Error> {
+    let said = response
+        .content_length()
+        .filter(|bytes| *bytes > most as u64);
+    if let Some(bytes) = said {
+        let is_more = false;
+        return Ok(Err(Size { bytes, is_more }));
+    }
+    let mut body = Vec::new();
+    let mut pieces = response.bytes_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(Failure::Client)?;
+        if body.len() + piece.len() > most {
+            let mut bytes = (body.len() + piece.len()) as u64;
+            let counting = async {
+                while bytes <= MAX_COUNTED_BYTES {
+                    match pieces.next().await {
+                        Some(Ok(piece)) => bytes += piece.len() as u64,
+                        Some(Err(_)) => return false,
+                        None => return true,
+                    }
+                }
+                false
+            };
+            let is_whole = tokio::time::timeout(COUNTING_LIMIT, counting).await;
+            let is_more = is_whole != Ok(true);
+            return Ok(Err(Size { bytes, is_more }));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(Ok(body))
+}
+
+pub(super) fn is(response: &Response, kind: &str) -> bool {
+    let header = response.headers().get(CONTENT_TYPE);
+    header.is_some_and(|header| header.as_bytes().starts_with(kind.as_bytes()))
+}
+
+pub(super) fn kind(response: &Response) -> Option<String> {
+    let header = response.headers().get(CONTENT_TYPE)?;
+    Some(String::from_utf8_lossy(header.as_bytes()).into_owned())
+}

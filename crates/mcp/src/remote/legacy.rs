@@ -1,0 +1,163 @@
+//! The HTTP with SSE of revision 2024-11-05: `GET` opens a stream whose first event says where to post,
+//! and whatever the server says comes on that stream. It cannot be resumed: where it ends, the MCP
+//! session does, and nobody knows what became of the calls in it.
+
+use std::borrow::Cow;
+
+use futures::StreamExt as _;
+use reqwest::header::ACCEPT;
+use rmcp::RoleClient;
+use rmcp::model::ServerJsonRpcMessage;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::common::http_header::EVENT_STREAM_MIME_TYPE;
+use tokio::sync::mpsc;
+use url::Url;
+
+use super::authorizer::Sending;
+use super::events::events;
+use super::exchange::{Headers, asked, is, kind, read_refusal, refused};
+use super::failure::Error;
+use crate::wire::message;
+
+/// The event that says where to post.
+const ENDPOINT: &str = "endpoint";
+/// What an event is that names no kind, or this one: a message.
+const MESSAGE: &str = "message";
+
+/// A connection whose stream is open.
+pub(crate) struct Legacy {
+    client: reqwest::Client,
+    sending: Sending,
+    /// Where messages are posted, at the origin of the stream.
+    endpoint: Url,
+    headers: Headers,
+    /// What the server says; `None` after its end.
+    events: Option<BoxedSseResponse>,
+    /// What it said to a post instead of on the stream.
+    refusals: (
+        mpsc::UnboundedSender<ServerJsonRpcMessage>,
+        mpsc::UnboundedReceiver<ServerJsonRpcMessage>,
+    ),
+}
+
+impl Legacy {
+    /// Opens the stream and waits for the address to post to, for as long as the caller does.
+    pub(super) async fn open(
+        (client, sending): (reqwest::Client, Sending),
+        url: &str,
+        headers: Headers,
+    ) -> Result<Self, Error> {
+        let request = client.get(url).header(ACCEPT, EVENT_STREAM_MIME_TYPE);
+        let request = request.headers(headers.clone().into_iter().collect());
+        let response = sending.send(request).await?;
+        if !response.status().is_success() {
+            return Err(refused(response.status(), None));
+        }
+        if !is(&response, EVENT_STREAM_MIME_TYPE) {
+            return Err(Error::UnexpectedContentType(kind(&response)));
+        }
+        // Where it was sent on to is where it lives.
+        let base = response.url().clone();
+        let mut events = events(response.bytes_stream());
+        let endpoint = endpoint(&base, &mut events).await?;
+        Ok(Self {
+            client,
+            sending,
+            endpoint,
+            headers,
+            events: Some(events),
+            refusals: mpsc::unbounded_channel(),
+        })
+    }
+}
+
+/// Where to post, as the first event says it.
+async fn endpoint(base: &Url, events: &mut BoxedSseResponse) -> Result<Url, Error> {
+    let unexpected = |text: &'static str| Error::UnexpectedServerResponse(text.into());
+    while let Some(event) = events.next().await {
+        let event = event?;
+        if event.event.as_deref() != Some(ENDPOINT) {
+            continue;
+        }
+        let said = event.data.unwrap_or_default();
+        let endpoint = base.join(said.trim());
+        let endpoint = endpoint.map_err(|_| unexpected("it says no address to post to"))?;
+        // The headers hold the keys of this server; no other gets them.
+        if endpoint.origin() != base.origin() {
+            return Err(unexpected(
+                "it wants messages posted to another scheme, host or port than its own",
+            ));
+        }
+        return Ok(endpoint);
+    }
+    Err(unexpected(
+        "its stream ended before it said where to post messages",
+    ))
+}
+
+impl Transport<RoleClient> for Legacy {
+    type Error = Error;
+
+    fn name() -> Cow<'static, str> {
+        "http with sse".into()
+    }
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        let request = self.client.post(self.endpoint.clone()).json(&message);
+        let request = request.headers(self.headers.clone().into_iter().collect());
+        let (said, sending) = (self.refusals.0.clone(), self.sending.clone());
+        async move {
+            let response = sending.send(request).await?;
+            if !response.status().is_success() {
+                let asked = asked(&message);
+                let refusal = read_refusal(response, asked.as_ref()).await?;
+                // Nobody listens any more where the connection has ended.
+                let _ = said.send(refusal);
+            }
+            // The answer comes on the stream; what is said here is only that it was taken.
+            Ok(())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let events = self.events.as_mut()?;
+        loop {
+            let event = tokio::select! {
+                said = self.refusals.1.recv() => return said,
+                event = events.next() => event,
+            };
+            match event {
+                Some(Ok(event)) if is_message(event.event.as_deref()) => {
+                    let data = event.data.unwrap_or_default();
+                    if let Some(message) = message::read(data.as_bytes()) {
+                        return Some(message);
+                    }
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    tracing::info!(%error, "The stream of a server broke");
+                    self.events = None;
+                    return None;
+                }
+                None => {
+                    self.events = None;
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Error> {
+        self.events = None;
+        Ok(())
+    }
+}
+
+fn is_message(kind: Option<&str>) -> bool {
+    kind.is_none_or(|kind| kind.is_empty() || kind == MESSAGE)
+}

@@ -1,0 +1,221 @@
+//! Which lifecycle a server over HTTP is spoken to in: `initialize` until 2025-11-25, `server/discover`
+//! from 2026-07-28 on.
+//!
+//! The server is asked, as the revision of 2026-07-28 wants it of clients that know both. One that knows
+//! both is spoken to as before, because there it says by itself when its tools are others. One that
+//! knows neither the question nor a way to say so is a server of before, too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{
+    ClientCapabilities, ClientJsonRpcMessage, ClientRequest, DiscoverRequest,
+    DiscoverRequestParams, ErrorCode, GetExtensions as _, Implementation, JsonRpcMessage,
+    ProtocolVersion, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
+};
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient as _, StreamableHttpPostResponse,
+};
+
+use super::authorizer::Sending;
+use super::exchange::Exchange;
+use super::failure::{Error, Failure};
+use super::{Remote, headers, not_opened};
+use crate::error;
+use crate::wire::message;
+use sepal_net as net;
+
+/// How long a server may take to say what it speaks: many of before do not answer a question that they do
+/// not know.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// How a connection begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifecycle {
+    /// By a handshake.
+    Initialize,
+    /// By `server/discover`; then each request says all that the handshake said.
+    Discover,
+}
+
+/// Asks the server at `remote` what it speaks. Who cannot be reached, or wants a person first, is an error;
+/// any other refusal is that of a server which does not know the question.
+pub(crate) async fn lifecycle(
+    server: &str,
+    client: &reqwest::Client,
+    remote: &Remote,
+) -> Result<Lifecycle, error::Error> {
+    let exchange = Exchange {
+        client: client.clone(),
+        sending: Sending(remote.authorizer.clone()),
+    };
+    let mut headers = headers(server, remote)?;
+    for (name, value) in [
+        ("mcp-method", "server/discover"),
+        (
+            "mcp-protocol-version",
+            ProtocolVersion::V_2026_07_28.as_str(),
+        ),
+    ] {
+        let value = HeaderValue::from_str(value);
+        headers.extend(value.map(|value| (HeaderName::from_static(name), value)));
+    }
+    let asked = async {
+        let url = Arc::from(remote.url.as_str());
+        let answer = exchange
+            .post_message(url, question(), None, None, headers)
+            .await?;
+        let said = if let StreamableHttpPostResponse::Json(message, _) = answer {
+            Some(message)
+        } else if let StreamableHttpPostResponse::Sse(events, _) = answer {
+            first_answer(events).await
+        } else {
+            None
+        };
+        Ok::<_, Error>(said)
+    };
+    match tokio::time::timeout(LIMIT, asked).await {
+        Ok(Ok(Some(said))) => Ok(read(&said)),
+        Ok(Err(error)) if is_final(&error) => Err(not_opened(server, &error)),
+        Ok(Ok(None) | Err(_)) | Err(_) => Ok(Lifecycle::Initialize),
+    }
+}
+
+fn question() -> ClientJsonRpcMessage {
+    let us = Implementation::new("sepal", env!("CARGO_PKG_VERSION"));
+    let meta = RequestMetaObject::with_client_context(
+        ProtocolVersion::V_2026_07_28,
+        us,
+        ClientCapabilities::default(),
+    );
+    let mut request = DiscoverRequest::new(DiscoverRequestParams {});
+    request.extensions_mut().insert(meta);
+    ClientJsonRpcMessage::request(
+        ClientRequest::DiscoverRequest(request),
+        RequestId::Number(0),
+    )
+}
+
+/// The answer among what the server says.
+async fn first_answer(mut events: BoxedSseResponse) -> Option<ServerJsonRpcMessage> {
+    while let Some(Ok(event)) = events.next().await {
+        let said = event.data.and_then(|data| message::read(data.as_bytes()));
+        if let Some(said @ (JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))) = said {
+            return Some(said);
+        }
+    }
+    None
+}
+
+/// Whether a handshake would meet the same.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other error comes from the server's answer, whatever rmcp adds"
+)]
+fn is_final(error: &Error) -> bool {
+    match error {
+        Error::Client(Failure::Client(error)) => {
+            net::blocked(error).is_some() || error.is_connect()
+        }
+        Error::Client(Failure::NeedsPerson(_) | Failure::Token(_)) => true,
+        _ => false,
+    }
+}
+
+/// What a server speaks that says this.
+fn read(said: &ServerJsonRpcMessage) -> Lifecycle {
+    match said {
+        JsonRpcMessage::Response(response) => {
+            let ServerResult::DiscoverResult(found) = &response.result else {
+                return Lifecycle::Initialize;
+            };
+            of_versions(&found.supported_versions)
+        }
+        JsonRpcMessage::Error(error) => match error.error.code {
+            ErrorCode::UNSUPPORTED_PROTOCOL_VERSION => {
+                let data = error.error.data.as_ref();
+                let supported = data.and_then(|data| data.get("supported")).cloned();
+                let supported = supported.and_then(|it| serde_json::from_value(it).ok());
+                of_versions(&supported.unwrap_or_else(|| vec![ProtocolVersion::V_2026_07_28]))
+            }
+            ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => {
+                Lifecycle::Discover
+            }
+            _ => Lifecycle::Initialize,
+        },
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => Lifecycle::Initialize,
+    }
+}
+
+fn of_versions(supported: &[ProtocolVersion]) -> Lifecycle {
+    let has_handshake = supported.iter().any(ProtocolVersion::has_initialize);
+    if has_handshake || supported.is_empty() {
+        return Lifecycle::Initialize;
+    }
+    Lifecycle::Discover
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Lifecycle, question, read};
+    use crate::wire::message;
+
+    #[test]
+    fn the_question_says_who_asks_in_which_revision() {
+        let said = serde_json::to_value(question()).unwrap();
+        assert_eq!(said["method"], "server/discover");
+        let meta = &said["params"]["_meta"];
+        assert_eq!(
+            meta["io.modelcontextprotocol/protocolVersion"],
+            "2026-07-28"
+        );
+        assert_eq!(
+            meta["io.modelcontextprotocol/clientCapabilities"],
+            json!({})
+        );
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "sepal");
+    }
+
+    #[test]
+    fn the_lifecycle_is_what_the_server_says_and_the_handshake_where_both_are_known() {
+        let check = |said: Value, expected: Lifecycle| {
+            let mut said = said;
+            said["jsonrpc"] = "2.0".into();
+            said["id"] = 0.into();
+            let message = message::read(said.to_string().as_bytes()).unwrap();
+            assert_eq!(read(&message), expected, "{said}");
+        };
+        let found = |versions: Value| {
+            json!({"result": {
+                "resultType": "complete", "supportedVersions": versions, "capabilities": {},
+                "ttlMs": 0, "cacheScope": "private",
+            }})
+        };
+        let error = |code: i32, data: Value| json!({"error": {"code": code, "message": "no", "data": data}});
+        check(found(json!(["2026-07-28"])), Lifecycle::Discover);
+        check(
+            found(json!(["2026-07-28", "2025-11-25"])),
+            Lifecycle::Initialize,
+        );
+        check(found(json!([])), Lifecycle::Initialize);
+        // A revision that comes later has no handshake either.
+        check(
+            error(-32_022, json!({"supported": ["2027-01-01"]})),
+            Lifecycle::Discover,
+        );
+        check(
+            error(-32_022, json!({"supported": ["2025-06-18"]})),
+            Lifecycle::Initialize,
+        );
+        check(error(-32_022, Value::Null), Lifecycle::Discover);
+        check(error(-32_020, Value::Null), Lifecycle::Discover);
+        check(error(-32_601, Value::Null), Lifecycle::Initialize);
+        check(error(-32_000, Value::Null), Lifecycle::Initialize);
+        check(json!({"result": {}}), Lifecycle::Initialize);
+    }
+}

@@ -1,0 +1,192 @@
+//! Servers that are reached over HTTP: streamable, and the older HTTP with SSE.
+
+mod authorizer;
+mod events;
+mod exchange;
+mod failure;
+mod legacy;
+mod lifecycle;
+mod refusal;
+
+pub use self::authorizer::{Authorizer, Refused, RefusedRequest};
+pub(super) use self::failure::{Error as HttpError, Failure};
+pub(super) use self::lifecycle::{Lifecycle, lifecycle};
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::ErrorCode;
+use rmcp::service::ClientInitializeError;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::common::http_header::{HEADER_LAST_EVENT_ID, HEADER_SESSION_ID};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+
+use self::authorizer::Sending;
+use self::exchange::Exchange;
+use self::legacy::Legacy;
+use super::authorization::AuthorizationError;
+use super::error::Error;
+use sepal_core::domain::Fault;
+use sepal_net as net;
+use sepal_net::below;
+
+/// How often an answer whose stream broke is asked for again, after pauses of 1, 2 and 4 s or as the
+/// server says. After that the call is lost, which is not to take as long as its time limit.
+const RESUMES: usize = 3;
+
+/// Headers that the exchange itself writes.
+const OWN_HEADERS: [&str; 3] = ["accept", HEADER_LAST_EVENT_ID, HEADER_SESSION_ID];
+
+/// Where a remote server is, and what it is sent with every request.
+#[derive(Clone)]
+pub struct Remote {
+    pub url: String,
+    /// The headers; their values are secrets.
+    pub headers: BTreeMap<String, String>,
+    /// Where tokens come from. `None`: what the server wants stands in the headers.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+}
+
+/// The streamable HTTP of 2025-03-26 and later.
+pub(super) fn transport(
+    server: &str,
+    client: reqwest::Client,
+    remote: &Remote,
+) -> Result<StreamableHttpClientTransport<Exchange>, Error> {
+    // A session that the server has ended is begun again by whoever owns the connection: here the
+    // calls that still ran in it would get an answer that looks like the server's own.
+    let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str())
+        .custom_headers(headers(server, remote)?)
+        .reinit_on_expired_session(false);
+    let mut resuming = ExponentialBackoff::default();
+    resuming.max_times = Some(RESUMES);
+    config.retry_config = Arc::new(resuming);
+    let client = Exchange {
+        client,
+        sending: Sending(remote.authorizer.clone()),
+    };
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// The HTTP with SSE of 2024-11-05: a stream that is open by now, and where to post.
+pub(super) async fn legacy_transport(
+    server: &str,
+    client: reqwest::Client,
+    remote: &Remote,
+) -> Result<Legacy, Error> {
+    let headers = headers(server, remote)?;
+    let sending = Sending(remote.authorizer.clone());
+    let opened = Legacy::open((client, sending), &remote.url, headers).await;
+    opened.map_err(|error| not_opened(server, &error))
+}
+
+/// The headers of each request. What the protocol writes itself cannot be among them.
+fn headers(server: &str, remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue>, Error> {
+    let wrong = |reason: String| Error::Handshake {
+        server: server.to_owned(),
+        reason,
+    };
+    let mut headers = HashMap::new();
+    for (name, value) in &remote.headers {
+        if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+            return Err(wrong(format!(
+                "the header `{name}` is written by the protocol; remove it"
+            )));
+        }
+        let parsed = HeaderName::from_bytes(name.as_bytes())
+            .ok()
+            .zip(HeaderValue::from_str(value).ok());
+        let Some((name, mut value)) = parsed else {
+            return Err(wrong(format!(
+                "the header `{name}` has an impossible name or value"
+            )));
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+/// Why a handshake did not come about. Whoever cannot be reached may be tried again. Addresses are
+/// not told: a query may hold a key.
+pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Error {
+    if is_unknown(error) {
+        let server = server.to_owned();
+        return Error::NoHandshake { server };
+    }
+    match http_error(error) {
+        None => Error::Handshake {
+            server: server.to_owned(),
+            reason: error.to_string(),
+        },
+        Some(error) => not_opened(server, error),
+    }
+}
+
+/// Whether the server says that it does not know how the connection was begun.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other error is one of a server that knows it, whatever rmcp adds"
+)]
+fn is_unknown(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::JsonRpcError(said) => [
+            ErrorCode::METHOD_NOT_FOUND,
+            ErrorCode::UNSUPPORTED_PROTOCOL_VERSION,
+        ]
+        .contains(&said.code),
+        _ => false,
+    }
+}
+
+fn not_opened(server: &str, error: &HttpError) -> Error {
+    let server = server.to_owned();
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "every other error comes from the server's answer, whatever rmcp adds"
+    )]
+    let reason = match error {
+        HttpError::Client(Failure::NeedsPerson(scopes)) => {
+            let scopes = scopes.clone();
+            return Error::Unauthorized { server, scopes };
+        }
+        HttpError::Client(Failure::Token(error)) => return without_token(server, error),
+        HttpError::Client(Failure::Refused(refusal)) => refusal.to_string(),
+        HttpError::Client(Failure::Client(error)) => match net::blocked(error) {
+            Some(blocked) => blocked.to_string(),
+            None if error.is_connect() || error.is_timeout() => {
+                let reason = below(error);
+                return Error::Unreachable { server, reason };
+            }
+            None => match error.status() {
+                Some(status) => format!("it answered with status {status}"),
+                None => below(error),
+            },
+        },
+        error => error.to_string(),
+    };
+    Error::Handshake { server, reason }
+}
+
+/// There was no token to send a request with, so it was not sent.
+pub(super) fn without_token(server: String, error: &AuthorizationError) -> Error {
+    let reason = error.to_string();
+    match error.fault() {
+        Fault::Transient => Error::Unreachable { server, reason },
+        Fault::Validation | Fault::External | Fault::Internal => Error::NotTaken { server, reason },
+    }
+}
+
+/// The HTTP client's own error; rmcp does not name it as the source.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other error comes from the server's answer, whatever rmcp adds"
+)]
+fn http_error(error: &ClientInitializeError) -> Option<&HttpError> {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => error.error.downcast_ref(),
+        _ => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! An answer whose status is none of success, and what it says of the request.
+
+use std::fmt;
+
+use reqwest::StatusCode;
+use rmcp::ErrorData;
+use rmcp::model::ErrorCode;
+
+/// Letters of the server's own words that are quoted.
+const MAX_WORDS: usize = 300;
+
+/// An answer whose status is none of success.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    /// The JSON-RPC error in it, which names no request.
+    said: Option<(ErrorCode, String)>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, error: Option<&ErrorData>) -> Self {
+        let said = error.map(|error| {
+            let words = error.message.chars().take(MAX_WORDS).collect();
+            (error.code, words)
+        });
+        Self { status, said }
+    }
+
+    /// Whether the request cannot have been begun.
+    ///
+    /// A status from 400 to 499 says that the request was at fault and refused for it. One above says
+    /// that the server, or whatever stands before it, broke: it may have begun what it does not answer.
+    /// Only where it also says that it could not make out the request, it has not.
+    pub(crate) fn is_before_running(&self) -> bool {
+        let was_not_understood = self.said.as_ref().is_some_and(|(code, _)| {
+            [
+                ErrorCode::PARSE_ERROR,
+                ErrorCode::INVALID_REQUEST,
+                ErrorCode::METHOD_NOT_FOUND,
+                ErrorCode::INVALID_PARAMS,
+            ]
+            .contains(code)
+        });
+        self.status.is_client_error() || was_not_understood
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "it answered with status {}",
+            self.status.as_u16()
+        )?;
+        if let Some((_, words)) = &self.said {
+            write!(formatter, " and said: {words}")?;
+        }
+        match self.status {
+            StatusCode::UNAUTHORIZED => formatter.write_str(
+                "; it refuses the credentials: a key is missing, wrong or no longer valid in \
+                 `headers`. Set a valid one there, or the secret that stands for it",
+            ),
+            StatusCode::FORBIDDEN => formatter.write_str(
+                "; the key in `headers` may not do that. Use one that may, or give it the right",
+            ),
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => formatter.write_str(
+                "; nothing takes messages there. Check the address; a server of the old HTTP with \
+                 SSE needs the transport `sse`",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::StatusCode;
+    use rmcp::ErrorData;
+    use rmcp::model::ErrorCode;
+
+    use super::Refusal;
+
+    #[test]
+    fn what_a_server_may_have_begun_is_told_from_what_it_refused() {
+        let check = |status: u16, code: Option<i32>, expected: bool| {
+            let error = code.map(|code| ErrorData::new(ErrorCode(code), "no", None));
+            let status = StatusCode::from_u16(status).unwrap();
+            let refusal = Refusal::new(status, error.as_ref());
+            assert_eq!(refusal.is_before_running(), expected, "{refusal}");
+        };
+        for status in [400, 401, 403, 404, 409, 429] {
+            check(status, None, true);
+            check(status, Some(-32_000), true);
+        }
+        for status in [302, 500, 502, 503, 504] {
+            check(status, None, false);
+            check(status, Some(-32_000), false);
+            check(status, Some(-32_603), false);
+            check(status, Some(-32_600), true);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Messages of servers, read from their bytes.
+//!
+//! The library reads a message by trying every kind of message, and in an answer every kind of result,
+//! one after the other; that alone was a tenth of what a call cost. Here the plain answer to a call is
+//! read at once, and everything else as the library reads it.
+
+use rmcp::RoleClient;
+use rmcp::model::{
+    CallToolResult, ContentBlock, JsonRpcMessage, JsonRpcVersion2_0, MetaObject, RequestId,
+    ResultType, ServerCapabilities, ServerResult,
+};
+use rmcp::service::RxJsonRpcMessage;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+
+/// A byte order mark, which a reader of JSON may pass over.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+/// What a tool says of how it wants to be run. The library does not know it, and would drop it.
+const EXECUTION: &str = "execution";
+/// What a server of 2025-11-25 says of its tasks. The library knows those of 2026-07-28 alone.
+const TASKS: &str = "tasks";
+/// The member by which a task is known.
+const TASK_ID: &str = "taskId";
+/// Under which a task passes the library, which would read it in the form of 2026-07-28 and drop the rest.
+pub(crate) const TASK: &str = "sepal/task";
+
+/// The message of a line or body; `None` if it is none that we know.
+pub(crate) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
+    let line = line.strip_prefix(MARK).unwrap_or(line).trim_ascii();
+    if line.is_empty() {
+        return None;
+    }
+    if let Ok(PlainAnswer { id, result, .. }) = serde_json::from_slice(line) {
+        let result = ServerResult::CallToolResult(result.into());
+        return Some(JsonRpcMessage::response(result, id));
+    }
+    match whole(line) {
+        Ok(message) => Some(message),
+        Err(error) => {
+            // Many programs print other things, too.
+            tracing::debug!(%error, "A line of a server is no message");
+            None
+        }
+    }
+}
+
+/// The message as the library reads it.
+fn whole(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleClient>> {
+    match std::str::from_utf8(line) {
+        Ok(text) if is_odd(text) => serde_json::from_str(&kept_whole(text.to_owned())),
+        Ok(_) | Err(_) => serde_json::from_slice(line),
+    }
+}
+
+/// Whether a message may say what the library would drop.
+fn is_odd(message: &str) -> bool {
+    [EXECUTION, TASK_ID, TASKS]
+        .iter()
+        .any(|word| message.contains(word))
+}
+
+/// A message of which the library drops nothing that we read: every listed tool has what it says of its
+/// execution among its `_meta`, a server what it says of its tasks among its experimental
+/// capabilities, and a task stands in a member of its own. Any other message as it is.
+pub(crate) fn kept_whole(message: String) -> String {
+    if !is_odd(&message) {
+        return message;
+    }
+    let Ok(mut value) = serde_json::from_str::<Value>(&message) else {
+        return message;
+    };
+    let Some(result) = value.get_mut("result") else {
+        return message;
+    };
+    if is_task(result) {
+        *result = json!({ TASK: result.take() });
+        return value.to_string();
+    }
+    if let Some(declared) = result.get_mut("capabilities") {
+        keep_beside(declared, TASKS, "experimental");
+        return value.to_string();
+    }
+    let Some(tools) = result.get_mut("tools").and_then(Value::as_array_mut) else {
+        return message;
+    };
+    for tool in tools {
+        keep_beside(tool, EXECUTION, "_meta");
+    }
+    value.to_string()
+}
+
+/// Moves a member into an object beside it. Only we say it in this way.
+fn keep_beside(of: &mut Value, member: &str, into: &str) {
+    let Some(of) = of.as_object_mut() else { return };
+    let said = of.remove(member);
+    let into = of.entry(into).or_insert(Value::Null);
+    if into.is_null() {
+        *into = json!({});
+    }
+    if let Some(into) = into.as_object_mut() {
+        into.remove(member);
+        // The library takes no capability that is no object.
+        let said = said.filter(Value::is_object);
+        into.extend(said.map(|said| (member.to_owned(), said)));
+    }
+}
+
+/// Whether a result is a task, or says that one was created.
+fn is_task(result: &Value) -> bool {
+    let has_id = |task: &Value| task.get(TASK_ID).is_some() && task.get("status").is_some();
+    let is_result = result.get("content").is_some();
+    !is_result && (has_id(result) || result.get("task").is_some_and(has_id))
+}
+
+/// What a server of 2025-11-25 declares of its tasks.
+pub(crate) fn declared_tasks(
+    declared: &ServerCapabilities,
+) -> Option<&serde_json::Map<String, Value>> {
+    declared.experimental.as_ref()?.get(TASKS)
+}
+
+/// Whether a tool works only as a task.
+pub(crate) fn needs_tasks(tool: &rmcp::model::Tool) -> bool {
+    task_support(tool) == Some("required")
+}
+
+/// Whether a tool works as a task, too.
+pub(crate) fn takes_tasks(tool: &rmcp::model::Tool) -> bool {
+    matches!(task_support(tool), Some("required" | "optional"))
+}
+
+fn task_support(tool: &rmcp::model::Tool) -> Option<&str> {
+    let said = tool.meta.as_ref()?.get(EXECUTION)?;
+    said.get("taskSupport")?.as_str()
+}
+
+/// The answer to a call and nothing beside it, which no other kind of message looks like.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainAnswer {
+    #[serde(rename = "jsonrpc")]
+    _version: JsonRpcVersion2_0,
+    id: RequestId,
+    result: PlainResult,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PlainResult {
+    result_type: Option<Complete>,
+    content: Vec<ContentBlock>,
+    #[serde(default, deserialize_with = "present")]
+    structured_content: Option<Value>,
+    is_error: Option<bool>,
+    #[serde(rename = "_meta")]
+    meta: Option<MetaObject>,
+}
+
+/// A result that is no step on the way to one.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Complete {
+    Complete,
+}
+
+/// What is there, even if it is `null`.
+fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
+impl From<PlainResult> for CallToolResult {
+    fn from(plain: PlainResult) -> Self {
+        let mut result = Self::default();
+        result.result_type = plain
+            .result_type
+            .map(|Complete::Complete| ResultType::COMPLETE);
+        result.content = plain.content;
+        result.structured_content = plain.structured_content;
+        result.is_error = plain.is_error;
+        result.meta = plain.meta;
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::RoleClient;
+    use rmcp::model::ServerResult;
+    use rmcp::service::RxJsonRpcMessage;
+    use serde_json::{Value, json};
+
+    use super::{PlainAnswer, TASK, declared_tasks, needs_tasks, read, takes_tasks};
+
+    fn is_plain(line: &str) -> bool {
+        serde_json::from_str::<PlainAnswer>(line).is_ok()
+    }
+
+    #[test]
+    fn an_answer_to_a_call_is_read_at_once_as_the_library_reads_it() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a\nb"}]}}"#,
+            r#"{"result":{"content":[],"isError":true,"structuredContent":null},"id":"x","jsonrpc":"2.0"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[],"_meta":{"a":1}}}"#,
+            r#"{"jsonrpc":"2.0","id":7.0,"result":{"content":[{"type":"resource_link","uri":"a:b","name":"n"}]}}"#,
+        ] {
+            assert!(is_plain(line), "{line}");
+            let theirs: RxJsonRpcMessage<RoleClient> = serde_json::from_str(line).unwrap();
+            let ours = read(line.as_bytes()).unwrap();
+            assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+            let (_, result) = ours
+                .into_response()
+                .map(|(result, id)| (id, result))
+                .unwrap();
+            assert!(matches!(result, ServerResult::CallToolResult(_)), "{line}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_left_to_the_library() {
+        for line in [
+            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[],"content":[]}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"isError":true}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"input_required"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"no"}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+        ] {
+            assert!(!is_plain(line), "{line}");
+            let theirs: RxJsonRpcMessage<RoleClient> = serde_json::from_str(line).unwrap();
+            let ours = read(line.as_bytes()).unwrap();
+            assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+        }
+        for line in [
+            "",
+            "\r",
+            "ready.",
+            "{}",
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            "\u{feff}",
+        ] {
+            assert!(read(line.as_bytes()).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_tools_say_of_their_execution_is_kept() {
+        let tool = |execution: Value, meta: Value| json!({ "name": "t", "inputSchema": {}, "execution": execution, "_meta": meta });
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": [
+            tool(json!({ "taskSupport": "required" }), Value::Null),
+            tool(json!({ "taskSupport": "required" }), json!({ "a": 1 })),
+            tool(json!({ "taskSupport": "optional" }), Value::Null),
+            { "name": "t", "inputSchema": {}, "_meta": { "execution": { "taskSupport": "required" } } },
+        ] } });
+        let read = read(message.to_string().as_bytes()).unwrap();
+        let Some((ServerResult::ListToolsResult(listed), _)) = read.into_response() else {
+            panic!("no list");
+        };
+        let needs: Vec<bool> = listed.tools.iter().map(needs_tasks).collect();
+        assert_eq!(needs, [true, true, false, false]);
+        let takes: Vec<bool> = listed.tools.iter().map(takes_tasks).collect();
+        assert_eq!(takes, [true, true, true, false]);
+        assert_eq!(listed.tools[1].meta.as_ref().unwrap()["a"], 1);
+    }
+
+    fn result_of(line: &Value) -> ServerResult {
+        let read = read(line.to_string().as_bytes()).unwrap();
+        read.into_response().unwrap().0
+    }
+
+    #[test]
+    fn a_task_comes_through_with_all_that_it_says_in_either_form() {
+        let task = json!({ "taskId": "7", "status": "working", "ttl": 5, "pollInterval": 9 });
+        for result in [
+            task.clone(),
+            json!({ "task": task }),
+            json!({ "resultType": "task", "taskId": "7", "status": "working", "ttlMs": null,
+                "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" }),
+        ] {
+            let line = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
+            let ServerResult::CustomResult(said) = result_of(&line) else {
+                panic!("{line}");
+            };
+            assert_eq!(said.0[TASK], result);
+        }
+        // A result is one, whatever else it has.
+        let line = json!({ "jsonrpc": "2.0", "id": 1, "result":
+            { "content": [], "taskId": "7", "status": "working" } });
+        assert!(matches!(result_of(&line), ServerResult::CallToolResult(_)));
+    }
+
+    #[test]
+    fn what_a_server_declares_of_its_tasks_is_kept() {
+        let tasks = json!({ "requests": { "tools": { "call": {} } } });
+        let check = |capabilities: Value, expected: &Value| {
+            let line = json!({ "jsonrpc": "2.0", "id": 1, "result": {
+                "protocolVersion": "2025-11-25", "capabilities": capabilities,
+                "serverInfo": { "name": "s", "version": "1" },
+            } });
+            let ServerResult::InitializeResult(it) = result_of(&line) else {
+                panic!("{line}");
+            };
+            let declared = declared_tasks(&it.capabilities).cloned();
+            assert_eq!(json!(declared), *expected, "{line}");
+        };
+        check(json!({ "tasks": tasks }), &tasks);
+        check(json!({ "tasks": true, "tools": {} }), &Value::Null);
+        check(json!({ "experimental": { "tasks": tasks } }), &Value::Null);
+    }
+}

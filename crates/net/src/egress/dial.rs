@@ -1,0 +1,169 @@
+//! From a name to a connection: listed, resolved once, judged, and connected to what was judged.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::grants::Granted;
+use super::{CONNECT_LIMIT, Egress, Reach};
+use sepal_core::domain::egress::{HostProblem, Listed, canonical_name};
+
+/// Where a program wants to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    /// Canonical where it is a name.
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+/// Why it does not get there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    /// An entry of the list would help.
+    #[error("it is not among the hosts that may be reached")]
+    Unlisted,
+    /// It was allowed meanwhile.
+    #[error("it was allowed after the running command was shown")]
+    Unshown,
+    #[error(
+        "the connection carries neither TLS nor plain HTTP, which takes an entry `tcp://host:port`"
+    )]
+    NotTls,
+    #[error("the TLS of the connection names no host")]
+    Nameless,
+    /// Another host may stand at the same address.
+    #[error("the TLS of the connection is for another host, `{0}`")]
+    OtherName(String),
+    #[error("it is an address, and hosts are reached by their names")]
+    Address,
+    #[error("it is no host name")]
+    Name,
+    #[error(
+        "it is at a private or reserved address, which only the installation may allow \
+         (`runtime.outgoing.allow`, SPL_OUTGOING_ALLOW)"
+    )]
+    Private,
+    #[error("nobody knows an address of that name")]
+    Unknown(#[source] Option<io::Error>),
+    #[error("it does not answer")]
+    Unreachable(#[source] io::Error),
+    #[error("it did not answer within {} s", CONNECT_LIMIT.as_secs())]
+    TooSlow,
+}
+
+impl Target {
+    /// The host and port of a request.
+    pub(super) fn of(host: &str, port: u16) -> Result<Self, (Self, Refused)> {
+        match canonical_name(host) {
+            Ok(host) => Ok(Self { host, port }),
+            Err(problem) => {
+                let host = host.to_owned();
+                Err((Self { host, port }, Refused::from(problem)))
+            }
+        }
+    }
+
+    /// Whether it is a name, which is told whole.
+    pub(super) fn is_name(&self) -> bool {
+        canonical_name(&self.host).is_ok()
+    }
+
+    /// The entry that would allow it.
+    pub(super) fn entry(&self) -> String {
+        match self.port {
+            443 | 80 if self.host.contains('.') => self.host.clone(),
+            port => format!("{}:{port}", self.host),
+        }
+    }
+}
+
+impl From<HostProblem> for Refused {
+    fn from(problem: HostProblem) -> Self {
+        match problem {
+            HostProblem::Address => Self::Address,
+            HostProblem::Empty
+            | HostProblem::Scheme
+            | HostProblem::Path
+            | HostProblem::UserName
+            | HostProblem::TooWide
+            | HostProblem::Wildcard
+            | HostProblem::Bare
+            | HostProblem::Port
+            | HostProblem::RawPort
+            | HostProblem::Name => Self::Name,
+        }
+    }
+}
+
+impl Refused {
+    /// The entry of a list that would help, if one would.
+    pub(super) fn entry(&self, target: &Target) -> Option<String> {
+        match self {
+            Self::Unlisted => Some(target.entry()),
+            Self::NotTls => Some(format!("tcp://{}:{}", target.host, target.port)),
+            Self::Unshown
+            | Self::Nameless
+            | Self::OtherName(_)
+            | Self::Address
+            | Self::Name
+            | Self::Private
+            | Self::Unknown(_)
+            | Self::Unreachable(_)
+            | Self::TooSlow => None,
+        }
+    }
+}
+
+/// Connects to the target if the program may reach it.
+pub(super) async fn dial(
+    target: &Target,
+    egress: &Egress,
+) -> Result<(TcpStream, SocketAddr), Refused> {
+    let (listed, reach) = find(target, egress)?;
+    let dialling = async {
+        let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
+        let found: Vec<_> = found
+            .map_err(|error| Refused::Unknown(Some(error)))?
+            .collect();
+        // A name below a wildcard is chosen by whoever owns the domain, and may lead anywhere.
+        let is_free = reach == Reach::Private && listed == Listed::Exactly;
+        if !is_free && egress.guard.judge_all(&target.host, &found).is_err() {
+            return Err(Refused::Private);
+        }
+        connect(&found).await
+    };
+    timeout(CONNECT_LIMIT, dialling)
+        .await
+        .unwrap_or(Err(Refused::TooSlow))
+}
+
+/// How the host is allowed, and whether it may be at a private address.
+fn find(target: &Target, egress: &Egress) -> Result<(Listed, Reach), Refused> {
+    if let Some(listed) = egress.hosts.find(&target.host, target.port) {
+        return Ok((listed, egress.reach));
+    }
+    let grants = egress.grants.as_ref();
+    match grants.map_or(Granted::No, |grants| grants.find(&target.host, target.port)) {
+        Granted::Yes(listed, reach) => Ok((listed, reach)),
+        Granted::Unshown => Err(Refused::Unshown),
+        Granted::No => Err(Refused::Unlisted),
+    }
+}
+
+/// The first of those addresses that answers.
+async fn connect(found: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), Refused> {
+    let mut last = None;
+    for address in found {
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                // Small requests are not held back for more.
+                let _ = stream.set_nodelay(true);
+                return Ok((stream, *address));
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.map_or(Refused::Unknown(None), Refused::Unreachable))
+}

@@ -1,0 +1,197 @@
+//! Hosts that a program may reach beside its list, given and taken back while it runs.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{Reach, now};
+use sepal_core::domain::{AllowedHost, Listed, Timestamp};
+
+/// One host that was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    pub host: AllowedHost,
+    /// Whether it may be at a private address by its own name.
+    pub reach: Reach,
+    /// When it ends by itself; `None` = when it is taken back.
+    pub until: Option<Timestamp>,
+    /// Whether what runs now was shown with it: what was shown without it does not reach it.
+    pub is_shown: bool,
+}
+
+/// What was given for now. Clones are one list: each connection is judged by the list of its moment.
+#[derive(Debug, Clone)]
+pub struct Grants(Arc<watch::Sender<Arc<[Grant]>>>);
+
+/// What the list says of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Granted {
+    Yes(Listed, Reach),
+    /// It is given, and what runs now was shown without it.
+    Unshown,
+    No,
+}
+
+impl Default for Grants {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(Arc::default())))
+    }
+}
+
+impl Grants {
+    /// What is given from now on. Connections that no longer rest on anything are closed.
+    pub fn replace(&self, grants: Vec<Grant>) {
+        self.0.send_if_modified(|known| {
+            let is_other = **known != *grants;
+            if is_other {
+                *known = grants.into();
+            }
+            is_other
+        });
+    }
+
+    /// The hosts that can be reached now, as entries of lists name them.
+    pub fn hosts(&self) -> Vec<String> {
+        let now = now();
+        let grants = self.grants();
+        let given = grants.iter().filter(|grant| grant.is_now(now));
+        given
+            .filter(|grant| grant.is_shown)
+            .map(|grant| grant.host.to_string())
+            .collect()
+    }
+
+    /// What is given of a host by its canonical name.
+    pub(super) fn find(&self, host: &str, port: u16) -> Granted {
+        let now = now();
+        let mut found = Granted::No;
+        for grant in self.grants().iter().filter(|grant| grant.is_now(now)) {
+            let Some(listed) = grant.host.finds(host, port) else {
+                continue;
+            };
+            let is_free = listed == Listed::Exactly && grant.reach == Reach::Private;
+            found = match found {
+                // The nearest is as good as it gets.
+                _ if grant.is_shown && is_free => return Granted::Yes(listed, grant.reach),
+                _ if grant.is_shown => Granted::Yes(listed, grant.reach),
+                Granted::No => Granted::Unshown,
+                Granted::Yes(..) | Granted::Unshown => found,
+            };
+        }
+        found
+    }
+
+    /// Whether connections to a host, by its canonical name, may carry any protocol now.
+    pub(super) fn is_raw(&self, host: &str, port: u16) -> bool {
+        let now = now();
+        self.grants().iter().any(|grant| {
+            let is_given = grant.is_now(now) && grant.is_shown && grant.host.is_raw();
+            is_given && grant.host.finds(host, port).is_some()
+        })
+    }
+
+    /// Comes back when the host is not given any more: it was taken back, or its time is over.
+    pub(super) async fn withdrawn(&self, host: &str, port: u16) {
+        let mut changes = self.0.subscribe();
+        loop {
+            changes.mark_unchanged();
+            if !matches!(self.find(host, port), Granted::Yes(..)) {
+                return;
+            }
+            tokio::select! {
+                // The list lives as long as this.
+                _ = changes.changed() => {}
+                () = self.next_end() => {}
+            }
+        }
+    }
+
+    /// Comes back when the next of them ends by itself.
+    async fn next_end(&self) {
+        let now = now();
+        let ends: Vec<_> = self.grants().iter().filter_map(|it| it.until).collect();
+        match ends.into_iter().filter(|until| *until > now).min() {
+            Some(until) => tokio::time::sleep(Duration::from_millis(until.since_ms(now))).await,
+            None => pending().await,
+        }
+    }
+
+    fn grants(&self) -> Arc<[Grant]> {
+        Arc::clone(&self.0.borrow())
+    }
+}
+
+impl Grant {
+    fn is_now(&self, now: Timestamp) -> bool {
+        self.until.is_none_or(|until| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Grant, Granted, Grants};
+    use crate::Reach;
+    use crate::egress::now;
+    use sepal_core::domain::{Listed, Timestamp};
+
+    fn grant(host: &str) -> Grant {
+        Grant {
+            host: host.parse().unwrap(),
+            reach: Reach::Public,
+            until: None,
+            is_shown: true,
+        }
+    }
+
+    #[test]
+    fn only_what_is_given_now_and_was_shown_is_reached() {
+        let grants = Grants::default();
+        let check = |host: &str, expected| assert_eq!(grants.find(host, 443), expected);
+        check("a.example", Granted::No);
+        let over = Grant {
+            until: Some(Timestamp(1)),
+            ..grant("over.example")
+        };
+        let unshown = Grant {
+            is_shown: false,
+            ..grant("late.example")
+        };
+        let near = Grant {
+            reach: Reach::Private,
+            ..grant("near.b.example")
+        };
+        let wide = grant("*.b.example");
+        grants.replace(vec![grant("a.example"), over, unshown, wide, near]);
+        let public = |listed| Granted::Yes(listed, Reach::Public);
+        check("a.example", public(Listed::Exactly));
+        check("over.example", Granted::No);
+        check("late.example", Granted::Unshown);
+        check("c.b.example", public(Listed::Below));
+        let private = Granted::Yes(Listed::Exactly, Reach::Private);
+        check("near.b.example", private);
+        let hosts = ["a.example", "*.b.example", "near.b.example"];
+        assert_eq!(grants.hosts(), hosts);
+        grants.replace(Vec::new());
+        check("a.example", Granted::No);
+    }
+
+    #[tokio::test]
+    async fn what_is_taken_back_or_over_is_told_to_open_connections() {
+        let grants = Grants::default();
+        let soon = Grant {
+            until: Some(Timestamp(now().0 + 50)),
+            ..grant("soon.example")
+        };
+        grants.replace(vec![grant("a.example"), soon]);
+        let deadline = Duration::from_secs(30);
+        let ending = grants.withdrawn("soon.example", 443);
+        tokio::time::timeout(deadline, ending).await.unwrap();
+        let watching = tokio::time::timeout(deadline, grants.withdrawn("a.example", 443));
+        let taking_back = async { grants.replace(vec![grant("b.example")]) };
+        tokio::join!(watching, taking_back).0.unwrap();
+    }
+}

@@ -1,0 +1,127 @@
+//! Checks that a tunnel begins with a TLS `ClientHello` for the host that was asked for. An address
+//! serves many hosts, and the name decides which of them answers.
+
+use std::io;
+
+use rustls::server::Acceptor;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::timeout;
+
+use super::HEAD_LIMIT;
+use super::dial::Refused;
+use sepal_core::domain::egress::canonical_name;
+
+/// The most bytes of a `ClientHello`; those with large keys have two or three KiB.
+const MAX_HELLO_BYTES: usize = 64 << 10;
+/// The first byte of a TLS handshake (RFC 8446, 5.1).
+const HANDSHAKE: u8 = 22;
+/// The fatal alert `unrecognized_name` (RFC 6066, 3), which clients show in words.
+pub(super) const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+/// Reads the `ClientHello` of the program and gives its bytes, to be passed on; nothing where the program
+/// left without a word.
+pub(super) async fn read_hello(
+    program: &mut (impl AsyncRead + Unpin),
+    host: &str,
+) -> Result<Vec<u8>, Refused> {
+    let reading = timeout(HEAD_LIMIT, read(program, host));
+    reading.await.unwrap_or(Err(Refused::NotTls))
+}
+
+async fn read(program: &mut (impl AsyncRead + Unpin), host: &str) -> Result<Vec<u8>, Refused> {
+    let mut acceptor = Acceptor::default();
+    let mut hello = Vec::new();
+    let mut chunk = vec![0; 4 << 10];
+    loop {
+        let count = program.read(&mut chunk).await.unwrap_or(0);
+        let read = chunk.get(..count).unwrap_or_default();
+        if read.is_empty() {
+            return if hello.is_empty() {
+                Ok(hello)
+            } else {
+                Err(Refused::NotTls)
+            };
+        }
+        hello.extend_from_slice(read);
+        if hello.first() != Some(&HANDSHAKE) || hello.len() > MAX_HELLO_BYTES {
+            return Err(Refused::NotTls);
+        }
+        if feed(&mut acceptor, read).is_err() {
+            return Err(Refused::NotTls);
+        }
+        let accepted = acceptor.accept().map_err(|_| Refused::NotTls)?;
+        let Some(accepted) = accepted else { continue };
+        let client = accepted.client_hello();
+        let name = client.server_name().ok_or(Refused::Nameless)?;
+        if canonical_name(name).is_ok_and(|name| name == host) {
+            return Ok(hello);
+        }
+        return Err(Refused::OtherName(name.to_owned()));
+    }
+}
+
+fn feed(acceptor: &mut Acceptor, mut read: &[u8]) -> io::Result<()> {
+    while !read.is_empty() {
+        if acceptor.read_tls(&mut read)? == 0 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+    use super::{Refused, read_hello};
+
+    /// The first bytes of a client that wants that host.
+    pub(in crate::egress) fn hello(name: &str) -> Vec<u8> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let name = name.to_owned().try_into().unwrap();
+        let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut bytes = Vec::new();
+        client.write_tls(&mut bytes).unwrap();
+        bytes
+    }
+
+    async fn read(mut said: &[u8], host: &str) -> Result<Vec<u8>, String> {
+        read_hello(&mut said, host)
+            .await
+            .map_err(|refused: Refused| refused.to_string())
+    }
+
+    #[tokio::test]
+    async fn only_tls_for_the_host_that_was_named_begins_a_tunnel() {
+        let own = hello("api.example.com");
+        assert_eq!(read(&own, "api.example.com").await, Ok(own.clone()));
+        assert_eq!(read(b"", "api.example.com").await, Ok(Vec::new()));
+        let other = read(&hello("evil.example.net"), "api.example.com")
+            .await
+            .unwrap_err();
+        assert!(
+            other.contains("another host, `evil.example.net`"),
+            "{other}"
+        );
+        let nameless = read(&hello("10.0.0.1"), "api.example.com")
+            .await
+            .unwrap_err();
+        assert!(nameless.contains("names no host"), "{nameless}");
+        let cut = own.get(..40).unwrap();
+        for said in [
+            b"GET / HTTP/1.1\r\nHost: evil.example.net\r\n\r\n",
+            b"SSH-2.0-x\r\n".as_slice(),
+            cut,
+        ] {
+            let refused = read(said, "api.example.com").await.unwrap_err();
+            assert!(refused.contains("tcp://host:port"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a program wanted to reach and could not, for whoever may allow it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::dial::{Refused, Target};
+use sepal_core::domain::{RefusedHost, Timestamp};
+
+/// Hosts that are remembered; a program can make up any number of them.
+const MAX_REMEMBERED: usize = 32;
+
+/// Hears of every refusal, also of one that was noted before.
+pub trait Witness: fmt::Debug + Send + Sync {
+    /// The program was just refused that host. Nobody waits here.
+    fn refused(&self, refused: &RefusedHost);
+}
+
+/// The hosts that were refused last. Clones are one list.
+#[derive(Debug, Clone, Default)]
+pub struct Refusals {
+    list: Arc<Mutex<BTreeMap<(String, u16), RefusedHost>>>,
+    witness: Option<Arc<dyn Witness>>,
+}
+
+impl Refusals {
+    /// The same list, for a program whose refusals somebody else hears of too.
+    #[must_use]
+    pub fn witnessed(self, witness: Arc<dyn Witness>) -> Self {
+        Self {
+            witness: Some(witness),
+            ..self
+        }
+    }
+
+    /// What was refused, the latest first.
+    pub fn list(&self) -> Vec<RefusedHost> {
+        let mut list: Vec<_> = self.lock().values().cloned().collect();
+        list.sort_by_key(|it| Reverse(it.at));
+        list
+    }
+
+    /// Notes one with the entry that would allow it, if one would; whether it is the first of that host
+    /// and port.
+    pub(super) fn note(
+        &self,
+        (target, entry): (&Target, Option<String>),
+        why: &Refused,
+        at: Timestamp,
+    ) -> bool {
+        let key = (target.host.clone(), target.port);
+        let mut list = self.lock();
+        if list.len() >= MAX_REMEMBERED
+            && !list.contains_key(&key)
+            && let Some(oldest) = list.values().min_by_key(|it| it.at)
+        {
+            let oldest = (oldest.host.clone(), oldest.port);
+            list.remove(&oldest);
+        }
+        let known = list.entry(key).or_insert_with(|| RefusedHost {
+            host: target.host.clone(),
+            port: target.port,
+            entry,
+            reason: String::new(),
+            at,
+            count: 0,
+        });
+        known.count = known.count.saturating_add(1);
+        known.reason = why.to_string();
+        known.at = at;
+        let noted = known.clone();
+        drop(list);
+        if let Some(witness) = &self.witness {
+            witness.refused(&noted);
+        }
+        noted.count == 1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, u16), RefusedHost>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
