@@ -76,7 +76,8 @@ fn the_documentation_of_the_error_codes_is_current() {
 
 #[test]
 fn the_settings_that_compose_passes_on_are_current() {
-    const BEGIN: &str = "      # Written by `./run generate` from crates/config/src/table; do not edit.\n";
+    const BEGIN: &str =
+        "      # Written by `./run generate` from crates/config/src/table; do not edit.\n";
     const END: &str = "      # The end of what is written.\n";
     let found = read("docker-compose.yml");
     let (before, rest) = found.split_once(BEGIN).unwrap();
