@@ -1,4 +1,4 @@
-//! Where something listens: a Unix socket, or TCP on a network that is not public.
+//! Parses and connects to addresses: a Unix socket, or TCP on a network that is not public.
 
 use std::{fmt, io, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
@@ -8,31 +8,31 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a connection may take to be made.
+/// The time limit for opening a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// `unix:///a/socket` or `tcp://host:port`.
+/// An address, `unix:///a/socket` or `tcp://host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// A socket's absolute path.
+    /// The absolute path of a socket.
     Unix(PathBuf),
     /// A host and a port.
     Tcp(String),
 }
 
-/// What an address is not.
+/// An error of an address.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// Neither form.
+    /// The address has neither form.
     #[error("`{0}` is no address; write `unix:///path/to.sock` or `tcp://host:port`")]
     Form(String),
-    /// Anybody could reach it, and nothing asks who they are.
+    /// Anybody could reach the address, and the proxy does not authenticate clients.
     #[error(
         "`{0}` is an address that others may reach; listen on a Unix socket, on loopback, or on \
          the private address of a network that only Sepal is in (its name instead of `0.0.0.0`)"
     )]
     Public(SocketAddr),
-    /// The name means nothing here.
+    /// The name cannot be resolved.
     #[error("the address `{0}` cannot be looked up")]
     Lookup(String, #[source] io::Error),
 }
@@ -73,7 +73,7 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Address {
-    /// What a request that goes there says as its host.
+    /// Returns the `Host` header of requests to the address.
     pub(crate) fn host(&self) -> &str {
         match self {
             Self::Unix(_) => "docker-proxy",
@@ -81,7 +81,7 @@ impl Address {
         }
     }
 
-    /// Opens a connection to it.
+    /// Opens a connection to the address.
     pub(crate) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
         let connecting = async {
             Ok::<Box<dyn Stream>, io::Error>(match self {
@@ -95,12 +95,12 @@ impl Address {
     }
 }
 
-/// The name of a host and port.
+/// Returns the name of a host and port, without the port.
 pub(crate) fn name(host: &str) -> &str {
     host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
-/// The one address to listen on for a host and port, if it is not public.
+/// Resolves a host and port to the address to listen on; fails if it is public.
 pub(crate) async fn private(host: &str) -> Result<SocketAddr, AddressError> {
     let lookup = |error| AddressError::Lookup(host.to_owned(), error);
     let mut found = lookup_host(host).await.map_err(lookup)?;

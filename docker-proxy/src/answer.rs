@@ -1,5 +1,5 @@
-//! What of the engine's answers is told: what Sepal reads, and no addresses, paths or secrets of
-//! the machine or of others.
+//! Reduces the engine's answers to the fields that Sepal reads: no addresses, paths or secrets of the machine
+//! or of other users.
 
 use serde_json::{Map, Value, json};
 
@@ -46,12 +46,12 @@ fn only(about: &Value, fields: &[&str]) -> Map<String, Value> {
     found.collect()
 }
 
-/// The same of how an image or a container was made.
+/// Does the same for the configuration of an image or a container.
 fn config(about: &Value, fields: &[&str]) -> Value {
     Value::Object(only(about.get("Config").unwrap_or(&Value::Null), fields))
 }
 
-/// What engine and proxy are, with the versions that the proxy speaks.
+/// Returns the versions of engine and proxy, with the API version that the proxy speaks.
 pub(crate) fn version(about: &Value, minor: u16) -> Value {
     let mut told = only(about, VERSION);
     for name in ["ApiVersion", "MinAPIVersion"] {
@@ -62,7 +62,7 @@ pub(crate) fn version(about: &Value, minor: u16) -> Value {
 
 pub(crate) fn info(about: &Value) -> Value {
     let mut told = only(about, INFO);
-    // Their names, but not where their programs lie.
+    // The names of the runtimes, but not the paths of their programs.
     let names = about.get("Runtimes").and_then(Value::as_object);
     let runtimes = names.into_iter().flat_map(Map::keys);
     let runtimes: Map<String, Value> = runtimes.map(|name| (name.clone(), json!({}))).collect();
@@ -72,7 +72,7 @@ pub(crate) fn info(about: &Value) -> Value {
 
 pub(crate) fn image(about: &Value) -> Value {
     let mut told = only(about, IMAGE);
-    // What it would have without a limit, because Sepal runs no such image, and what it runs.
+    // The volumes that the image declares, because Sepal runs no such image, and the command that it runs.
     let fields = ["Volumes", "Entrypoint", "Cmd"];
     told.insert("Config".to_owned(), config(about, &fields));
     Value::Object(told)

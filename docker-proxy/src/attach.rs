@@ -1,4 +1,4 @@
-//! The streams of a container, copied in both directions.
+//! Copies the streams of a container in both directions.
 
 use std::{io, sync::Arc};
 
@@ -11,7 +11,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-/// The place of a connection among `--max-connections`, for as long as any of these lives.
+/// A connection's permit among `--max-connections`, held while any clone lives.
 #[derive(Debug, Clone)]
 pub(crate) struct Seat(
     #[expect(dead_code, reason = "it is held, not used")] Arc<OwnedSemaphorePermit>,
@@ -23,9 +23,8 @@ impl Seat {
     }
 }
 
-/// Copies until the container's side ends, or everything does. The end of the client's side is
-/// passed on and ends only its own direction: a program reads the end of its stdin and may still
-/// answer.
+/// Copies until the container's side ends, or the proxy shuts down. The end of the client's side is passed on
+/// and ends only its own direction: a program reads the end of its stdin and may still answer.
 pub(crate) async fn copy_streams(client: OnUpgrade, engine: Upgraded, shutdown: CancellationToken) {
     let copying = async {
         let client = client.await.map_err(io::Error::other)?;
@@ -43,7 +42,7 @@ async fn both(client: Upgraded, engine: Upgraded) -> io::Result<()> {
     let (mut from_client, mut to_client) = split(TokioIo::new(client));
     let (mut from_engine, mut to_engine) = split(TokioIo::new(engine));
     let mut said = Box::pin(async {
-        // Who cannot be written to any more has ended, which the other direction sees.
+        // A container that cannot be written to has ended, which the other direction notices.
         let _ = copy(&mut from_client, &mut to_engine).await;
         let _ = to_engine.shutdown().await;
     });

@@ -1,4 +1,4 @@
-//! Carries the allowed calls out.
+//! Carries out the allowed calls.
 
 use std::sync::Arc;
 
@@ -28,30 +28,30 @@ use crate::{
     template,
 };
 
-/// What is sent back.
+/// A response to the client.
 pub(crate) type Answer = Response<BoxBody<Bytes, hyper::Error>>;
 
-/// What the calls share.
+/// The state that all calls share.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) settings: Settings,
     pub(crate) engine: Arc<Engine>,
     pub(crate) containers: Arc<Quota>,
     pub(crate) volumes: Arc<Quota>,
-    /// What the engine was asked to make and has not answered.
+    /// Requests to create something that the engine has not answered.
     pub(crate) making: TaskTracker,
-    /// The streams that run.
+    /// The running streams.
     pub(crate) streams: TaskTracker,
     pub(crate) shutdown: CancellationToken,
-    /// The name that it listens at, which requests have to ask for; `None` at a socket, which no
-    /// page in a browser reaches.
+    /// The name in `--listen`, which requests have to name as their host; `None` for a socket, which no page
+    /// in a browser can reach.
     pub(crate) host: Option<String>,
 }
 
-/// A request that is one of our calls, as far as that is seen without its body.
+/// A request for an allowed call, checked except for its body.
 struct Asked {
     call: Call,
-    /// The name in the path; empty where there is none.
+    /// The name in the path; empty if there is none.
     name: String,
     query: Query,
     request: Request<Incoming>,
@@ -87,7 +87,7 @@ impl Asked {
 }
 
 impl Door {
-    /// Carries a request out, if it is allowed.
+    /// Carries out a request, if it is allowed.
     pub(crate) async fn carry_out(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
         let asked = Asked::read(request, self.host.as_deref())?;
         match asked.call {
@@ -121,7 +121,7 @@ impl Door {
         owned::container(&self.engine, &self.settings.label, name).await
     }
 
-    /// Has the engine do something with a container of ours that needs no more words.
+    /// Lets the engine do something with our own container that needs no further parameters.
     async fn order(&self, name: &str, what: &str) -> Result<Answer, Refusal> {
         let id = self.own(name).await?.id;
         let question = Question::post(format!("/containers/{id}/{what}"));
@@ -187,7 +187,7 @@ impl Door {
         let question = Question::post("/containers/create").with("name", &name.name);
         let told = self.make(place, question, made.body).await;
         if matches!(&told, Err(Refusal::Engine { status, .. }) if *status == StatusCode::CONFLICT) {
-            // Sepal removes what is its own and tries again; what is not would stay for ever.
+            // Sepal removes its own container and tries again; a foreign one would stay forever.
             let label = &self.settings.label;
             owned::not_foreign_container(&self.engine, label, &name.name).await?;
         }
@@ -201,7 +201,7 @@ impl Door {
         Ok(json(StatusCode::OK, &Value::Array(own)))
     }
 
-    /// What is ours of the engine's list.
+    /// Returns our own containers in the engine's list.
     async fn own_containers(&self, all: &str, asked: Option<&str>) -> Result<Vec<Value>, Refusal> {
         let label = &self.settings.label;
         let question = Question::get("/containers/json")
@@ -210,13 +210,13 @@ impl Door {
         let mut listed = self.engine.ask(&question).await?;
         let listed = listed.as_array_mut().map(std::mem::take);
         let mut listed = listed.unwrap_or_default();
-        // Once more, should an engine read a filter in another way.
+        // Filtered again, in case an engine reads the filter differently.
         listed.retain(|it| owned::has_label(it.get("Labels"), label));
         Ok(listed)
     }
 
-    /// Has the engine make something. That is seen through even if nobody waits for it any more,
-    /// because what is made has to have its place.
+    /// Lets the engine create something. Runs to completion even if the client is gone, because the created
+    /// object has to keep its place in the quota.
     async fn make(
         &self,
         place: Place,
@@ -244,7 +244,7 @@ impl Door {
             question = question.with(stream, "1");
         }
         let engine = self.engine.stream(&question).await?;
-        // The stream goes on when its connection is done, and has its place until then.
+        // The stream outlives its connection, and keeps the connection's permit until its end.
         let seat = asked.request.extensions_mut().remove::<Seat>();
         let client = upgrade::on(&mut asked.request);
         let copying = copy_streams(client, engine, self.shutdown.clone());
@@ -286,13 +286,12 @@ impl Door {
         };
         let question = Question::new(hyper::Method::DELETE, format!("/containers/{id}"))
             .with("force", force)
-            // Only nameless volumes go, which an image may declare and nobody would find again.
+            // Only anonymous volumes are removed, which an image may declare and nobody would find again.
             .with("v", "1");
         self.engine.tell(&question).await.map(empty)
     }
 
-    /// Refuses somebody else's volume, and one that is not there: the engine would make it, whatever
-    /// `--max-volumes` says.
+    /// Refuses a foreign volume, and a missing one: the engine would create it regardless of `--max-volumes`.
     async fn has_volume(&self, name: &str) -> Result<(), Refusal> {
         match owned::volume(&self.engine, &self.settings.label, name).await? {
             Volume::Own => Ok(()),
@@ -311,7 +310,7 @@ impl Door {
         let label = &self.settings.label;
         let about = match owned::volume(&self.engine, label, &name).await? {
             Volume::Foreign => return Err(foreign_volume(&name)),
-            // The engine gives what is there.
+            // The engine returns the existing volume.
             Volume::Own => self.engine.ask(&question.body(&made)).await?,
             Volume::Missing => {
                 let listed = async {
@@ -323,7 +322,7 @@ impl Door {
                 self.make(place, question, made).await?
             }
         };
-        // An engine gives an existing one of that name, whatever it is.
+        // The engine returns an existing volume of that name, whatever it is.
         if !owned::is_own_volume(&about, &self.settings.label) {
             return Err(foreign_volume(&name));
         }
@@ -339,7 +338,7 @@ impl Door {
         ))
     }
 
-    /// What is ours of the engine's list.
+    /// Returns our own volumes in the engine's list.
     async fn own_volumes(&self, asked: Option<&str>) -> Result<Vec<Value>, Refusal> {
         let label = &self.settings.label;
         let question = Question::get("/volumes").with("filters", filter(asked, label)?);
@@ -390,7 +389,7 @@ fn is_json(told: &mut Answer) {
     told.headers_mut().insert(CONTENT_TYPE, json);
 }
 
-/// An answer in JSON.
+/// Builds a JSON response.
 pub(crate) fn json(status: StatusCode, value: &Value) -> Answer {
     let mut told = Response::new(full(value.to_string()));
     *told.status_mut() = status;

@@ -1,5 +1,5 @@
-//! The engine, asked in our own words: one connection for each question, so that nothing of one
-//! request can be taken for the beginning of another.
+//! Sends our own requests to the engine: one connection per request, so that no part of one request can be
+//! taken for the beginning of another.
 
 use std::time::Duration;
 
@@ -23,27 +23,28 @@ use tracing::debug;
 
 use crate::{address::Address, refusal::Refusal};
 
-/// More than a list of many thousand containers.
+/// The largest answer: more than a list of many thousand containers.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
-/// How long the engine may take to answer; removing a container takes longest.
+/// The time limit of an answer; removing a container takes longest.
 const ANSWER_LIMIT: Duration = Duration::from_mins(2);
-/// How long the engine's version is believed.
+/// How long the engine's version is cached.
 const KNOWN_FOR: Duration = Duration::from_mins(1);
-/// The newest version of the API that the template was written for (`1.` stands before it).
+/// The newest minor version of the API for which the template was written (`1.` precedes it).
 const NEWEST: u16 = 51;
-/// The oldest one that knows everything in it.
+/// The oldest minor version that supports everything in the template.
 const OLDEST: u16 = 41;
 
 /// A container engine.
 #[derive(Debug)]
 pub(crate) struct Engine {
     address: Address,
-    /// What comes after `1.`, and when the engine told it: it may come back as another one.
+    /// The minor API version after `1.`, and when the engine reported it: the engine may return with another
+    /// one.
     version: Mutex<Option<(u16, Instant)>>,
     connections: TaskTracker,
 }
 
-/// One question.
+/// A request to the engine.
 #[derive(Debug)]
 pub(crate) struct Question<'q> {
     method: Method,
@@ -53,7 +54,7 @@ pub(crate) struct Question<'q> {
 }
 
 impl<'q> Question<'q> {
-    /// The path is of our own making; what names it has were checked.
+    /// Creates a request. The path is our own; names in it must have been checked.
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
             method,
@@ -127,9 +128,9 @@ impl Engine {
         }
     }
 
-    /// The version of the API to speak, `1.` left out.
+    /// Returns the minor API version to speak, without `1.`.
     pub(crate) async fn version(&self) -> Result<u16, Refusal> {
-        // Held while it is asked: others would ask the same.
+        // Locked during the request: others would ask the same.
         let mut known = self.version.lock().await;
         if let Some((minor, told)) = *known
             && told.elapsed() < KNOWN_FOR
@@ -152,12 +153,12 @@ impl Engine {
         Ok(minor)
     }
 
-    /// Asks for an answer in JSON; an engine's refusal becomes ours.
+    /// Sends a request and returns the JSON answer; an engine's error becomes our refusal.
     pub(crate) async fn ask(&self, question: &Question<'_>) -> Result<Value, Refusal> {
         answer(self.open(question, Some(ANSWER_LIMIT)).await?).await
     }
 
-    /// The same without an answer but its code.
+    /// Sends a request and returns only the status code.
     pub(crate) async fn tell(&self, question: &Question<'_>) -> Result<StatusCode, Refusal> {
         let response = self.open(question, Some(ANSWER_LIMIT)).await?;
         let status = response.status();
@@ -167,7 +168,7 @@ impl Engine {
         Ok(status)
     }
 
-    /// Asks for an answer that comes when it comes, such as the end of a container.
+    /// Sends a request whose answer may take any time, such as the end of a container.
     pub(crate) async fn follow(
         &self,
         question: &Question<'_>,
@@ -179,7 +180,7 @@ impl Engine {
         Err(refusal(response).await)
     }
 
-    /// Asks for a connection to become a stream.
+    /// Sends a request that turns the connection into a stream.
     pub(crate) async fn stream(&self, question: &Question<'_>) -> Result<Upgraded, Refusal> {
         let mut request = question.request(Some(self.version().await?))?;
         let headers = request.headers_mut();
@@ -244,7 +245,7 @@ async fn answer(response: Response<Incoming>) -> Result<Value, Refusal> {
     serde_json::from_slice(&read(response).await?).map_err(odd)
 }
 
-/// The engine's refusal in its own words.
+/// Converts the engine's error, with its own message.
 async fn refusal(response: Response<Incoming>) -> Refusal {
     let status = response.status();
     let told = read(response).await.unwrap_or_default();

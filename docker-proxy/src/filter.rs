@@ -1,4 +1,4 @@
-//! The filter of a list: always our label, and what of Sepal's own labels a client adds.
+//! Builds the filter of a list: always our label, and those of Sepal's own labels that a client adds.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::{refusal::Refusal, settings::Label};
 
 const MAX_LABELS: usize = 16;
 
-/// The filter for the engine. A client may narrow it by labels, and in no other way.
+/// Returns the filter for the engine. A client may narrow it by labels, and in no other way.
 pub(crate) fn filter(asked: Option<&str>, label: &Label) -> Result<String, Refusal> {
     let mut labels = vec![label.to_string()];
     if let Some(asked) = asked.filter(|it| !it.is_empty()) {
@@ -23,7 +23,7 @@ fn asked_labels(asked: &str) -> Result<Vec<String>, Refusal> {
     if let Some(other) = asked.keys().find(|name| *name != "label") {
         return Err(wrong(&format!(".{other}")));
     }
-    // Clients write a list, or an object with `true` for each.
+    // Clients send a list, or an object with `true` for each label.
     let words: Vec<Option<&str>> = match asked.get("label") {
         Some(Value::Array(words)) => words.iter().map(Value::as_str).collect(),
         Some(Value::Object(words)) => words.keys().map(|it| Some(it.as_str())).collect(),

@@ -1,4 +1,4 @@
-//! Fuzzes requests to the proxy: whatever is let through stays within the template.
+//! Fuzzes requests to the proxy: every accepted request stays within the template.
 
 use hyper::{Method, Uri};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn proxy_requests() {
     });
 }
 
-/// The volumes that are mounted, each where it may be.
+/// Returns the mounted volumes, and checks that each is mounted at an allowed place.
 fn sources(mounts: &[Value], name: &ContainerName) -> Vec<String> {
     let mut sources = Vec::new();
     for mount in mounts {
@@ -92,8 +92,8 @@ fn container(name: &str, body: &[u8]) {
     let mounts = walls["Mounts"].as_array().unwrap();
     assert!(mounts.len() <= 3);
     assert_eq!(made.volumes, sources(mounts, &name));
-    // What was made is itself a request that may be made, and the same one; but our own label may
-    // be one too many.
+    // The created request is itself a valid request that yields the same body; but our own label may exceed
+    // the maximum.
     match template::container(&name, whole.to_string().as_bytes(), &settings) {
         Ok(again) => assert_eq!(again.body, *whole),
         Err(refusal) => assert!(refusal.to_string().contains("too many"), "{refusal}"),

@@ -1,11 +1,11 @@
-//! Passes on what a container engine is asked for by Sepal's sandboxes, one file per check of a request:
-//! a door that lets through what Sepal's sandboxes need and nothing else.
+//! Filters requests to a container engine, one file per check of a request: lets through what Sepal's
+//! sandboxes need and nothing else.
 //!
-//! A path filter is not enough: a volume with bind options or an `exec` with `Privileged` reads the
-//! whole machine behind allowed paths. So nothing that a client sends reaches the engine. Each
-//! request is read into a few checked values, and a new one is written from a template; what a
-//! request says beyond the template is refused by name. Existing things are looked up at the engine
-//! first, must carry our label, and are then named by their id.
+//! A path filter is not enough: a volume with bind options or an `exec` with `Privileged` reads the whole
+//! machine behind allowed paths. So nothing that a client sends reaches the engine. Each request is parsed
+//! into a few checked values, and a new one is written from a template; anything in a request beyond the
+//! template is refused by name. Existing objects are looked up at the engine first, must carry our label, and
+//! are then addressed by their id.
 
 mod address;
 mod answer;

@@ -1,25 +1,25 @@
-//! Names of the contract between Sepal and an engine, and what may stand in a path.
+//! Parses the names that Sepal and the proxy agree on, and checks the names in paths.
 
 const CONTAINER_PREFIX: &str = "sepal-sb-";
 const VOLUME_PREFIX: &str = "sepal-ws-";
 const SANDBOX_PREFIX: &str = "sbx_";
 const SANDBOX_DIGITS: usize = 32;
-/// Ends the name of a run that counts a workspace.
+/// The suffix of the name of a container that measures a workspace.
 const MEASURE_SUFFIX: &str = ".measure";
 const MAX_SERVER_NAME: usize = 64;
 const MAX_WORD: usize = 255;
 
-/// Whose a container is, as its name says.
+/// The owner of a container, according to its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ContainerName {
     pub(crate) name: String,
     pub(crate) sandbox: String,
-    /// It counts the workspace and does nothing else.
+    /// True if the container only measures the workspace.
     pub(crate) measures: bool,
 }
 
 impl ContainerName {
-    /// `sepal-sb-<sandbox>`, `…-<server>`, and each of them with `.measure`.
+    /// Parses `sepal-sb-<sandbox>`, `…-<server>`, and each of them with `.measure`.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix(CONTAINER_PREFIX)?;
         let (rest, measures) = match rest.strip_suffix(MEASURE_SUFFIX) {
@@ -40,12 +40,12 @@ impl ContainerName {
     }
 }
 
-/// The volume of a sandbox's workspace.
+/// Returns the volume of a sandbox's workspace.
 pub(crate) fn volume(sandbox: &str) -> String {
     format!("{VOLUME_PREFIX}{sandbox}")
 }
 
-/// The sandbox whose workspace that volume is.
+/// Returns the sandbox whose workspace the volume is.
 pub(crate) fn sandbox_of_volume(name: &str) -> Option<&str> {
     let sandbox = name.strip_prefix(VOLUME_PREFIX)?;
     is_sandbox(sandbox).then_some(sandbox)
@@ -60,7 +60,7 @@ fn is_sandbox(text: &str) -> bool {
     })
 }
 
-/// A name or id as engines give them: it means nothing in a path.
+/// Returns true for a name or id as engines assign them, which has no special meaning in a path.
 pub(crate) fn is_word(text: &str) -> bool {
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'_' | b'-');
     text.len() <= MAX_WORD
@@ -71,12 +71,12 @@ pub(crate) fn is_word(text: &str) -> bool {
         && text.bytes().all(is_plain)
 }
 
-/// The id that an engine gave to a container.
+/// Returns true for the id that an engine assigned to a container.
 pub(crate) fn is_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|it| it.is_ascii_hexdigit())
 }
 
-/// An image's reference: `name`, `host:port/a/name:tag`, `name@sha256:…`, an id.
+/// Returns true for an image reference: `name`, `host:port/a/name:tag`, `name@sha256:…`, an id.
 pub(crate) fn is_image(text: &str) -> bool {
     let is_part = |part: &str| {
         let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"._-:@".contains(&it);

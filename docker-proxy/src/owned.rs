@@ -1,4 +1,4 @@
-//! What is ours at the engine: whatever carries our label, and nothing else.
+//! Finds our own objects at the engine: those that carry our label.
 
 use hyper::StatusCode;
 use serde_json::Value;
@@ -10,16 +10,16 @@ use crate::{
     settings::Label,
 };
 
-/// A container of ours. Its id is never given to another one, so what is done with it by the id
-/// cannot meet somebody else's, whatever happens to the name in between.
+/// A container of ours. The engine never reuses its id, so an action by id cannot affect a foreign container,
+/// whatever happens to the name in between.
 #[derive(Debug)]
 pub(crate) struct OwnContainer {
     pub(crate) id: String,
-    /// What the engine says of it.
+    /// The engine's data about the container.
     pub(crate) about: Value,
 }
 
-/// Whether labels have ours.
+/// Returns true if the labels contain ours.
 pub(crate) fn has_label(labels: Option<&Value>, label: &Label) -> bool {
     labels
         .and_then(|labels| labels.get(&label.name)?.as_str())
@@ -30,7 +30,7 @@ fn is_not_found(refusal: &Refusal) -> bool {
     matches!(refusal, Refusal::Engine { status, .. } if *status == StatusCode::NOT_FOUND)
 }
 
-/// What the engine has under that name or id; `None` if nothing.
+/// Returns the engine's data at that path; `None` if there is nothing.
 async fn look(engine: &Engine, path: String) -> Result<Option<Value>, Refusal> {
     match engine.ask(&Question::get(path)).await {
         Ok(found) => Ok(Some(found)),
@@ -39,7 +39,7 @@ async fn look(engine: &Engine, path: String) -> Result<Option<Value>, Refusal> {
     }
 }
 
-/// The container of ours with that name or id.
+/// Returns our container with that name or id.
 pub(crate) async fn container(
     engine: &Engine,
     label: &Label,
@@ -57,7 +57,7 @@ pub(crate) async fn container(
     })
 }
 
-/// Refuses where somebody else's container has that name.
+/// Fails if a foreign container has that name.
 pub(crate) async fn not_foreign_container(
     engine: &Engine,
     label: &Label,
@@ -74,13 +74,13 @@ pub(crate) async fn not_foreign_container(
     }
 }
 
-/// The name of a container as lists have it.
+/// Returns the name of a container in a list.
 pub(crate) fn container_name(listed: &Value) -> Option<String> {
     let name = listed.get("Names")?.get(0)?.as_str()?;
     Some(name.trim_start_matches('/').to_owned())
 }
 
-/// The name of a volume as lists have it.
+/// Returns the name of a volume in a list.
 pub(crate) fn volume_name(listed: &Value) -> Option<String> {
     Some(listed.get("Name")?.as_str()?.to_owned())
 }
@@ -97,7 +97,7 @@ pub(crate) fn is_own_volume(about: &Value, label: &Label) -> bool {
     is_plain && is_local && has_label(about.get("Labels"), label)
 }
 
-/// What the engine has as a volume of that name.
+/// The result of looking up a volume at the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Volume {
     Own,
@@ -105,8 +105,8 @@ pub(crate) enum Volume {
     Missing,
 }
 
-/// Looks a volume up. Volumes have no ids; but nobody makes one through us that is not plain, and
-/// who can make one elsewhere has the whole engine.
+/// Looks up a volume. Volumes have no ids; but nobody can create one with other driver options than a size
+/// through the proxy, and whoever can create one elsewhere controls the whole engine.
 pub(crate) async fn volume(engine: &Engine, label: &Label, name: &str) -> Result<Volume, Refusal> {
     let found = look(engine, format!("/volumes/{name}")).await?;
     Ok(match found {

@@ -1,8 +1,8 @@
-//! How many containers or volumes of ours there may be at once, whoever asks for them.
+//! Limits how many containers or volumes of ours exist at once, whoever creates them.
 //!
-//! The engine's own list is what counts, so nothing is forgotten with the proxy. It is asked for
-//! only when there might be too many: in between, everything that was admitted is added up, and
-//! what was removed is not seen until the next list.
+//! The engine's own list counts, so nothing is forgotten when the proxy restarts. The list is requested only
+//! if there might be too many: in between, admitted objects are added up, and removed ones are not noticed
+//! until the next list.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,21 +11,21 @@ use std::{
 
 use crate::refusal::Refusal;
 
-/// The most of one kind.
+/// The limit on one kind of object.
 #[derive(Debug)]
 pub(crate) struct Quota {
     kind: &'static str,
-    /// The option that says how many.
+    /// The option that sets the limit.
     setting: &'static str,
     limit: usize,
-    /// At most so many are there or being made; `None` until the engine was asked. Held while it is
-    /// asked, so that nobody is admitted meanwhile.
+    /// An upper bound of those that exist or are being created; `None` before the first list. Locked during
+    /// the request for the list, so that nobody is admitted meanwhile.
     most: tokio::sync::Mutex<Option<usize>>,
-    /// The names that are being made. Never held across an await.
+    /// The names that are being created. Never held across an await.
     making: Mutex<BTreeMap<String, usize>>,
 }
 
-/// Something that may be made; dropping it says that the engine has answered.
+/// The permission to create something; dropping it means that the engine has answered.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Place {
@@ -44,8 +44,8 @@ impl Quota {
         })
     }
 
-    /// A place for `name`, unless all are taken. `list` gives the names of those that exist; it is
-    /// awaited only where that has to be known.
+    /// Returns a place for `name`, unless all are taken. `list` yields the names of existing objects; it is
+    /// awaited only if they have to be known.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         name: &str,
@@ -56,10 +56,10 @@ impl Quota {
             *most = Some(known + 1);
             return Ok(self.place(name));
         }
-        // Noted before the list is asked for: what is ready by then is in it.
+        // Read before the list is requested: whatever is created by then is in the list.
         let mut names: BTreeSet<String> = self.making().keys().cloned().collect();
         names.extend(list.await?);
-        // The engine refuses a second one of that name by itself, in words that Sepal understands.
+        // The engine itself refuses a second object of that name, with an error that Sepal understands.
         let is_new = names.insert(name.to_owned());
         let wanted = names.len();
         if is_new && wanted > self.limit {
@@ -142,7 +142,7 @@ mod tests {
         drop(quota.admit("a", has(&[])).await.unwrap());
         drop(quota.admit("b", unasked()).await.unwrap());
         drop(quota.admit("c", unasked()).await.unwrap());
-        // Three were made, and all but one are gone again.
+        // Three were created, and all but one are removed again.
         drop(quota.admit("d", has(&["c"])).await.unwrap());
         drop(quota.admit("e", unasked()).await.unwrap());
         assert!(quota.admit("f", has(&["c", "d", "e"])).await.is_err());

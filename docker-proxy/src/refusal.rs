@@ -1,40 +1,40 @@
-//! Why a request is not carried out, in the words and the form that a Docker client shows.
+//! Defines the reasons that a request is refused, with the message and status that a Docker client shows.
 
 use hyper::StatusCode;
 
-/// What a client is told instead of an answer.
+/// The error that a client gets instead of an answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// The request itself is odd.
+    /// The request itself is malformed.
     #[error("{0}")]
     Malformed(String),
-    /// A body without a length.
+    /// The body has no `Content-Length`.
     #[error("send the body with a `Content-Length` and without `Transfer-Encoding`")]
     NoLength,
-    /// A body beyond all sense.
+    /// The body is too large.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
-    /// The body did not come.
+    /// The body did not arrive in time.
     #[error("the body did not arrive within {0} seconds")]
     TooSlow(u64),
-    /// Not one of our calls.
+    /// The call is not in the table.
     #[error(
         "`{method} {path}` is not passed on by Sepal's Docker proxy; docs/docker-proxy.md lists what is"
     )]
     NoCall { method: String, path: String },
-    /// The template has something else there, or nothing.
+    /// The template has another value for the field, or lacks the field.
     #[error("`{field}` is not allowed by Sepal's Docker proxy: {remedy}")]
     Field { field: String, remedy: String },
-    /// Not ours, or not there: which of both is nobody's business.
+    /// The object is foreign or missing; which of both is not disclosed.
     #[error("No such {kind}: {name}")]
     Missing { kind: &'static str, name: String },
-    /// Ours would have that name, but somebody else's has it.
+    /// A foreign object has the name that ours would get.
     #[error(
         "the {kind} `{name}` exists and is not of this proxy; remove it at the engine, or give the \
          proxy the label that it carries (`--label`)"
     )]
     Foreign { kind: &'static str, name: String },
-    /// There are as many as may be.
+    /// The limit on such objects is reached.
     #[error(
         "there are {limit} {kind} of Sepal's already, as many as its Docker proxy allows; remove what \
          is not needed, or let it have more (`{setting}`)"
@@ -44,22 +44,22 @@ pub(crate) enum Refusal {
         limit: usize,
         setting: &'static str,
     },
-    /// The engine's own answer.
+    /// The engine answered with an error.
     #[error("{message}")]
     Engine { status: StatusCode, message: String },
-    /// No answer.
+    /// The engine does not answer.
     #[error(
         "no container engine answers at `{address}` ({said}); start it (`systemctl start docker`), \
          or let the proxy reach its socket"
     )]
     Away { address: String, said: String },
-    /// An answer that makes no sense.
+    /// The engine's answer is invalid.
     #[error("the engine answered with {0}")]
     Odd(String),
 }
 
 impl Refusal {
-    /// A field that may not be as it is.
+    /// Creates the refusal of a field.
     pub(crate) fn field(field: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Field {
             field: field.into(),
@@ -67,7 +67,7 @@ impl Refusal {
         }
     }
 
-    /// The code of the answer.
+    /// Returns the status code of the answer.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Malformed(_) => StatusCode::BAD_REQUEST,
@@ -78,7 +78,7 @@ impl Refusal {
                 StatusCode::FORBIDDEN
             }
             Self::Missing { .. } => StatusCode::NOT_FOUND,
-            // Not the engine's 409, by which Sepal knows that a name is taken.
+            // Not the engine's 409, which tells Sepal that a name is taken.
             Self::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Engine { status, .. } => *status,
             Self::Away { .. } => StatusCode::SERVICE_UNAVAILABLE,
@@ -86,7 +86,8 @@ impl Refusal {
         }
     }
 
-    /// Whether somebody asked for what they may not have, which an operator wants to know.
+    /// Returns true if the operator should know of the refusal: the client asked for something that is not
+    /// allowed, or the engine failed.
     pub(crate) fn is_suspicious(&self) -> bool {
         match self {
             Self::Malformed(_)

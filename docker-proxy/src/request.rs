@@ -1,4 +1,4 @@
-//! Reads a request into checked values. Nothing else of it is looked at again.
+//! Parses a request into checked values. The rest of the request is not used.
 
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
@@ -14,14 +14,14 @@ use tokio::time::timeout;
 
 use crate::refusal::Refusal;
 
-/// More than any environment that a kernel takes.
+/// The largest body: more than any environment that a kernel accepts.
 const MAX_BODY_BYTES: usize = 1 << 20;
-/// How long a body may take.
+/// The time limit of a body.
 const BODY_LIMIT: Duration = Duration::from_secs(30);
 /// The longest path with its query.
 const MAX_URI_BYTES: usize = 8 << 10;
 
-/// The path without its version.
+/// Returns the path without its version.
 pub(crate) fn path(uri: &Uri) -> Result<&str, Refusal> {
     let odd = |what: &str| Refusal::Malformed(format!("the address of the request {what}"));
     if uri.authority().is_some() || uri.scheme().is_some() {
@@ -45,7 +45,7 @@ pub(crate) fn path(uri: &Uri) -> Result<&str, Refusal> {
     Ok(without_version(path))
 }
 
-/// `/v1.41/info` is `/info`: the proxy speaks its own version to the engine.
+/// Removes the version: `/v1.41/info` becomes `/info`. The proxy speaks its own version to the engine.
 fn without_version(path: &str) -> &str {
     let rest = path.strip_prefix("/v1.");
     let found = rest.and_then(|rest| {
@@ -57,13 +57,13 @@ fn without_version(path: &str) -> &str {
     found.unwrap_or(path)
 }
 
-/// The parameters of a request.
+/// The query parameters of a request.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
-    /// Reads the `known` ones. Others are refused unless they say nothing (empty, `0`, `false`),
-    /// as clients send what they leave at its default.
+    /// Parses the `known` parameters. Others are refused unless they have no effect (empty, `0`, `false`),
+    /// because clients send parameters at their defaults.
     pub(crate) fn parse(uri: &Uri, known: &[&str]) -> Result<Self, Refusal> {
         let mut found = BTreeMap::new();
         let pairs = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
@@ -90,7 +90,7 @@ impl Query {
     }
 }
 
-/// Refuses what a page in a browser sends, which may reach a port of loopback.
+/// Refuses requests of a page in a browser, which may reach a loopback port.
 pub(crate) fn check_sender(headers: &HeaderMap) -> Result<(), Refusal> {
     if headers.contains_key(ORIGIN) || headers.contains_key("sec-fetch-site") {
         let text = "requests of a browser are not answered here";
@@ -99,8 +99,8 @@ pub(crate) fn check_sender(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses what was asked at another name than the one that the proxy listens at. Whose page a
-/// browser shows can let its own name lead here, and then read the answers as its own.
+/// Refuses requests for another host name than the one in `--listen`. Otherwise the author of a page in a
+/// browser could point a name of their own at the proxy, and read the answers as their own (DNS rebinding).
 pub(crate) fn check_host(headers: &HeaderMap, own: &str) -> Result<(), Refusal> {
     for asked in headers.get_all(HOST) {
         let asked = asked.to_str().unwrap_or_default();
@@ -121,7 +121,7 @@ pub(crate) fn check_host(headers: &HeaderMap, own: &str) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Refuses a body where none belongs.
+/// Refuses a body if the call has none.
 pub(crate) fn without_body(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_empty = headers.get(CONTENT_LENGTH).is_none_or(|it| it == "0");
     if !is_empty || headers.contains_key(TRANSFER_ENCODING) {
@@ -131,7 +131,7 @@ pub(crate) fn without_body(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether the connection shall become a stream.
+/// Returns true if the client wants to turn the connection into a stream.
 pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
     let says = |name, word: &str| {
         let value = headers.get(name).and_then(|it| it.to_str().ok());
@@ -140,7 +140,7 @@ pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
     says(CONNECTION, "upgrade") && says(UPGRADE, "tcp")
 }
 
-/// Refuses to change the protocol where no stream belongs.
+/// Refuses an upgrade if the call does not become a stream.
 pub(crate) fn without_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
     if headers.contains_key(UPGRADE) {
         let text = "only `attach` becomes a stream; send no `Upgrade`";
@@ -149,7 +149,7 @@ pub(crate) fn without_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The whole body, which has to say its length.
+/// Reads the whole body, which has to have a length.
 pub(crate) async fn body(request: Request<Incoming>) -> Result<Bytes, Refusal> {
     let headers = request.headers();
     let length = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
@@ -182,7 +182,7 @@ mod tests {
         check("/info", "/info");
         check("/v1.41/info", "/info");
         check("/v1.99/containers/json?all=1", "/containers/json");
-        // Not a version, so a name that is in no table.
+        // An invalid version, so the path matches no call.
         check("/v1.x/info", "/v1.x/info");
         check("/v1.1234/info", "/v1.1234/info");
         check("/v1.41/v1.41/info", "/v1.41/info");
@@ -228,7 +228,7 @@ mod tests {
         ] {
             assert_eq!(check(&[host]), Ok(()), "{host}");
         }
-        // Who says none is no browser.
+        // A client without a `Host` header is not a browser.
         assert_eq!(check(&[]), Ok(()));
         for host in [
             "",

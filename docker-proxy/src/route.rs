@@ -1,10 +1,10 @@
-//! Every call that is let through, in one table; docs/docker-proxy.md shows the same one.
+//! Lists every call that is let through, in one table; docs/docker-proxy.md shows the same one.
 
 use hyper::Method;
 
 use crate::{name, refusal::Refusal};
 
-/// What a call does.
+/// The action of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Ping,
@@ -29,13 +29,13 @@ pub(crate) enum Call {
 /// An allowed call.
 #[derive(Debug)]
 pub struct Route {
-    /// `GET`, `POST` or `DELETE`.
+    /// The method: `GET`, `POST` or `DELETE`.
     pub method: &'static str,
-    /// Its path; `{…}` stands for a name or id.
+    /// The path; `{…}` matches a name or id.
     pub path: &'static str,
-    /// The parameters that are read; others may say nothing.
+    /// The parameters that are read; others must have no effect.
     pub query: &'static [&'static str],
-    /// What is done with it.
+    /// The effect of the call, for the documentation.
     pub does: &'static str,
     pub(crate) call: Call,
 }
@@ -63,13 +63,13 @@ impl Route {
         Self { query, ..self }
     }
 
-    /// Whether a body belongs to it.
+    /// Returns true if the call has a body.
     pub(crate) fn has_body(&self) -> bool {
         matches!(self.call, Call::ContainerCreate | Call::VolumeCreate)
     }
 }
 
-/// Every call that is let through.
+/// All calls that are let through.
 pub const ROUTES: &[Route] = &[
     get(
         "/_ping",
@@ -140,7 +140,7 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/volumes/{name}", Call::VolumeRemove, "of ours"),
 ];
 
-/// The table of the documentation.
+/// Returns the table for the documentation.
 pub fn table() -> String {
     let row = |route: &Route| {
         let query: Vec<String> = route.query.iter().map(|it| format!("`{it}`")).collect();
@@ -151,13 +151,13 @@ pub fn table() -> String {
     format!("| call | parameters | what is let through |\n|---|---|---|\n{rows}")
 }
 
-/// Which call a method and a checked path without its version mean, and the name in it.
+/// Finds the call for a method and a checked path without its version, and the name in the path.
 pub(crate) fn find<'p>(
     method: &Method,
     path: &'p str,
 ) -> Result<(&'static Route, Option<&'p str>), Refusal> {
     let of_method = ROUTES.iter().filter(|it| it.method == method.as_str());
-    // A path without a name in it is meant by itself: no container is called `json`.
+    // A path without a name has precedence: no container is called `json`.
     let (plain, named): (Vec<_>, Vec<_>) = of_method.partition(|it| !it.path.contains('{'));
     if let Some(route) = plain.into_iter().find(|it| it.path == path) {
         return Ok((route, None));
@@ -171,7 +171,7 @@ pub(crate) fn find<'p>(
     })
 }
 
-/// The name in `path`, if it has the form of that route's.
+/// Returns the name in `path`, if the path matches the route.
 fn named_in<'p>(route: &Route, path: &'p str) -> Option<&'p str> {
     let (before, rest) = route.path.split_once('{')?;
     let (kind, after) = rest.split_once('}')?;

@@ -1,4 +1,4 @@
-//! Listens, answers and writes down what it did.
+//! Listens, answers requests and logs them.
 
 use std::{
     convert::Infallible,
@@ -37,24 +37,24 @@ use crate::{
     settings::Settings,
 };
 
-/// How long the head of a request may take.
+/// The time limit of a request's head.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
-/// The longest head.
+/// The longest head, in bytes.
 const MAX_HEAD_BYTES: usize = 32 << 10;
 const MAX_HEADERS: usize = 64;
-/// How long requests may go on when everything has to end.
+/// How long requests may go on after the shutdown began.
 const GRACE: Duration = Duration::from_secs(5);
-/// The wait after a connection could not be taken, as when there are too many open files.
+/// The pause after a connection could not be accepted, for example because too many files are open.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long the check of health may take.
+/// The time limit of the health check.
 const HEALTH_LIMIT: Duration = Duration::from_secs(5);
 
-/// Where requests come in. The file of a socket goes with it.
+/// Listens for requests. The file of a Unix socket is removed when this is dropped.
 #[derive(Debug)]
 pub struct Listener {
     kind: Kind,
     address: Address,
-    /// The name that was given where it is TCP.
+    /// The configured host name, if this listens on TCP.
     host: Option<String>,
 }
 
@@ -65,8 +65,8 @@ enum Kind {
 }
 
 impl Listener {
-    /// Listens there. A socket gets `mode` and, if one is given, `group`. What a killed life left
-    /// of it is replaced; a socket that somebody answers at is not.
+    /// Listens on `address`. A socket gets `mode` and, if given, `group`. The socket of a killed process is
+    /// replaced; one that still accepts connections is not.
     pub async fn bind(address: &Address, mode: u32, group: Option<u32>) -> io::Result<Self> {
         match address {
             Address::Unix(path) => {
@@ -95,7 +95,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens, with the port that was given for port 0.
+    /// Returns the address, with the port that was assigned for port 0.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -127,8 +127,8 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }
 
-/// Answers until `shutdown`. Requests then have a few seconds; the streams of containers end at
-/// once, which ends what reads them.
+/// Serves requests until `shutdown`. Requests then have a few seconds; the streams of containers end at once,
+/// which ends the programs that read them.
 pub async fn serve(settings: Settings, listener: Listener, shutdown: CancellationToken) {
     let door = Arc::new(Door {
         engine: Arc::new(Engine::new(settings.engine.clone())),
@@ -156,7 +156,7 @@ pub async fn serve(settings: Settings, listener: Listener, shutdown: Cancellatio
     info!("Everything has ended");
 }
 
-/// Waits for what requests began.
+/// Waits for the work that requests began.
 async fn end(door: &Door) {
     door.making.close();
     if timeout(GRACE, door.making.wait()).await.is_err() {
@@ -167,7 +167,7 @@ async fn end(door: &Door) {
     door.engine.close().await;
 }
 
-/// Takes connections for ever.
+/// Accepts connections forever.
 async fn take_all(door: &Arc<Door>, listener: &Listener, connections: &TaskTracker) {
     let places = Arc::new(Semaphore::new(door.settings.max_connections));
     loop {
@@ -217,7 +217,7 @@ async fn converse(door: &Arc<Door>, stream: Box<dyn Stream>, seat: Seat) {
     }
 }
 
-/// Answers one request, and writes it down: what changes something, and what is refused.
+/// Answers one request, and logs it if it changes something or is refused.
 async fn answer(door: &Door, request: Request<Incoming>) -> Answer {
     let began = Instant::now();
     let what = format!("{} {}", request.method(), request.uri().path());
@@ -248,9 +248,9 @@ fn write_down(refusal: &Refusal, what: &str, duration_ms: u64) {
     }
 }
 
-/// The form in which Docker tells errors.
+/// Builds an error in Docker's format.
 fn refused(status: StatusCode, message: &str) -> Answer {
-    // These have no body, and are no errors either.
+    // Responses with other statuses have no body, and are not errors.
     let status = if status.is_client_error() || status.is_server_error() {
         status
     } else {
@@ -259,7 +259,7 @@ fn refused(status: StatusCode, message: &str) -> Answer {
     calls::json(status, &json!({ "message": message }))
 }
 
-/// Asks a running proxy whether it and its engine are well; what is wrong if not.
+/// Asks a running proxy whether it and its engine are well; the error says what is wrong.
 pub async fn health(address: &Address) -> Result<(), String> {
     let asking = async {
         let stream = address.connect().await?;

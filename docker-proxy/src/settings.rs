@@ -1,32 +1,32 @@
-//! What the operator decides, checked before anything is opened.
+//! Defines and checks the operator's settings.
 
 use std::{fmt, str::FromStr};
 
 use crate::{address::Address, name};
 
-/// Everything but the place to listen.
+/// All settings but the address to listen on.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where the engine is.
+    /// The address of the engine.
     pub engine: Address,
-    /// On everything that is made here, and asked of everything that is touched.
+    /// The label that is set on everything created here, and required of everything that is touched.
     pub label: Label,
-    /// The image of the sandboxes, the only one that may count a workspace with the right to look
-    /// into every folder.
+    /// The image of the sandboxes, the only one that may measure a workspace with the right to read every
+    /// folder.
     pub image: String,
-    /// Which other images may run; empty for any that the engine has.
+    /// The other images that may run; empty = any that the engine has.
     pub other_images: Vec<String>,
-    /// The OCI runtime of every container; the engine's own choice without it.
+    /// The OCI runtime of every container; `None` = the engine's default.
     pub runtime: Option<String>,
-    /// The network that a container may ask for; without it there is only `none`.
+    /// The network that a container may request; `None` = only `none`.
     pub network: Option<String>,
-    /// The most that one container may ask for, and what it gets where it asks for nothing.
+    /// The most that one container may request, and what it gets if it requests nothing.
     pub most: Most,
-    /// Containers of ours that exist at the same time, running or not.
+    /// The most containers of ours at the same time, running or not.
     pub max_containers: usize,
-    /// Volumes of ours that exist at the same time: one for each session that has run a tool.
+    /// The most volumes of ours at the same time: one for each session that has run a tool.
     pub max_volumes: usize,
-    /// Connections at the same time. A running sandbox has two: its streams and who waits for its
+    /// The most connections at the same time. A running sandbox has two: its streams, and the wait for its
     /// end.
     pub max_connections: usize,
 }
@@ -34,27 +34,27 @@ pub struct Settings {
 /// A label with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Its name.
+    /// The label's name.
     pub name: String,
-    /// Its value.
+    /// The label's value.
     pub value: String,
 }
 
-/// Limits of one container.
+/// The limits of one container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Most {
     /// Bytes of memory, swap included.
     pub memory_bytes: i64,
     /// Billionths of a processor.
     pub nano_cpus: i64,
-    /// Processes and threads.
+    /// The number of processes and threads.
     pub processes: i64,
-    /// Bytes of one file.
+    /// Most bytes of one file.
     pub file_bytes: i64,
 }
 
 impl Default for Most {
-    /// Four times what Sepal asks for by itself, and eight times its workspace.
+    /// Four times the default limits of Sepal, and eight times the size of its workspace.
     fn default() -> Self {
         Self {
             memory_bytes: 2 << 30,
@@ -65,25 +65,25 @@ impl Default for Most {
     }
 }
 
-/// What is wrong with the settings.
+/// An error of the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// A label that says nothing.
+    /// The label is invalid.
     #[error("`{0}` is no label; write `sepal.proxy=NAME`, with a name that no other proxy has")]
     Label(String),
-    /// An image that nothing can be called.
+    /// The image name is invalid.
     #[error("`{0}` is no image; write for example `sepal/sandbox:0.1.0`")]
     Image(String),
-    /// A network that walls nothing off.
+    /// The network does not isolate anything, or its name is invalid.
     #[error(
         "`{0}` is no network for sandboxes; name one that was made with `docker network create \
          --internal`, or leave it out"
     )]
     Network(String),
-    /// A runtime that nothing can be called.
+    /// The runtime name is invalid.
     #[error("`{0}` is no runtime; write for example `runsc`")]
     Runtime(String),
-    /// A limit that lets nothing run.
+    /// The limit is zero or less.
     #[error("the limit `{0}` has to be more than nothing")]
     Limit(&'static str),
 }
@@ -94,7 +94,7 @@ impl FromStr for Label {
     fn from_str(text: &str) -> Result<Self, SettingsError> {
         let wrong = || SettingsError::Label(text.to_owned());
         let (name, value) = text.split_once('=').ok_or_else(wrong)?;
-        // The name is one of ours, so that a request's own labels can never stand for it.
+        // The name has to begin with `sepal.`, so that a request's own labels can never replace it.
         if !name.starts_with("sepal.") || !name::is_word(name) || !name::is_word(value) {
             return Err(wrong());
         }
@@ -112,7 +112,7 @@ impl fmt::Display for Label {
 }
 
 impl Settings {
-    /// Refuses what would let nothing, or too much, through.
+    /// Refuses settings that would let nothing, or too much, through.
     pub fn check(&self) -> Result<(), SettingsError> {
         let images = std::iter::once(&self.image).chain(&self.other_images);
         if let Some(wrong) = images.into_iter().find(|image| !name::is_image(image)) {
@@ -146,7 +146,7 @@ impl Settings {
         }
     }
 
-    /// Whether a container of that image may be made.
+    /// Returns true if containers of that image may be created.
     pub(crate) fn allows_image(&self, image: &str) -> bool {
         image == self.image
             || self.other_images.is_empty()

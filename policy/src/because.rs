@@ -1,31 +1,32 @@
-//! What was decided, and why, in words for the card.
+//! Defines a decision and its reason, in words for the card.
 
 use std::fmt;
 
 use crate::rule::{Approver, Effect};
 use crate::shell::Unread;
 
-/// What happens to a call, and why.
+/// The effect on a call, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     pub effect: Effect,
     pub because: Because,
-    /// Whose yes an asked call needs: all of them, each once. At least the owner's; empty unless asked.
+    /// The approvers whose consent the call needs: all of them, each once. The owner if no rule names another
+    /// approver; empty unless the effect is ask.
     pub approvers: Vec<Approver>,
-    /// Whether the yes needs a fresh proof of presence.
+    /// True if the approval needs a fresh proof of presence.
     pub fresh_gesture: bool,
-    /// Whether a model may say yes in the place of the owner: every rule that asks opened the call
-    /// to it, surely, and no part of a command is asked for another reason.
+    /// True if a model may approve in the place of the owner: every asking rule surely opened the call to a
+    /// model's review, and no part of a command is asked for another reason.
     pub reviewed: bool,
 }
 
 impl Decision {
-    /// The ids of the rules that decided, in order; none where no rule did.
+    /// Returns the ids of the rules that decided, in order; none if no rule did.
     pub fn rules(&self) -> impl Iterator<Item = &str> {
         self.named().iter().map(|rule| rule.id.as_str())
     }
 
-    /// The rules that decided, in order; none where no rule did.
+    /// Returns the rules that decided, in order; none if no rule did.
     pub fn named(&self) -> &[RuleName] {
         match &self.because {
             Because::AllowedBy { rules }
@@ -41,7 +42,7 @@ impl Decision {
     }
 }
 
-/// A rule, as it is named to people.
+/// A rule's id and name, as it is shown to people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleName {
     pub id: String,
@@ -54,20 +55,20 @@ impl fmt::Display for RuleName {
     }
 }
 
-/// Why a rule that begins like a command does not allow it.
+/// The reason that a rule whose words begin like a command does not allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gap {
-    /// Its words differ, or there are more of them than the rule takes.
+    /// The words differ, or there are more than the rule takes.
     OtherWords,
-    /// A file may be written by a redirection, or by the program itself.
+    /// A redirection, or the program itself, may write to a file.
     Redirection,
     /// A variable is set.
     Assignment,
-    /// A word is only known when the command runs, and may become an option.
+    /// A word is known only when the command runs, and may become an option.
     OpenWord,
-    /// The command runs others, of which it cannot be told what they do.
+    /// The command runs other commands, whose effects are unknown.
     RunsUnknown,
-    /// The command changes what later words of the shell mean.
+    /// The command changes the meaning of later words of the shell.
     ChangesShell,
     /// The command runs a file that the rule does not name.
     UnnamedScript,
@@ -77,7 +78,7 @@ pub enum Gap {
     Writes { option: String },
     /// An option names or starts a program, or a folder or configuration to run from.
     Runs { option: String },
-    /// It is not known what an option or a subcommand does.
+    /// The effect of an option or a subcommand is unknown.
     UnknownWord { word: String },
     /// With this word the command does more than read.
     MoreThanReads { word: String },
@@ -120,44 +121,44 @@ impl fmt::Display for Gap {
     }
 }
 
-/// Why a call runs, is asked or is refused. As text, a sentence.
+/// The reason that a call runs, is asked or is refused. As text, a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Because {
-    /// These rules allow all of it.
+    /// These rules allow the whole call.
     AllowedBy { rules: Vec<RuleName> },
-    /// These rules deny it, or this part of the command.
+    /// These rules deny the call, or this part of the command.
     DeniedBy {
         rules: Vec<RuleName>,
         part: Option<String>,
     },
-    /// These rules ask for it, or for this part of the command.
+    /// These rules ask for the call, or for this part of the command.
     AskedBy {
         rules: Vec<RuleName>,
         part: Option<String>,
     },
-    /// A rule may deny it, but it cannot be told for sure.
+    /// A rule may deny the call, but that is uncertain.
     MayBeDenied {
         rule: RuleName,
         part: Option<String>,
     },
-    /// A rule would allow it for another definition of the tool.
+    /// A rule would allow the call for another definition of the tool.
     Drifted { rule: RuleName },
-    /// A rule that allowed it has ended.
+    /// A rule that allowed the call has expired.
     Expired { rule: RuleName },
-    /// The command was not read.
+    /// The command could not be read.
     Unread { why: Unread },
     /// No rule allows this part of the command.
     PartNotAllowed {
         part: String,
-        /// The rule that begins like the part, and why it does not allow it.
+        /// The rule that begins like the part, and the reason that it does not allow it.
         nearest: Option<(RuleName, Gap)>,
     },
-    /// No rule says anything about it.
+    /// No rule covers the call.
     NoRule,
 }
 
 impl Because {
-    /// Which reason is told where parts of a command have several; the greatest first.
+    /// Returns the weight of the reason: if parts of a command have several reasons, the heaviest is shown.
     pub(crate) fn weight(&self) -> u8 {
         match self {
             Self::AllowedBy { .. } => 0,
@@ -173,7 +174,7 @@ impl Because {
     }
 }
 
-/// `rule “a”` or `rules “a” and “b”`.
+/// Formats `rule “a”` or `rules “a” and “b”`.
 fn named(rules: &[RuleName]) -> String {
     let names: Vec<String> = rules.iter().map(RuleName::to_string).collect();
     match names.as_slice() {

@@ -1,15 +1,15 @@
-//! What is decided: one call of a tool.
+//! Defines a call of a tool, on which rules decide.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Says that a tool runs a command line of bash, and in which of its arguments.
+/// Marks a tool that runs a bash command line, and names its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShellTool {
-    /// The argument that is the command line.
+    /// The argument that holds the command line.
     pub argument: String,
-    /// Arguments that change nothing of what runs, such as a time limit. Any other one beside the
-    /// command line keeps rules about commands from allowing the call.
+    /// Arguments without effect on what runs, such as a time limit. With any other argument beside the
+    /// command line, rules about commands do not allow the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub harmless: Vec<String>,
 }
@@ -21,22 +21,22 @@ pub struct Call<'a> {
     pub server: &'a str,
     /// The server's own name of the tool.
     pub tool: &'a str,
-    /// The hash of the tool's definition; `None` = unknown, which no rule that names one fits.
+    /// The hash of the tool's definition; `None` = unknown, which matches no rule that names a definition.
     pub definition: Option<&'a str>,
     pub arguments: &'a Value,
     /// Set for a tool that runs command lines.
     pub shell: Option<&'a ShellTool>,
-    /// The folder in which relative paths of the tool begin, absolute and without `..`; `None` = rules
-    /// about paths take absolute paths for unknown.
+    /// The folder to which relative paths of the tool refer, absolute and without `..`; `None` = rules about
+    /// paths treat absolute paths as unknown.
     pub workspace: Option<&'a str>,
-    /// What the call is expected to cost, in millionths of a dollar; `None` = unknown.
+    /// The expected cost of the call, in millionths of a dollar; `None` = unknown.
     pub cost_micros: Option<u64>,
-    /// Milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub now_ms: u64,
 }
 
 impl<'a> Call<'a> {
-    /// A call of which only the names and the arguments are known.
+    /// Creates a call from its names and arguments only.
     pub fn new(server: &'a str, tool: &'a str, arguments: &'a Value) -> Self {
         Self {
             server,
@@ -50,12 +50,12 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The command line, if the tool runs one and the argument is text.
+    /// Returns the command line, if the tool runs one and the argument is text.
     pub(crate) fn command(&self) -> Option<&'a str> {
         self.arguments.get(&self.shell?.argument)?.as_str()
     }
 
-    /// Whether the call has nothing beside its command line that could change what runs.
+    /// Returns true if no argument beside the command line could change what runs.
     pub(crate) fn has_only_its_command(&self) -> bool {
         let (Some(shell), Some(arguments)) = (self.shell, self.arguments.as_object()) else {
             return false;
@@ -66,7 +66,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// One argument: a name, or a JSON pointer when it begins with `/`.
+/// Returns the argument with that name, or at that JSON pointer if `name` begins with `/`.
 pub(crate) fn argument<'a>(arguments: &'a Value, name: &str) -> Option<&'a Value> {
     if name.starts_with('/') {
         arguments.pointer(name)

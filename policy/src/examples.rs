@@ -1,5 +1,5 @@
-//! Examples for rules that were not made from a call: a call that the rule is about, and one that it is
-//! not.
+//! Derives examples for rules that were not made from a call: a call that the rule matches, and one that it
+//! does not.
 
 use serde_json::{Map, Value, json};
 
@@ -8,10 +8,10 @@ use crate::glob::Glob;
 use crate::rule::{Example, Examples, Rule};
 use crate::rules::Rules;
 
-/// Stands where a pattern takes any text.
+/// Replaces the stars of a pattern.
 const ANY: &str = "any";
 
-/// A tool that runs commands, by its server's name and its own.
+/// A tool that runs commands, with its server's name and its own.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedShell<'a> {
     pub server: &'a str,
@@ -19,8 +19,8 @@ pub struct NamedShell<'a> {
     pub shell: &'a ShellTool,
 }
 
-/// Examples that the rule passes; none where they cannot be made up. `shell` is the tool that rules about
-/// commands are about.
+/// Derives examples that the rule passes; `None` if that fails. `shell` is the tool to which rules about
+/// commands apply.
 pub fn derive_examples(rule: &Rule, shell: NamedShell<'_>) -> Option<Examples> {
     let matching = matching(rule, shell)?;
     let fits_everything = rule.server.is_any() && rule.tool.is_any() && rule.when.is_empty();
@@ -83,7 +83,7 @@ fn matching(rule: &Rule, named: NamedShell<'_>) -> Option<Example> {
     })
 }
 
-/// Calls close to the one that the rule is about.
+/// Returns calls that are similar to the matching one, but may not match.
 fn others(rule: &Rule, matching: &Example) -> Vec<Example> {
     let mut others = Vec::new();
     if let (Some(_), Some(shell)) = (&rule.when.command, &matching.shell) {
@@ -118,7 +118,7 @@ fn name_for(glob: &Glob) -> String {
     glob.as_str().replace('*', ANY)
 }
 
-/// The word as a shell reads it back.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./:=@%+,".contains(sign);
     if !word.is_empty() && word.chars().all(is_plain) {

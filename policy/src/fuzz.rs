@@ -1,5 +1,5 @@
-//! Fuzzes the reader of command lines: every text has an end, what is allowed was surely read, and
-//! what is offered does what its card says.
+//! Fuzzes the reader of command lines: reading always ends, an allowed command was surely read, and a
+//! proposal does what its card says.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn rules() -> Rules {
     Rules::compile(rules).unwrap()
 }
 
-/// One command line.
+/// Fuzzes one command line.
 #[test]
 fn shell_commands() {
     sepal_fuzz::check("shell_commands", |input| {

@@ -1,34 +1,34 @@
-//! Patterns of server and tool names.
+//! Matches server and tool names against patterns.
 
 use serde::{Deserialize, Serialize};
 
-/// A pattern in which `*` stands for any text, also none; everything else stands for itself.
+/// A pattern in which `*` matches any text, including the empty one; everything else matches itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Glob(String);
 
 impl Glob {
-    /// The pattern that every name fits.
+    /// Returns the pattern that matches every name.
     pub fn any() -> Self {
         Self("*".to_owned())
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The one name that fits, where the pattern has no star.
+    /// Returns the only matching name, if the pattern has no star.
     pub fn as_exact(&self) -> Option<&str> {
         (!self.0.contains('*')).then_some(self.0.as_str())
     }
 
-    /// Whether every name fits.
+    /// Returns true if every name matches.
     pub fn is_any(&self) -> bool {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte == b'*')
     }
 
-    /// Whether `text` fits the whole pattern, in linear passes.
+    /// Returns true if the whole `text` matches the pattern, in linear passes.
     pub fn fits(&self, text: &str) -> bool {
         let mut parts = self.0.split('*');
         let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

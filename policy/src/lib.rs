@@ -1,7 +1,7 @@
-//! Which tool calls run, ask or are refused: rules that read as sentences, decided without a clock,
-//! I/O or a model.
+//! Decides which tool calls run, ask or are refused: by rules that read as sentences, without a clock, I/O or
+//! a model.
 //!
-//! Start at [`Rules::decide`]; `docs/rules.md` says for people what is decided how.
+//! Start at [`Rules::decide`]; `docs/rules.md` explains the decisions for people.
 
 mod because;
 mod call;

@@ -1,4 +1,4 @@
-//! Random rules, edits, drift and crashes: what must hold whatever happens.
+//! Tests invariants over random rules, edits, drift and crashes.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -85,7 +85,7 @@ prop_compose! {
     }
 }
 
-/// What happens to rules in the life of an installation.
+/// An event in the life of an installation's rules.
 #[derive(Debug, Clone)]
 enum Step {
     Add(Rule),
@@ -94,7 +94,7 @@ enum Step {
     /// The tool's definition changes.
     Drift(&'static str),
     Wait,
-    /// What was stored is read again, in any order.
+    /// The stored rules are read again, in any order.
     Crash(usize),
 }
 
@@ -135,7 +135,7 @@ fn arguments() -> Vec<Value> {
     commands.chain(paths).chain([json!({})]).collect()
 }
 
-/// Decides every call there is.
+/// Decides all test calls.
 fn all(rules: &Rules, definition: &str, now_ms: u64) -> Vec<(Value, Decision)> {
     let shell = ShellTool {
         argument: "command".into(),
@@ -210,7 +210,7 @@ proptest! {
                     if alone.effect == Effect::Deny {
                         prop_assert_eq!(together.effect, Effect::Deny, "{}", call);
                     }
-                    // What may be denied is asked.
+                    // A call that may be denied is asked.
                     if alone.rules().next().is_some() {
                         prop_assert!(together.effect >= Effect::Ask, "{}", call);
                     }
@@ -219,8 +219,8 @@ proptest! {
         }
     }
 
-    /// An allow rule refuses nothing and lets nothing run that is denied; a deny rule lets nothing
-    /// run; an ask rule lets nothing run.
+    /// An allow rule refuses nothing and lets nothing run that is denied; a deny rule lets nothing run; an
+    /// ask rule lets nothing run.
     #[test]
     fn a_rule_changes_decisions_only_in_its_own_direction(
         rules in prop::collection::vec(rule(), 0..6),
@@ -241,7 +241,7 @@ proptest! {
         }
     }
 
-    /// No rule but one that opens calls opens any, and what is open was asked by such rules alone.
+    /// Only rules that open calls to review open any, and an open call was asked by such rules alone.
     #[test]
     fn only_rules_that_open_calls_open_them(
         rules in prop::collection::vec(rule(), 0..6),
@@ -277,8 +277,8 @@ proptest! {
         prop_assert_eq!(all(&compile(&rules), "v1", 1), before);
     }
 
-    /// A compound command runs only if each of its commands would run alone, and is refused if one
-    /// of them would be.
+    /// A compound command runs only if each of its commands would run alone, and is refused if one of them
+    /// would be.
     #[test]
     fn a_compound_command_is_decided_as_strictly_as_its_parts(
         rules in prop::collection::vec(rule(), 0..6),
@@ -286,7 +286,7 @@ proptest! {
         between in select(vec![" && ", " || ", "; ", " | ", "\n", " & "]),
     ) {
         let rules: Vec<Rule> = named(rules).into_iter().filter(|rule| {
-            // These look at the whole call.
+            // Conditions on exact arguments look at the whole call.
             let exact = |conditions: &Conditions| conditions.exactly.is_some();
             !exact(&rule.when) && !rule.except.iter().any(exact)
         }).collect();
@@ -298,7 +298,7 @@ proptest! {
         };
         let apart = decide(one.to_owned()).max(decide(two.to_owned()));
         let together = decide(format!("{one}{between}{two}"));
-        // What is not read denies nothing, but never runs where a part would not.
+        // An unread command denies nothing, but never runs if a part would not.
         let is_read = !one.contains('`') && !two.contains('`');
         prop_assert!(together >= apart.min(Effect::Ask));
         prop_assert!(!is_read || together == apart);

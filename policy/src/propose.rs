@@ -1,4 +1,4 @@
-//! What a card offers to allow beside the one call: never more than a person can oversee.
+//! Proposes allow rules for the card of a call: never more than a person can oversee.
 
 use serde_json::{Map, Value, json};
 
@@ -9,12 +9,12 @@ use crate::rule::{Effect, Example, Examples, Rule, Scope};
 use crate::rules::Rules;
 use crate::shell::{self, Part, Word, offered_prefix};
 
-/// How much a proposal allows.
+/// How many calls a proposal allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// This very call.
+    /// Exactly this call.
     Exact,
-    /// Calls with arguments like these.
+    /// Calls with similar arguments.
     Alike,
     /// Every call of the tool.
     Tool,
@@ -28,12 +28,12 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// The rule as it would be for this session, with its examples; its id is not yet set.
+    /// Returns the rule for this session, with its examples; its id is not set yet.
     pub fn draft(&self) -> &Rule {
         &self.rule
     }
 
-    /// The rule for the scope and the time that the person chose.
+    /// Returns the rule for the scope and the expiry that the person chose.
     pub fn into_rule(self, id: impl Into<String>, scope: Scope, until_ms: Option<u64>) -> Rule {
         Rule {
             id: id.into(),
@@ -44,8 +44,8 @@ impl Proposal {
     }
 }
 
-/// What may be offered for a call, narrowest first. Each rule ends when the tool's definition changes,
-/// and brings an example that it matches and one that it does not.
+/// Returns the proposals for a call, narrowest first. Each rule ends when the tool's definition changes, and
+/// has an example that it matches and one that it does not.
 pub fn propose(call: &Call<'_>) -> Vec<Proposal> {
     let exact = Conditions {
         exactly: Some(call.arguments.clone()),
@@ -65,7 +65,7 @@ pub fn propose(call: &Call<'_>) -> Vec<Proposal> {
         .collect()
 }
 
-/// `None` if the rule would not do what its card says.
+/// Builds a proposal; `None` if the rule would not do what its card says.
 fn proposal(call: &Call<'_>, reach: Reach, when: Conditions) -> Option<Proposal> {
     let mut rule = Rule::new("proposed", Effect::Allow, Scope::Session);
     rule.server = literal(call.server)?;
@@ -81,12 +81,12 @@ fn proposal(call: &Call<'_>, reach: Reach, when: Conditions) -> Option<Proposal>
     Some(Proposal { reach, rule })
 }
 
-/// A pattern that only this name fits; a name with a star has none.
+/// Returns a pattern that matches only this name; `None` for a name with a star.
 fn literal(name: &str) -> Option<Glob> {
     (!name.contains('*')).then(|| Glob::from(name))
 }
 
-/// A call that is close to `call`, and not meant.
+/// Returns a call that is similar to `call` and must not match.
 fn other(call: &Call<'_>, reach: Reach, when: &Conditions) -> Example {
     let mut example = Example::of(call);
     match (reach, call.shell, call.command()) {
@@ -119,7 +119,7 @@ fn other(call: &Call<'_>, reach: Reach, when: &Conditions) -> Example {
     example
 }
 
-/// Prefixes for all parts of a command; `None` if one of them would give too much away.
+/// Returns prefixes for all parts of a command; `None` if one of them would allow too much.
 fn commands(command: &str) -> Option<Conditions> {
     let parts = shell::read(command).ok()?;
     let mut prefixes: Vec<CommandPrefix> = Vec::new();
@@ -135,8 +135,8 @@ fn commands(command: &str) -> Option<Conditions> {
     })
 }
 
-/// The words that the table of harmless commands knows, if it knows all that the part has. A folder is
-/// offered by its name where another command goes by the files in it.
+/// Returns the words that the table of harmless commands knows, if it knows all words of the part. A change
+/// of folder is offered with the folder's name if another command depends on files of its folder.
 fn prefix(part: &Part) -> Option<CommandPrefix> {
     if part.hidden.is_some() || part.redirects || part.is_shadow {
         return None;
@@ -152,7 +152,7 @@ fn prefix(part: &Part) -> Option<CommandPrefix> {
     Some(CommandPrefix::new(words))
 }
 
-/// Names of arguments that are paths, as tools use them.
+/// Names of arguments that hold paths, as tools use them.
 const PATHS: &[&str] = &[
     "destination",
     "dir",
@@ -166,11 +166,11 @@ const PATHS: &[&str] = &[
     "source",
 ];
 
-/// Names of arguments that are addresses.
+/// Names of arguments that hold addresses.
 const ADDRESSES: &[&str] = &["href", "uri", "url"];
 
-/// The folders of all paths and the hosts of all addresses; `None` if there is none of either, or one
-/// that is not surely read.
+/// Returns the folders of all paths and the hosts of all addresses; `None` if there are none, or one cannot
+/// surely be read.
 fn places(call: &Call<'_>) -> Option<Conditions> {
     let mut conditions = Conditions::default();
     for (name, value) in call.arguments.as_object()? {
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// The sentence of what is offered for commands like this, if anything is.
+    /// Returns the sentence of the proposal for similar commands, if there is one.
     fn alike(command: &str) -> Option<String> {
         let arguments = json!({"command": command});
         let shell = shell();

@@ -1,4 +1,4 @@
-//! One rule, as it is stored.
+//! Defines a rule as it is stored.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use crate::call::{Call, ShellTool};
 use crate::conditions::Conditions;
 use crate::glob::Glob;
 
-/// What stands before the name of a role.
+/// The prefix of a role's name.
 const ROLE: &str = "role:";
 
-/// What happens to a call.
+/// The effect of a rule on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -25,7 +25,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The name in databases and on the wire.
+    /// Returns the name in databases and on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -34,7 +34,7 @@ impl Effect {
         }
     }
 
-    /// Reads the name back.
+    /// Parses the name.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "allow" => Some(Self::Allow),
@@ -45,7 +45,7 @@ impl Effect {
     }
 }
 
-/// For whom a rule holds, nearest first. Between ask and allow the nearer scope wins.
+/// The scope of a rule, nearest first. Between ask and allow the nearer scope wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -65,23 +65,23 @@ impl Scope {
     ];
 }
 
-/// A person whose yes an ask rule wants.
+/// The person whose approval an ask rule wants.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approver {
-    /// Whoever owns the session.
+    /// The owner of the session.
     #[default]
     Owner,
-    /// Somebody of this role.
+    /// A person with this role.
     Role(String),
-    /// Somebody who does not own the session.
+    /// A person other than the owner of the session.
     SomebodyElse,
     /// Two different people.
     Two,
 }
 
 impl Approver {
-    /// Reads the name that [`fmt::Display`] gives it.
+    /// Parses the name that [`fmt::Display`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "owner" => Some(Self::Owner),
@@ -106,12 +106,12 @@ impl fmt::Display for Approver {
     }
 }
 
-/// Who may say yes to what an ask rule asks.
+/// The approvers of a call that an ask rule asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Approvers {
     pub who: Approver,
-    /// Whether the yes needs a fresh proof of presence, such as a passkey's touch.
+    /// True if the approval needs a fresh proof of presence, such as a passkey's touch.
     pub fresh_gesture: bool,
 }
 
@@ -125,13 +125,13 @@ pub struct Example {
     pub shell: Option<ShellTool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// In millionths of a dollar.
+    /// The cost, in millionths of a dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
 }
 
 impl Example {
-    /// The example as a call at `now_ms`, of the tool whose definition has this hash.
+    /// Returns the example as a call at `now_ms`, of the tool whose definition has this hash.
     pub(crate) fn call<'a>(&'a self, definition: Option<&'a str>, now_ms: u64) -> Call<'a> {
         Call {
             server: &self.server,
@@ -145,7 +145,7 @@ impl Example {
         }
     }
 
-    /// What a call looks like as an example.
+    /// Converts a call to an example.
     pub fn of(call: &Call<'_>) -> Self {
         Self {
             server: call.server.to_owned(),
@@ -158,23 +158,23 @@ impl Example {
     }
 }
 
-/// What a rule is checked with when it is loaded, and what its card shows.
+/// The examples that a rule is checked with when it is loaded, and that its card shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Examples {
-    /// The rule alone decides this call.
+    /// A call that the rule alone decides.
     pub matching: Example,
-    /// The rule alone leaves this call open. Missing only where a rule fits every call.
+    /// A call that the rule alone leaves undecided. Missing only if a rule matches every call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<Example>,
 }
 
-/// One rule. Unknown fields are refused, because one that is not looked at might have narrowed it.
+/// One rule. Unknown fields are refused, because an ignored field might have narrowed the rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Unique among the rules that are decided by together.
+    /// Unique among the rules that decide together.
     pub id: String,
-    /// What people call it.
+    /// The rule's name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub effect: Effect,
@@ -183,33 +183,33 @@ pub struct Rule {
     pub server: Glob,
     #[serde(default = "Glob::any")]
     pub tool: Glob,
-    /// What must hold for the call; empty = any call of the tool.
+    /// The conditions on the call; empty = any call of the tool.
     #[serde(default)]
     pub when: Conditions,
-    /// Calls, or parts of commands, that the rule leaves to others. Only for ask and deny.
+    /// Exceptions: calls, or parts of commands, that the rule does not decide. Only for ask and deny.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<Conditions>,
-    /// Milliseconds since 1970 at which the rule ends; `None` = never.
+    /// The expiry, in milliseconds since 1970; `None` = never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_ms: Option<u64>,
-    /// The hash of the tool's definition to which a person said yes. An allow rule is dead for any
-    /// other definition; ask and deny hold whatever the definition is.
+    /// The hash of the tool's definition that a person approved. An allow rule has no effect for any other
+    /// definition; ask and deny apply to every definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub examples: Option<Examples>,
-    /// Whether an ask rule also asks what nearer rules allow. Only for ask.
+    /// True if an ask rule also asks for calls that nearer rules allow. Only for ask.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub binding: bool,
-    /// Whether a model may say yes in the place of the owner to what the rule asks. Only for ask, of
-    /// the tenant or the installation, and where nobody else has to say yes.
+    /// True if a model may approve the asked calls in the place of the owner. Only for ask, of the tenant or
+    /// the installation, and if nobody else has to approve.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reviewed: bool,
-    /// Only looked at for ask.
+    /// The approvers; only used for ask.
     #[serde(default)]
     pub approvers: Approvers,
-    /// What the commands of the session may reach. Such a rule is about connections: it decides no call.
-    /// Only for allow, of a session, and without anything that narrows calls.
+    /// The hosts that the commands of the session may reach. Such a rule is about connections and decides no
+    /// call. Only for allow, of a session, and without conditions on calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
 }
@@ -218,27 +218,27 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// As lists of hosts name them: `pypi.org`, `db.example.com:5432`, `*.example.com`.
+    /// The hosts, in the format of host lists: `pypi.org`, `db.example.com:5432`, `*.example.com`.
     pub hosts: Vec<String>,
-    /// Whether the rule rests on the hosts that the settings let people open: it holds only while they
-    /// are named there.
+    /// True if the rule depends on the hosts that the settings let people allow: it applies only while they
+    /// are listed there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_request: bool,
 }
 
 impl Rule {
-    /// Whether it asks whatever nearer rules allow: it says so, or it wants more than the owner's yes,
-    /// who could else give a nearer rule instead of it.
+    /// Returns true if the rule asks even if nearer rules allow the call: it is binding, or it wants more
+    /// than the owner's approval, which the owner could otherwise avoid with a nearer rule.
     pub fn holds(&self) -> bool {
         self.binding || self.approvers != Approvers::default()
     }
 
-    /// Whether it lets every call of its tools run: nothing about the calls is asked for.
+    /// Returns true if the rule lets every call of its tools run, without conditions.
     pub fn allows_everything(&self) -> bool {
         self.effect == Effect::Allow && self.network.is_none() && self.when.is_empty()
     }
 
-    /// A rule for every call, to be narrowed by its fields.
+    /// Creates a rule for every call, to be narrowed by its fields.
     pub fn new(id: impl Into<String>, effect: Effect, scope: Scope) -> Self {
         Self {
             id: id.into(),

@@ -1,12 +1,12 @@
-//! Rules as sentences, for cards and lists.
+//! Formats rules as sentences, for cards and lists.
 
 use crate::conditions::{CommandPrefix, Conditions};
 use crate::rule::{Approver, Effect, Network, Rule, Scope};
 
-/// The sentence of a rule that lets any words follow a command.
+/// The part of a sentence for a rule that lets any words follow a command.
 const ANY_WORDS: &str = "even ones that write files or run programs";
 
-/// The rule as an English sentence, or two.
+/// Formats the rule as an English sentence, or two.
 pub fn sentence(rule: &Rule) -> String {
     if let Some(network) = &rule.network {
         let hosts = hosts(network);
@@ -51,7 +51,7 @@ fn duration(rule: &Rule) -> String {
     }
 }
 
-/// What is done with what.
+/// Formats the action and its object.
 fn action(rule: &Rule) -> String {
     let object = match &rule.when.command {
         Some(prefixes) if prefixes.iter().any(|prefix| prefix.any_words) => {
@@ -88,7 +88,7 @@ fn action(rule: &Rule) -> String {
     }
 }
 
-/// What the rule is about, in a few words: how people recognise one that has no name.
+/// Returns a short description of what the rule is about, by which people recognise a rule without a name.
 pub fn subject(rule: &Rule) -> String {
     if let Some(network) = &rule.network {
         return network.hosts.join(", ");
@@ -128,7 +128,7 @@ fn of_prefixes(prefixes: &[CommandPrefix]) -> String {
     prefixes.join(" or ")
 }
 
-/// The word as one would write it, so that its end is seen.
+/// Quotes a word if needed, so that its end is visible.
 fn quoted(word: &str) -> String {
     let is_plain = |sign: char| sign.is_alphanumeric() || "-_./:=@%+,".contains(sign);
     if word.chars().all(is_plain) {
@@ -145,7 +145,7 @@ fn of_conditions(conditions: &Conditions) -> String {
     parts.join(" and ")
 }
 
-/// Everything but the command.
+/// Formats all conditions but the command.
 fn details(conditions: &Conditions) -> Vec<String> {
     let mut parts = Vec::new();
     if let Some(arguments) = &conditions.exactly {
@@ -206,11 +206,11 @@ fn dollars(micros: u64) -> String {
     format!("${}.{fraction:0<2}", micros / 1_000_000)
 }
 
-/// `2026-11-25 20:47 UTC`.
+/// Formats a time such as `2026-11-25 20:47 UTC`.
 fn date(ms: u64) -> String {
     let minutes = ms / 60_000;
     let (days, minutes) = (minutes / 1_440, minutes % 1_440);
-    // The civil calendar, counted from March of year 0 in eras of 400 years.
+    // Converts days to the civil calendar, counted from March of year 0 in eras of 400 years.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =

@@ -1,4 +1,4 @@
-//! Real commands and what ten sets of rules do with each (`corpus/commands.txt`).
+//! Tests real commands against ten sets of rules (`corpus/commands.txt`).
 #![expect(
     clippy::unwrap_used,
     reason = "functions that tests share are tests too"
@@ -11,7 +11,7 @@ use serde_json::json;
 
 const COMMANDS: &str = include_str!("corpus/commands.txt");
 
-/// What the rules of a developer allow.
+/// The commands that a developer's rules allow.
 const DEVELOPER: &[&str] = &[
     "ls",
     "cat",
@@ -57,7 +57,7 @@ fn rule(id: &str, effect: Effect, scope: Scope, when: Conditions) -> Rule {
     }
 }
 
-/// A rule about one command.
+/// Returns a rule about one command.
 fn one(effect: Effect, scope: Scope, words: &str) -> Rule {
     rule(words, effect, scope, commands(&[words]))
 }
@@ -83,7 +83,7 @@ fn rm_but_build() -> Rule {
     }
 }
 
-/// The ten sets, each with its name.
+/// Returns the ten sets, each with its name.
 fn sets() -> Vec<(&'static str, Vec<Rule>)> {
     let tool = || rule("tool", Effect::Allow, Scope::Session, Conditions::default());
     let developer = || {

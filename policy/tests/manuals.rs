@@ -1,5 +1,5 @@
-//! Every option of the manuals of all programs that a card may offer, and what a rule about the program
-//! does with it: only options that read run unasked, and only they are offered.
+//! Tests every option in the manuals of all programs that a card may offer against a rule about the program:
+//! only options that read run without asking, and only they are offered.
 #![expect(
     clippy::unwrap_used,
     reason = "functions that tests share are tests too"
@@ -18,7 +18,7 @@ const MANUALS: &str = include_str!("manuals/options.txt");
 struct Section {
     prefix: &'static str,
     is_offered: bool,
-    /// Class and option, as they stand there.
+    /// Classes and options, as the file lists them.
     options: Vec<(&'static str, &'static str)>,
 }
 
@@ -42,7 +42,7 @@ fn sections() -> Vec<Section> {
     sections
 }
 
-/// The option as it may be written.
+/// Returns the ways in which the option may be written.
 fn forms(option: &str) -> Vec<String> {
     let (name, value) = match option.strip_suffix("[=]") {
         Some(name) => (name, "attached"),
@@ -91,7 +91,7 @@ fn is_offered(call: &Call<'_>) -> bool {
         .any(|offer| offer.reach == Reach::Alike)
 }
 
-/// Whether the decision is right for an option of that class.
+/// Returns true if the decision is right for an option of that class.
 fn is_right(class: &str, decision: &Decision) -> bool {
     let gap = if let Because::PartNotAllowed { nearest, .. } = &decision.because {
         nearest.as_ref().map(|(_, gap)| gap)
@@ -101,7 +101,7 @@ fn is_right(class: &str, decision: &Decision) -> bool {
     match (class, decision.effect) {
         ("reads", effect) => effect == Effect::Allow,
         (_, Effect::Allow | Effect::Deny) => false,
-        // The reader of commands knows some options by itself.
+        // The parser of commands knows some options by itself.
         (_, Effect::Ask) if gap == Some(&Gap::RunsUnknown) => true,
         ("writes", _) => matches!(gap, Some(Gap::Writes { .. })),
         ("runs", _) => matches!(gap, Some(Gap::Runs { .. })),
@@ -126,7 +126,7 @@ fn each_option_of_each_manual_does_what_its_class_says() {
                     prefix => format!("{prefix} {form}"),
                 };
                 let decision = with_call(&command, |call| rules.decide(call));
-                // Making an offer is slow: one of what reads, and each of the others once.
+                // Making a proposal is slow: only one option that reads is tried, and each other option once.
                 let is_read = *class == "reads";
                 let is_tried = at == 0 && (!is_read || !has_read);
                 has_read |= is_read;
@@ -150,7 +150,7 @@ fn each_option_of_each_manual_does_what_its_class_says() {
     assert!(count > 3_000, "{count}");
 }
 
-/// GNU programs and git take long options that are cut short, and letters that stand together.
+/// GNU programs and git accept abbreviated long options, and combined letters.
 #[test]
 fn what_does_more_than_read_is_asked_in_every_way_in_which_it_may_be_written() {
     let mut wrong = Vec::new();

@@ -1,5 +1,5 @@
-//! Random commands that rules about programs that only read allow, run by a real bash under `strace` in a
-//! sandbox: nothing is executed but the programs that the rules name, and no file is written.
+//! Runs random commands that rules about reading programs allow, in a real bash under `strace` in a sandbox:
+//! only the programs that the rules name are executed, and no file is written.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -66,7 +66,7 @@ const READERS: &[&str] = &[
     "whoami",
 ];
 
-/// System calls that change a file, or run or reach something.
+/// System calls that change a file, run a program, or connect to something.
 const CALLS: &str = "trace=?execve,?execveat,?open,?openat,?openat2,?creat,?truncate,?ftruncate,\
     ?rename,?renameat,?renameat2,?link,?linkat,?symlink,?symlinkat,?unlink,?unlinkat,?mkdir,?mkdirat,\
     ?rmdir,?mknod,?mknodat,?chmod,?fchmod,?fchmodat,?chown,?fchown,?lchown,?fchownat,?utime,?utimes,\
@@ -79,7 +79,7 @@ struct Reader {
     options: Vec<&'static str>,
 }
 
-/// Those of which the program is there.
+/// The readers whose programs are installed here.
 static READERS_HERE: LazyLock<Vec<Reader>> = LazyLock::new(|| {
     let mut readers: Vec<Reader> = Vec::new();
     for line in MANUALS.lines() {
@@ -89,7 +89,7 @@ static READERS_HERE: LazyLock<Vec<Reader>> = LazyLock::new(|| {
         } else if let Some((_, options)) = line.split_once(": ")
             && let Some(reader) = readers.last_mut()
         {
-            // These wait for more.
+            // These options wait for more input.
             let waits = |option: &&str| {
                 reader.prefix == "tail"
                     && matches!(*option, "-f" | "-F" | "--follow[=]" | "--retry")
@@ -139,14 +139,14 @@ fn is_allowed(rules: &Rules, command: &str) -> bool {
     rules.decide(&call).effect == Effect::Allow
 }
 
-/// Words that are no options. Files of the folder have names that look like options.
+/// Operands. Some files in the folder have names that look like options.
 const WORDS: &[&str] = &[
     "a.txt", "b.txt", "F", "./evil", "HEAD", "-", "--", "$X", "\"$X\"", "*.txt", "*", "./*",
     "sub/*", "$(ls)", "`ls`", "\"a$X\"", "+%F", "x", ".", "sub", "'1p'", "main", "new", "fix",
     "{}", "\\;", "+", "-5", "-exec", "ls", "sort", "$HOME", "~", "-o", "F",
 ];
 
-/// Text that may stand behind a command.
+/// Text that may follow a command.
 const ENDS: &[&str] = &[
     "",
     "",
@@ -165,7 +165,7 @@ const ENDS: &[&str] = &[
     "; cd sub; git status",
 ];
 
-/// One option, as a program may read it: whole, cut short, with a value, or among other letters.
+/// Generates one option, as a program may read it: whole, abbreviated, with a value, or among other letters.
 fn option() -> impl Strategy<Value = (Index, Index, u8, Index)> {
     (any::<Index>(), any::<Index>(), 0..8_u8, any::<Index>())
 }
@@ -213,7 +213,8 @@ fn command() -> impl Strategy<Value = String> {
     )
 }
 
-/// A repository with files that a careless program takes for options, and a program that leaves a trace.
+/// Creates a repository with files that a careless program takes for options, and a program that leaves a
+/// trace.
 fn folder() -> TempDir {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -250,7 +251,8 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Everything that bash did for these commands besides running programs that the rules name and reading.
+/// Returns everything that bash did for these commands besides reading and running the programs that the
+/// rules name.
 fn besides(commands: &[String]) -> Vec<String> {
     let (folder, logs) = (folder(), TempDir::new().unwrap());
     let quoted = commands
@@ -304,7 +306,7 @@ fn besides(commands: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Whether a system call ran another program, or changed something.
+/// Returns true if a system call ran another program, or changed something.
 fn does_more(line: &str) -> bool {
     let Some((call, arguments)) = line.split_once('(') else {
         return false;
@@ -314,9 +316,9 @@ fn does_more(line: &str) -> bool {
     }
     let texts: Vec<&str> = arguments.split('"').collect();
     let path = texts.get(1).copied().unwrap_or_default();
-    // Git remembers when it looked at files.
+    // Git writes its index when it has looked at files.
     let is_index = path.ends_with(".git/index.lock") || path.ends_with(".git/index");
-    // `sort` merges by files that are its own and that it takes away.
+    // `sort` merges with temporary files that it deletes.
     let is_cache = is_index || path.starts_with("/tmp/sort");
     match call {
         "execve" | "execveat" => {
@@ -337,7 +339,7 @@ fn does_more(line: &str) -> bool {
 fn config() -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig {
-        // Each case is some commands; more are run where more are asked for.
+        // Each case runs several commands; more cases run if more are requested.
         cases: (default.cases / 200).max(8),
         failure_persistence: None,
         max_shrink_iters: 8,
@@ -365,7 +367,7 @@ proptest! {
     }
 }
 
-/// The oracle sees what it is there for.
+/// Checks that the oracle detects writes and programs.
 #[test]
 fn what_writes_and_runs_is_seen() {
     for command in [
@@ -394,7 +396,7 @@ fn what_writes_and_runs_is_seen() {
     }
 }
 
-/// Of what is made up, enough is allowed to be tried, and enough is not.
+/// Of the random commands, enough are allowed to be tried, and enough are not.
 #[test]
 fn some_random_commands_are_allowed_and_others_are_not() {
     let (rules, mut runner) = (rules(), TestRunner::deterministic());

@@ -1,4 +1,4 @@
-//! Fuzzes what the store and other gateways hand us beside the journal: snapshots and messages.
+//! Fuzzes the parsers of snapshots from the store and of messages from other gateways.
 
 use super::cluster::message::{ClusterMessage, SessionUpdate};
 use super::feed::running_answer::RunningAnswer;
@@ -6,7 +6,7 @@ use super::journal::StoredSnapshot;
 use crate::domain::{CommitId, GatewayId, ModelRequestId, Timestamp};
 use crate::session::{Commit, Event, SCHEMA, effects};
 
-/// A snapshot that can be read goes on like the state that it was made of.
+/// A snapshot that can be parsed round-trips, and events apply to it as to the original state.
 #[test]
 fn snapshots() {
     sepal_fuzz::check("snapshots", |input| {
@@ -41,7 +41,7 @@ fn snapshots() {
     });
 }
 
-/// Messages of a newer or broken gateway on the same Redis, one a line.
+/// Messages of a newer or broken gateway on the same Redis, one per line.
 #[test]
 fn cluster_messages() {
     sepal_fuzz::check("cluster_messages", |input| {

@@ -1,4 +1,4 @@
-//! What a session's task is told, and the answers that need no session.
+//! Defines the mailbox messages of a session's task, and refusals that do not need a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,21 +20,21 @@ use crate::session::{Command, Decision, Refusal, SessionRules, ViewOrigin};
 use crate::store::records::SecretHash;
 use crate::telemetry::instruments;
 
-/// What a door asks for.
+/// A request that a door sends to a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionRequest {
-    /// A command as it is.
+    /// A command, passed on unchanged.
     Command(Command),
-    /// A message with what is attached to it, which is looked up before the session is told.
+    /// A message with attachments, which are looked up before the session receives it.
     Say {
         say: Command,
         attached: Vec<BlobId>,
-        /// Resources of servers that are read and attached.
+        /// Resources of MCP servers that are read and attached.
         resources: Vec<ResourceRef>,
-        /// What views let the model know with it.
+        /// Contexts that views add to the message.
         views: Vec<ViewContext>,
     },
-    /// Let another model answer; which one serves the wish is looked up here.
+    /// Switches to another model. The session resolves the choice to a provider and model.
     Choose(Wanted),
     /// A decision whose changed arguments still have to be looked up and validated.
     Decide {
@@ -42,10 +42,10 @@ pub enum SessionRequest {
         decision: Decision,
         args: Option<Value>,
     },
-    /// A call that a view asks for. Whose view it is, and what its call is, is looked up before the
-    /// session is told.
+    /// A call that a view asks for. The view and the tool are looked up before the session receives the call.
     CallByView(Box<ViewRequest>),
-    /// A decision with the secret of a fresh gesture, which is used up before the session is told.
+    /// A decision with the secret of a fresh gesture. The secret is used up before the session receives the
+    /// decision.
     WithProof {
         decision: Box<SessionRequest>,
         proof: SecretHash,
@@ -57,28 +57,29 @@ pub enum SessionRequest {
     },
 }
 
-/// What the view of a call lets the model know with the next message of a person.
+/// The context that a call's view gives the model with the next message of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewContext {
-    /// The call whose view it is.
+    /// The call that the view belongs to.
     pub call: CallId,
-    /// As the person was shown it.
+    /// The text as the person saw it.
     pub text: String,
 }
 
-/// What a view asks for.
+/// A tool call that a view asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ViewRequest {
-    /// The tool, by its server's own name. The server is that of the view's call, whatever stands here.
+    /// The tool, by its server's own name. The server named here is ignored: it is always that of the view's
+    /// call.
     pub at: ToolRef,
     pub args: Value,
-    /// Which view asks, of which call.
+    /// The view that asks, and the call that it belongs to.
     pub origin: ViewOrigin,
     pub by: Actor,
 }
 
 impl SessionRequest {
-    /// Whether it is a message of a person.
+    /// Returns true if the request is a message of a person.
     pub(super) fn says(&self) -> bool {
         match self {
             Self::Say { .. } | Self::Command(Command::Say { .. }) => true,
@@ -91,12 +92,12 @@ impl SessionRequest {
         }
     }
 
-    /// Whether a model answers it.
+    /// Returns true if the request begins a turn that a model answers.
     pub(super) fn begins_turn(&self) -> bool {
         self.says() || matches!(self, Self::Command(Command::Retry))
     }
 
-    /// Whether something may run by it.
+    /// Returns true if the request may cause a call to run.
     pub(super) fn approves(&self) -> bool {
         match self {
             Self::Decide { decision, .. } | Self::Command(Command::Decide(decision)) => {
@@ -106,7 +107,7 @@ impl SessionRequest {
             Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
                 decision.approves()
             }
-            // By the rules of now, and of the tools that are offered now.
+            // A view's call and a dry run depend on the current rules and the tools that are offered now.
             Self::CallByView(_) | Self::Command(Command::DryRun { .. }) => true,
             Self::Command(_) | Self::Choose(_) | Self::Say { .. } => false,
         }
@@ -114,8 +115,8 @@ impl SessionRequest {
 }
 
 impl SessionRequest {
-    /// The calls that it decides or has tried, of those named, and the role of whoever decides; none for anything
-    /// else.
+    /// Returns the named calls that the request decides or dry-runs, and the role of the person. Returns
+    /// `None` for any other request.
     pub(super) fn decides(&self) -> Option<(&[CallId], Option<Role>)> {
         match self {
             Self::Decide { decision, .. } | Self::Command(Command::Decide(decision)) => {
@@ -135,55 +136,55 @@ impl SessionRequest {
     }
 }
 
-/// A command was decided, and what it changed is durable.
+/// The acknowledgement of a command whose changes are durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
-    /// `seq` of the first event that it caused; of the earlier one for a repeat; else of the head.
+    /// `seq` of the first event that the command caused; for a repeat, that of the original; otherwise that
+    /// of the head.
     pub seq: u64,
 }
 
-/// What is asked of a server that is no call of a tool: its method and its parameters, as rules see them.
+/// A request to a server other than a tool call: its method and parameters, in the form that rules read.
 pub(super) struct ServerQuestion<'a> {
     pub(super) server: &'a str,
     pub(super) method: &'a str,
     pub(super) args: Value,
-    /// Those that were given in the session, and what the session has cost.
+    /// The rules given in the session, and the session's cost so far.
     pub(super) rules: (&'a SessionRules, MicroUsd),
 }
 
-/// The way to the servers of a session for what is no call of a tool.
+/// Gives access to a session's servers for requests that are not tool calls.
 #[async_trait]
 pub(super) trait ServerDoor: Send + Sync {
-    /// The session's open connection, made if need be, and how long an answer may take; unless a rule
-    /// denies the question.
+    /// Returns the session's connection, opened if necessary, and the time limit for an answer. Refuses if a
+    /// rule denies the request.
     async fn reach(&self, question: &ServerQuestion<'_>) -> Result<(Held, Duration), Refusal>;
 }
 
-/// What the servers of a session are reached by, and what forbids it.
+/// The parts of a request to a session's servers: the servers, and the rules and cost that may forbid it.
 pub(super) struct ToolsNow {
     pub(super) tools: Arc<dyn ServerDoor>,
-    /// Those that were given in the session.
+    /// The rules given in the session.
     pub(super) rules: Arc<SessionRules>,
-    /// What the session has cost.
+    /// The session's cost so far.
     pub(super) cost: MicroUsd,
     pub(super) feed: Arc<Feed>,
 }
 
-/// The files of a session, for its owner. While it lives, the session stays in memory.
+/// Gives the owner access to a session's files. The session stays in memory while this value lives.
 #[async_trait]
 pub(super) trait WorkspaceDoor: Send + Sync {
-    /// Whether the session certainly has no files, so that nothing has to be started to say so.
+    /// Returns true if the session certainly has no files, so that nothing has to be started to find out.
     async fn is_unused(&self) -> bool;
-    /// The server in the session's sandbox, started if need be.
+    /// Returns the server in the session's sandbox, started if necessary.
     async fn open(&self) -> Result<Held, Refusal>;
-    /// Bytes that the workspace may have in all.
+    /// The size limit of the workspace in bytes.
     fn room(&self) -> u64;
-    /// The history of the workspace.
+    /// The checkpoints of the workspace.
     fn checkpoints(&self) -> &Checkpoints;
 }
 
-/// What the session's task is told. Small, because a mailbox has room for many: what is large is in
-/// a box.
+/// A message to the session's task. Large parts are boxed, because a mailbox has room for many messages.
 pub(super) enum Message {
     Tell {
         request: Box<SessionRequest>,
@@ -194,19 +195,19 @@ pub(super) enum Message {
         by: UserId,
         reply: oneshot::Sender<Result<Joined, Refusal>>,
     },
-    /// The files, to be looked at or changed by the owner.
+    /// Asks for access to the files, for the owner to read or change them.
     Files {
         by: UserId,
         reply: oneshot::Sender<Result<Box<dyn WorkspaceDoor>, Refusal>>,
     },
-    /// What waits, as the journal says at that version or later.
+    /// Asks for the queue as of journal version `version` or later.
     Queue {
         version: u64,
         by: UserId,
         role: Role,
         reply: oneshot::Sender<Result<QueueView, Refusal>>,
     },
-    /// What the session's servers are reached by.
+    /// Asks for access to the session's servers.
     Tools {
         by: UserId,
         reply: oneshot::Sender<Result<ToolsNow, Refusal>>,
@@ -217,15 +218,15 @@ pub(super) enum Message {
         /// The epoch in which the effect was started.
         epoch: u64,
     },
-    /// News from other gateways.
+    /// Updates from other gateways.
     Updates(Vec<SessionUpdate>),
-    /// Something may have been missed: read on, and look who runs the session.
+    /// Updates may have been missed: read the journal, and check which gateway runs the session.
     Look,
-    /// Whoever began the turn may no longer act: it ends.
+    /// The person who began the turn may no longer act, so the turn ends.
     EndTurn,
-    /// Somebody needs its room: leave memory, should nobody need it.
+    /// Another session needs the memory: unload if nobody uses this session.
     Rest,
-    /// The session is to be deleted: stop everything and leave for good.
+    /// The session is being deleted: stop everything and unload for good.
     Leave {
         by: UserId,
         reply: oneshot::Sender<Result<Option<SandboxId>, Refusal>>,
@@ -253,7 +254,7 @@ pub(super) fn store_away() -> Refusal {
     )
 }
 
-/// Why a session that cannot be read is refused: for good, as no repetition helps.
+/// The refusal for a session whose stored data cannot be read. It is permanent: a retry does not help.
 pub fn damaged() -> Refusal {
     Refusal::new(
         Code::SessionUnreadable,
@@ -262,7 +263,8 @@ pub fn damaged() -> Refusal {
     )
 }
 
-/// A limit of the installation is reached: which, how much it is, and what to do. Counted here.
+/// The refusal for a reached limit of the installation; says which limit, its value, and what to do. Counts
+/// the refusal in the metrics.
 pub fn limit_reached(of: &Resource, reached: Reached) -> Refusal {
     instruments().limit_reached(of.name, reached.whose.as_str());
     Refusal::new(Code::TooManyRequests, of.refusal(reached))

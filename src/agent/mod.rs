@@ -1,6 +1,7 @@
-//! One task per live session: commands in, decisions appended, then shown and carried out.
+//! Runs one task per live session, which decides commands, appends the commits, then shows them and carries
+//! them out.
 //!
-//! [`Sessions`] is the one corridor: every door tells, watches and reads sessions through it.
+//! [`Sessions`] is the only way in: every door tells, watches and reads sessions through it.
 
 mod attachments;
 mod budget;

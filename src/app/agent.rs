@@ -1,4 +1,4 @@
-//! The agent as an MCP server: what it shows of itself, and the services without a listener.
+//! Builds the agent as an MCP server: how it presents itself, and the services without a listener.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use crate::gateway::mcp::{self, Door, Ending, Exposure, Life, News, Question};
 use crate::history::Input;
 use crate::servers::{Servers, packages_settled};
 
-/// What a listener is for.
+/// The purpose of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// `sepal serve`: people in the page, and everything else beside it.
+    /// `sepal serve`: the page for people, and all other doors.
     Gateway,
-    /// `sepal agent --daemon`: MCP clients first; those of this machine need no key where only
-    /// this machine can call.
+    /// `sepal agent --daemon`: MCP clients first; clients on this machine need no key if only this machine
+    /// can connect.
     Daemon,
 }
 
-/// How the agent shows itself at a listener.
+/// Returns how the agent presents itself at a listener.
 pub(super) fn exposure(settings: &Settings, purpose: Purpose) -> Arc<Exposure> {
     let is_loopback = settings.runtime.transports.http.is_loopback();
     exposed(settings, true, purpose == Purpose::Daemon && is_loopback)
@@ -45,7 +45,7 @@ fn exposed(settings: &Settings, has_page: bool, admits_local: bool) -> Arc<Expos
     })
 }
 
-/// Whether prompts read what was asked (D17).
+/// Returns how prompts may read the question (D17).
 pub(super) fn input(settings: &Settings, purpose: Purpose) -> Input<'_> {
     match purpose {
         Purpose::Gateway => Input::Apart(&settings.tool.argument_name),
@@ -53,7 +53,7 @@ pub(super) fn input(settings: &Settings, purpose: Purpose) -> Input<'_> {
     }
 }
 
-/// The agent for the one person who started the process.
+/// The agent for the person who started the process.
 pub struct AgentApp {
     sessions: Sessions,
     servers: Servers,
@@ -96,7 +96,7 @@ impl AgentApp {
         served
     }
 
-    /// Answers one question, and stops. What servers run is installed first: nobody asks twice, so the
+    /// Answers one question, and stops. Packages of servers are installed first: nobody asks twice, so the
     /// tools have to be there.
     pub async fn ask(
         self,
@@ -119,11 +119,11 @@ impl AgentApp {
         Ok(asked?)
     }
 
-    /// Waits until the servers can be started, and tells how far each is.
+    /// Waits until the servers can be started, and reports the progress of each.
     async fn install(&self, door: &dyn Door, stop: &CancellationToken) {
         let (told, mut tells) = mpsc::unbounded_channel();
         let installing = packages_settled(&self.servers, move |server, why| {
-            // Whoever listens lives as long.
+            // The receiver lives as long.
             let _ = told.send((server.to_owned(), why));
         });
         let telling = async {
@@ -137,7 +137,7 @@ impl AgentApp {
         }
     }
 
-    /// Lets turns come to rest before everything else goes.
+    /// Lets turns finish before everything else stops.
     async fn stop(self) {
         self.questions.close();
         if tokio::time::timeout(STOP_LIMIT, self.questions.wait())

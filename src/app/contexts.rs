@@ -1,4 +1,4 @@
-//! What the contexts of sessions come from, by the settings.
+//! Makes the context sources from the settings.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,19 +17,21 @@ use crate::net::{self, Guard};
 
 /// How long a source on the network may be silent.
 const SILENCE: Duration = Duration::from_secs(8);
-/// Records that a source gives where the settings do not say how many.
+/// The most records of a source, unless the settings say otherwise.
 const USUAL_RECORDS: usize = 20;
 
 /// Context providers of a program that embeds the gateway.
 #[derive(Clone, Default)]
 pub struct OwnContexts {
-    /// Shown before the conversation: what seldom changes.
+    /// Providers whose context is shown before the conversation, because it seldom changes.
     pub before: Vec<Arc<dyn ContextProvider>>,
-    /// Shown right before the newest question: what changes from turn to turn.
+    /// Providers whose context is shown right before the newest question, because it changes from turn to
+    /// turn.
     pub after: Vec<Arc<dyn ContextProvider>>,
 }
 
-/// The system prompt and every provider, those of the settings first; refuses what can never work.
+/// Makes the system prompt and all providers, those of the settings first; refuses settings that can never
+/// work.
 pub(super) fn open(
     settings: &config::Settings,
     (reads, own): (Input<'_>, &OwnContexts),
@@ -118,7 +120,7 @@ fn provider(
     Ok(Arc::new(OfTenants::new(provider, tenants)))
 }
 
-/// What is sent with each request; values are secret, so no error repeats one.
+/// Makes the headers of each request; values are secret, so errors never contain them.
 fn headers(entry: &ContextProviderEntry) -> anyhow::Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     for (name, value) in &entry.headers {

@@ -1,5 +1,5 @@
-//! An engine that comes later than the gateway: looked for until it answers and has what it needs,
-//! then put in its place with all that a start does.
+//! Waits for a container engine that starts later than the gateway: looks for it until it answers and has
+//! everything required, then installs it as a start would.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::sandbox::{Error, Janitor, Runtime};
 use crate::servers::Servers;
 use crate::store::Store;
 
-/// Between the first two looks; it doubles.
+/// The pause between the first two looks; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Between two looks at the most: so long after it came, tools are there.
+/// The longest pause between two looks: tools are available this long after the engine started, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Who is told when it comes.
+/// The parts that are told when the engine comes.
 struct LastReport {
-    /// What doors say of this installation.
+    /// The system information that doors show.
     system: System,
-    /// What sessions are offered.
+    /// The servers offered to sessions.
     servers: Servers,
 }
 
-/// The janitor of what is there at start; what comes later brings its own.
+/// Starts the janitor of an engine that is there at start; `None` if it comes later, with its own janitor.
 pub(super) async fn janitor(
     place: &FoundRuntime,
     store: &Store,
@@ -43,7 +43,7 @@ async fn start_janitor(runtime: &Arc<dyn Runtime>, store: &Store) -> anyhow::Res
     Ok(Janitor::start(Arc::clone(runtime), store.records(), kept).await?)
 }
 
-/// Looks for what `place` lacks, if it may still come, until it is there or `stop`.
+/// Looks for the engine that `place` lacks, if it may still come, until it is there or `stop`.
 pub(super) fn begin(
     place: FoundRuntime,
     (system, servers): (System, Servers),
@@ -68,7 +68,7 @@ pub(super) fn begin(
     });
 }
 
-/// Waits for it and puts it in its place; what cleans up after it.
+/// Waits for the engine and installs it. Returns its janitor.
 async fn come(
     search: &Search,
     mut place: FoundRuntime,
@@ -84,7 +84,7 @@ async fn come(
             Err(lack) => still_missing(&mut place, search, lack, told),
         }
     };
-    // Before anything new is started: what it finds now is of an earlier process.
+    // Before anything new is started: everything that the janitor finds now is from an earlier process.
     let janitor = start_janitor(&runtime, store).await;
     if !search.late.come(runtime) {
         return janitor.ok();
@@ -101,7 +101,7 @@ async fn come(
     }
 }
 
-/// Takes note of what is missing, where that is something else than before.
+/// Records and reports what is missing, if it changed.
 fn still_missing(place: &mut FoundRuntime, search: &Search, lack: Error, told: &LastReport) {
     let known = place.passed_over.as_mut().or(place.problem.as_mut());
     let Some(known) = known.filter(|known| known.to_string() != lack.to_string()) else {

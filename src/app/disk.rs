@@ -1,4 +1,4 @@
-//! Tells people when the disk is nearly full and their tools stand still for it.
+//! Tells people when the disk is nearly full and their tools are paused for that.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::doctor;
 use crate::gateway::System;
 use crate::sandbox::DiskMonitor;
 
-/// How old the figure may be that administrators read.
+/// How often the free space that administrators see is updated.
 const RENEWED_EVERY: Duration = Duration::from_secs(10);
 
-/// Says it at all doors whenever it changes, until `stop`.
+/// Shows the state at all doors whenever it changes, until `stop`.
 pub(super) async fn tell(disk: DiskMonitor, system: System, stop: CancellationToken) {
     let mut pressure = disk.pressure();
     loop {

@@ -1,4 +1,4 @@
-//! What this machine offers and lacks, each lack with its remedy.
+//! Checks what this machine offers and lacks, with a remedy for each problem.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::net::Guard;
 use crate::sandbox::{DiskMonitor, Error, Peers};
 use crate::store::Store;
 
-/// The picture of a running server.
+/// Reports on a running server.
 pub(super) fn report(
     settings: &Settings,
     place: &FoundRuntime,
@@ -68,7 +68,7 @@ fn storage_report(store: &Store) -> StorageInfo {
     }
 }
 
-/// What seals tools in, and what is to be done where nothing does.
+/// Reports on the sandbox, with a remedy if there is none.
 pub(super) fn sandbox(place: &FoundRuntime) -> (SandboxInfo, Check) {
     let report = sandbox_report(place);
     let check = sandbox_check(place, &report);
@@ -112,7 +112,7 @@ fn sandbox_report(place: &FoundRuntime) -> SandboxInfo {
     }
 }
 
-/// What is left on the disks of data and workspaces, and whether that is too little.
+/// Reports the free space on the disks of data and workspaces, and the pressure if it is too little.
 pub(super) fn disk(disk: &DiskMonitor) -> (Option<DiskPressure>, Check) {
     let (free, floor) = (disk.free().unwrap_or_default(), disk.floor());
     let pressure = disk.is_pressed().then_some(DiskPressure {
@@ -145,7 +145,7 @@ fn sandbox_check(place: &FoundRuntime, report: &SandboxInfo) -> Check {
         let next = match (&place.search, &place.passed_over) {
             (None, _) => "; then start again".to_owned(),
             (Some(_), None) => ", which is noticed without a restart".to_owned(),
-            // Of the two ways only the engine is looked for again.
+            // Only Docker is looked for again, not bubblewrap.
             (Some(_), Some(engine)) => format!(
                 " and start again; or {}, which is noticed without a restart",
                 engine.remedy()
@@ -195,7 +195,7 @@ fn page_check() -> Check {
     }
 }
 
-/// Looks at everything that a start needs, without starting.
+/// Checks everything that a start needs, without starting.
 pub async fn examine(settings: &Settings) -> Vec<Check> {
     let mut checks = vec![data_dir_check(&settings.store.data_dir)];
     checks.extend(database_check(settings).await);
@@ -246,7 +246,7 @@ fn data_dir_check(path: &Path) -> Check {
     }
 }
 
-/// Whether the database server lets us in; SQLite has none.
+/// Checks that the database server accepts our connection; `None` for SQLite, which has no server.
 async fn database_check(settings: &Settings) -> Option<Check> {
     let answer = Store::try_server(&super::store_settings(&settings.store)).await;
     let (ok, detail) = match answer.map_err(anyhow::Error::from) {

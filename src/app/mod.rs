@@ -44,25 +44,25 @@ use crate::store::Store;
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Link, Tenancy};
 
-/// How long a stop may take before what still runs is dropped.
+/// How long a stop may take before running work is dropped.
 const STOP_LIMIT: Duration = Duration::from_millis(1_500);
-/// How long sockets have to take their farewell.
+/// How long sockets have for their farewell.
 const FAREWELL: Duration = Duration::from_millis(200);
 
 /// A server that is ready to accept connections.
 pub struct App {
     pub address: SocketAddr,
-    /// The setup link, while nobody exists.
+    /// The setup link, while there are no users.
     pub setup: Option<Link>,
-    /// Where `/metrics` is answered without a key, if anywhere.
+    /// The address that answers `/metrics` without a key, if any.
     pub metrics: Option<SocketAddr>,
-    /// The name by which it labels what it makes on this machine.
+    /// The label of everything that it creates on this machine.
     pub installation: String,
-    /// What this machine offered and lacked at start.
+    /// The state of this machine at start.
     pub report: Arc<SystemInfo>,
-    /// The corridor to sessions, for tests and metrics.
+    /// The sessions, for tests and metrics.
     pub sessions: Sessions,
-    /// People and keys, for tests.
+    /// The people and keys, for tests.
     pub tenancy: Tenancy,
     listener: TcpListener,
     router: axum::Router,
@@ -71,11 +71,11 @@ pub struct App {
     parts: Parts,
 }
 
-/// What has to be stopped, in the order of its fields.
+/// The parts to stop, in the order of the fields.
 struct Parts {
     doors: CancellationToken,
     agents: (TaskTracker, CancellationToken),
-    /// None where the runtime comes later.
+    /// `None` if the runtime comes later.
     janitor: Option<Janitor>,
     sessions: Sessions,
     runtime: Arc<dyn Runtime>,
@@ -85,12 +85,13 @@ struct Parts {
 }
 
 impl App {
-    /// Builds everything and goes on with what an earlier process left. The caller owns the listener.
+    /// Builds everything and continues the unfinished work of an earlier process. The caller owns the
+    /// listener.
     pub async fn build(settings: &Settings, listener: TcpListener) -> anyhow::Result<Self> {
         Self::build_for(settings, listener, Purpose::Gateway).await
     }
 
-    /// [`Self::build`] for one of the purposes that a listener has.
+    /// Does the same as [`Self::build`] for another purpose of the listener.
     pub async fn build_for(
         settings: &Settings,
         listener: TcpListener,
@@ -99,8 +100,8 @@ impl App {
         Self::build_with(settings, listener, (purpose, &OwnContexts::default())).await
     }
 
-    /// The same with context providers of a program that embeds the gateway: every session asks them
-    /// beside those of the settings.
+    /// Does the same with context providers of a program that embeds the gateway: every session asks them
+    /// besides those of the settings.
     pub async fn build_with(
         settings: &Settings,
         listener: TcpListener,
@@ -157,8 +158,8 @@ impl App {
         })
     }
 
-    /// Serves until `stop`, then says goodbye to every client and ends within two seconds, or
-    /// up to five later when a collector takes its time with the last traces.
+    /// Serves until `stop`, then says goodbye to every client and ends within two seconds, or up to five
+    /// later if a collector is slow to accept the last traces.
     pub async fn serve(self, stop: CancellationToken) {
         let Self {
             listener,
@@ -208,7 +209,7 @@ impl Parts {
             janitor.stop().await;
         }
         self.runtime.close().await;
-        // Other gateways go on from here, without waiting for heartbeats.
+        // Other gateways take over from here, without waiting for missed heartbeats.
         self.sessions.hand_over().await;
         self.writer.1.cancel();
         self.writer.0.close();
@@ -266,7 +267,7 @@ fn door_limits(limits: &config::Limits) -> DoorLimits {
     }
 }
 
-/// A limit as a number of things in memory.
+/// Converts a limit to a number of things in memory.
 fn size(most: Option<NonZeroU32>) -> Option<usize> {
     most.and_then(|most| usize::try_from(most.get()).ok())
 }

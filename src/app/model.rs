@@ -22,7 +22,7 @@ use crate::tenancy::Clock;
 /// How often the records of providers are read again.
 const REFRESH_EVERY: Duration = Duration::from_secs(30);
 
-/// The operator's providers, and what answers in new sessions.
+/// The operator's providers, and the default of new sessions.
 pub(super) struct Models {
     pub(super) offers: Vec<Offer>,
     pub(super) choice: ModelChoice,
@@ -30,7 +30,7 @@ pub(super) struct Models {
 }
 
 impl Models {
-    /// The registry of these and of what people added.
+    /// Makes the registry of these providers and those that people added.
     pub(super) async fn register(
         self,
         store: &Store,
@@ -42,13 +42,13 @@ impl Models {
         Ok(providers.await?)
     }
 
-    /// The provider of new sessions.
+    /// The kind of the default provider.
     pub(super) fn default_kind(&self) -> ProviderKind {
         let offer = self.default_offer();
         offer.map_or(ProviderKind::Scripted, Offer::kind)
     }
 
-    /// Says which providers there are, each with the model that answers first (S3.15).
+    /// Logs the available providers, each with its default model (S3.15).
     pub(super) fn announced(self) -> Self {
         for offer in &self.offers {
             let is_default = offer.id() == self.choice.provider;
@@ -57,7 +57,7 @@ impl Models {
         self
     }
 
-    /// Why it cannot answer.
+    /// The reason the default provider cannot answer.
     pub(super) fn problem(&self) -> Option<&Refusal> {
         self.default_offer()?.problem.as_ref()
     }
@@ -68,11 +68,12 @@ impl Models {
     }
 }
 
-/// Connects them; refuses a default that can never work. A missing key is told to whoever connects.
+/// Connects the providers; refuses a default that can never work. A missing key is only reported to people
+/// who connect.
 pub(super) fn open(settings: &config::Llm, guard: Guard) -> anyhow::Result<Models> {
     net::install_tls();
     let reach = net::Settings {
-        // Whoever reads an answer looks after that.
+        // The readers of answers have their own time limits.
         read_timeout: None,
         ..net::Settings::default()
     };
@@ -153,7 +154,7 @@ fn provider_settings(
     }
 }
 
-/// What the settings say of the provider's models.
+/// Returns the overrides for the provider's models from the settings.
 fn said(entry: &config::ProviderEntry) -> Overrides {
     let price = |price: &config::ModelPrice| {
         let micro = |usd: f64| MicroUsd::from_usd(usd).0;
@@ -182,8 +183,7 @@ fn said(entry: &config::ProviderEntry) -> Overrides {
     }
 }
 
-/// Takes over what another gateway on the same records changed, and keeps what the providers' reports
-/// taught, until `stop`.
+/// Loads the changes of other gateways on the same records, and stores the token calibrations, until `stop`.
 pub(super) async fn refresh(providers: Providers, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(REFRESH_EVERY);
     loop {
@@ -207,7 +207,7 @@ async fn keep_calibrations(providers: &Providers) {
     }
 }
 
-/// One way of trying again, for models and for MCP servers (S0.47).
+/// Makes the retry settings, which models and MCP servers share (S0.47).
 pub(super) fn retry(llm: &config::Llm) -> RetryConfig {
     RetryConfig {
         max_retries: llm.retry.max_retries,

@@ -1,4 +1,4 @@
-//! Finds the sandbox of this machine: tried, not assumed.
+//! Finds the sandbox runtime of this machine by trying it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use crate::sandbox::{
 };
 use crate::store::Records;
 
-/// The file names of the server that runs in every sandbox: the static one that `./run build` puts
-/// beside our program, else cargo's own.
+/// The file names of the server that runs in every sandbox: the static one that `./run build` puts beside our
+/// program, otherwise cargo's own.
 const SERVERS: [&str; 2] = ["mcp-server", "sepal-mcp-server"];
 
 /// The image that is built beside this program.
@@ -27,19 +27,18 @@ const OWN_IMAGE: &str = concat!("sepal/sandbox:", env!("CARGO_PKG_VERSION"));
 /// How long the start of a sandbox waits for room.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long a start waits for the engine that the settings ask for: after a boot nothing says which of
-/// the two is up first.
+/// How long a start waits for the configured engine: after a boot, either of the two may be up first.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks for it.
+/// The pause between two looks for it.
 const ENGINE_PAUSE: Duration = Duration::from_millis(250);
 
 /// The operator is warned if all containers share fewer inotify instances than this.
 const MIN_INSTANCES: u32 = 1_024;
 
-/// How what is made at an engine is called, which gateways on one store share, and those gateways.
+/// The name of resources at an engine, which gateways on one store share, and those gateways.
 type Names = (String, Peers);
 
-/// Looks at the disk from now on, and begins a trial of bubblewrap.
+/// Starts to monitor the disk, and begins a trial of bubblewrap.
 pub(super) async fn begin(
     settings: &Sandbox,
     (data_dir, folder): (PathBuf, String),
@@ -50,25 +49,26 @@ pub(super) async fn begin(
     (disk, trial)
 }
 
-/// Looks at the disk that data lies on, as the settings want it.
+/// Monitors the disk of the data folder, by the settings.
 pub(super) async fn watch_disk(settings: &Sandbox, data_dir: &Path) -> DiskMonitor {
-    // What is not there yet will be made on the disk of what it is made in.
+    // A folder that does not exist yet will be on the disk of its parent.
     let mut folders = data_dir.ancestors();
     let folder = folders.find(|folder| folder.exists()).unwrap_or(data_dir);
     DiskMonitor::start(folder.to_owned(), u64::from(settings.min_free_mb) << 20).await
 }
 
-/// Bubblewrap, which is tried by starting a sandbox.
+/// The trial of bubblewrap, which starts a sandbox.
 pub(super) enum Trial {
-    /// While the store is opened, which takes as long.
+    /// Runs while the store is opened, which takes as long.
     Begun(JoinHandle<Result<Bubblewrap, Error>>),
-    /// Only where Docker is not taken.
+    /// Runs later, only if Docker is not used.
     Later(BubblewrapSettings),
 }
 
 impl Trial {
-    /// Begins it where Docker cannot be meant. `folder` is what only this gateway's own is called;
-    /// the caller holds the data folder's lock.
+    /// Begins the trial at once for the driver `bubblewrap`, or for `auto` without a Docker host or socket;
+    /// otherwise prepares it for later. `folder` names the sandboxes of this gateway alone; the caller holds
+    /// the data folder's lock.
     pub(super) fn begin(
         settings: &Sandbox,
         (data_dir, folder): (PathBuf, String),
@@ -109,22 +109,22 @@ impl Trial {
     }
 }
 
-/// What seals tools in, and why nothing does if so.
+/// The sandbox runtime, or the problem if there is none.
 #[derive(Clone)]
 pub(super) struct FoundRuntime {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) problem: Option<Arc<Error>>,
-    /// Why `auto` did not take Docker.
+    /// The reason `auto` did not choose Docker.
     pub(super) passed_over: Option<Arc<Error>>,
-    /// An engine may still come: how it is looked for.
+    /// The search for an engine that may still come.
     pub(super) search: Option<Search>,
     /// The disk that it may fill.
     pub(super) disk: DiskMonitor,
-    /// What commands inside may reach.
+    /// The hosts that commands inside may reach.
     pub(super) network: McpNetwork,
 }
 
-/// How an engine is looked for that did not answer, or that lacked something.
+/// The search for an engine that did not answer, or that lacked something.
 #[derive(Clone)]
 pub(super) struct Search {
     pub(super) late: Arc<DeferredRuntime>,
@@ -160,7 +160,7 @@ impl FoundRuntime {
         }
     }
 
-    /// Nothing seals tools in, and nothing will until the next start.
+    /// No runtime until the next start.
     fn off(problem: Error, disk: &DiskMonitor) -> Self {
         Self {
             problem: Some(Arc::new(problem)),
@@ -168,7 +168,7 @@ impl FoundRuntime {
         }
     }
 
-    /// Nothing does yet. What is missing at the engine is looked for again.
+    /// No runtime yet; the engine is looked for again.
     fn awaiting(lack: Error, settings: &Sandbox, (names, disk): (Names, &DiskMonitor)) -> Self {
         let lack = Arc::new(lack);
         let late = Arc::new(DeferredRuntime::new(Arc::clone(&lack)));
@@ -184,7 +184,7 @@ impl FoundRuntime {
         }
     }
 
-    /// The place of all sessions.
+    /// Makes the sandbox host of all sessions.
     pub(super) fn for_sessions(self, settings: &Sandbox, records: Records) -> SandboxHost {
         #[expect(
             clippy::cast_possible_truncation,
@@ -226,7 +226,8 @@ fn mebibytes(amount: u32) -> u64 {
     u64::from(amount) << 20
 }
 
-/// How packages are installed, with the sandboxes' own limits where the settings name no others.
+/// Makes the settings for installing packages, with the sandboxes' own limits unless the settings name
+/// others.
 fn packages(settings: &Sandbox, bounds: Bounds) -> PackageInstalling {
     let packages = &settings.packages;
     let hosts = packages.hosts.iter().flat_map(|hosts| hosts.split(','));
@@ -239,7 +240,7 @@ fn packages(settings: &Sandbox, bounds: Bounds) -> PackageInstalling {
         more_hosts: hosts.map(str::to_owned).collect(),
         bounds: Bounds {
             memory_bytes: mebibytes(packages.memory_mb),
-            // Unpacking thousands of files is what takes the time.
+            // Unpacking thousands of files takes most of the time.
             cpu_millis: bounds.cpu_millis.max(1_000),
             processes: bounds.processes.max(128),
             workspace_bytes: mebibytes(packages.size_mb),
@@ -249,8 +250,8 @@ fn packages(settings: &Sandbox, bounds: Bounds) -> PackageInstalling {
 }
 
 impl Search {
-    /// Looks once. What is found has so much room as the settings say, and what an earlier process left
-    /// there has ended.
+    /// Looks once for the engine. The result has the configured limits, and the sandboxes of an earlier
+    /// process have been ended.
     pub(super) async fn look(&self) -> Result<Arc<dyn Runtime>, Error> {
         let found = docker(&self.settings, self.names.clone(), &self.disk).await?;
         let found = with_room(found, &self.settings, &self.disk);
@@ -303,8 +304,8 @@ async fn runtime(
     }
 }
 
-/// Docker, else bubblewrap, else nothing; what was passed over is said. What was taken is kept until
-/// the next start, because files are where they were made; only from nothing it may become Docker.
+/// Chooses Docker, otherwise bubblewrap, otherwise none, and reports what was passed over. The choice stays
+/// until the next start, because files are where they were made; only none may still become Docker.
 async fn whatever_works(
     settings: &Sandbox,
     (names, disk): (Names, &DiskMonitor),
@@ -326,7 +327,7 @@ async fn whatever_works(
     }
 }
 
-/// Docker, which may still be starting.
+/// Waits for Docker, which may still be starting.
 async fn awaited_docker(
     settings: &Sandbox,
     names: Names,
@@ -377,7 +378,8 @@ async fn docker(
     Ok(Arc::new(docker))
 }
 
-/// All containers have the same user, and the kernel counts inotify instances for each user.
+/// Warns about few inotify instances: all containers have the same user, and the kernel counts instances per
+/// user.
 fn warn_of_few_instances() {
     let Ok(text) = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances") else {
         return;
@@ -392,7 +394,7 @@ fn warn_of_few_instances() {
     }
 }
 
-/// Beside our own program; one folder up in a build folder, where tests run in `deps`.
+/// Finds the server beside our own program, or one folder up in a build folder, where tests run in `deps`.
 fn server_binary() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     let folders = own.ancestors().skip(1).take(2);

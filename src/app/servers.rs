@@ -15,7 +15,7 @@ use crate::servers::{self, Clients, McpRegistry, RegistrySettings, Servers, Serv
 use crate::session::{self, Policy, Rules};
 use crate::store::{Sealer, Store};
 
-/// Opens the registry; what it does in the background ends with `agents`.
+/// Opens the registry; its background work ends with `agents`.
 pub(super) fn open(
     settings: &Settings,
     store: &Store,
@@ -57,7 +57,7 @@ pub(super) fn open(
                 config::EditsByOthers::AskOwner => session::EditsByOthers::NeedOwner,
                 config::EditsByOthers::Refuse => session::EditsByOthers::Refused,
             },
-            // They were checked when they were read.
+            // The rules were checked when they were read.
             policy: Policy::InForce(sepal_policy::Rules::compile_safely(settings.rules.clone())),
             has_reviewer: settings.reviewer.model.is_some(),
             has_titles_made: settings.chat.titles == Titles::Model,

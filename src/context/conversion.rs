@@ -1,5 +1,5 @@
-//! Entries of a session as contexts: one for each thing that was said (S4.5-S4.16). Nothing is copied
-//! before somebody reads it.
+//! Converts the entries of a session into contexts: one for each part of an entry (S4.5-S4.16). Nothing is
+//! copied before somebody reads it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use serde_json::{Map, Value, json};
 use super::kind::ContextKind;
 use crate::domain::{Attachment, CallId, Entry, Weighed};
 
-/// What is known of a context, by name. Always `entry_id` and `timestamp` (S4.12).
+/// The metadata of a context, by name. Always has `entry_id` and `timestamp` (S4.12).
 pub type Metadata = Map<String, Value>;
 
-/// Which part of an entry a context is.
+/// The part of an entry that a context stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// What was said: a message, a result, or a remark.
+    /// The text: a message, a result, or a note.
     Said,
-    /// What only the vendor reads: thoughts with their signatures.
+    /// The vendor's native blocks: reasoning with its signatures.
     Native,
-    /// A call, by its place among those of the message.
+    /// A call, by its index among those of the message.
     Call(usize),
 }
 
-/// The parts of an entry, in the order in which the model made them.
+/// Returns the parts of an entry, in the order in which the model produced them.
 pub(super) fn parts(entry: &Entry) -> impl DoubleEndedIterator<Item = Part> {
     let (has_native, says, calls) = match entry {
         Entry::Assistant {
@@ -44,7 +44,7 @@ pub(super) fn parts(entry: &Entry) -> impl DoubleEndedIterator<Item = Part> {
         .chain((0..calls).map(Part::Call))
 }
 
-/// The kind of a part (S4.5-S4.10).
+/// Returns the kind of a part (S4.5-S4.10).
 pub(super) fn kind(entry: &Entry, part: Part) -> ContextKind {
     match (entry, part) {
         (_, Part::Native) => ContextKind::Thinking,
@@ -56,7 +56,7 @@ pub(super) fn kind(entry: &Entry, part: Part) -> ContextKind {
     }
 }
 
-/// What a part says (S4.5-S4.9).
+/// Returns the content of a part (S4.5-S4.9).
 pub(super) fn content(entry: &Entry, part: Part) -> Cow<'_, str> {
     match (entry, part) {
         (Entry::Assistant { calls, .. }, Part::Call(nth)) => {
@@ -88,7 +88,7 @@ pub(super) fn content(entry: &Entry, part: Part) -> Cow<'_, str> {
     }
 }
 
-/// A result as JSON: as it is where it is an object or a list already, else as a string.
+/// Returns a result as JSON: unchanged if it is an object or a list already, otherwise as a string.
 fn as_json(text: &str) -> Cow<'_, str> {
     let trimmed = text.trim();
     let is_json = trimmed.starts_with(['{', '['])
@@ -99,7 +99,7 @@ fn as_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(Value::from(text).to_string())
 }
 
-/// What is known of a part (S4.12-S4.14).
+/// Returns the metadata of a part (S4.12-S4.14).
 pub(super) fn metadata(entry: &Weighed, part: Part) -> Metadata {
     let mut metadata = Metadata::new();
     let mut say = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
@@ -154,7 +154,7 @@ pub(super) fn metadata(entry: &Weighed, part: Part) -> Metadata {
     metadata
 }
 
-/// An id that no other entry of the session has: the `seq` of a message, the id of a call.
+/// Returns an id that is unique in the session: from the `seq` of a message, or the id of a call.
 fn entry_id(entry: &Weighed, part: Part) -> String {
     let of_call = |id: &CallId, what: &str| format!("{what}:{id}");
     match (&**entry, part, entry.stamp()) {
@@ -176,7 +176,7 @@ fn names(attachments: &[Attachment]) -> Value {
     names.collect()
 }
 
-/// What is left of an entry of which only these parts stay; none = nothing. Whole, it is the original.
+/// Returns the entry reduced to these parts; `None` if there are none. If all parts stay, it is the original.
 pub(super) fn reduced(entry: &Arc<Weighed>, kept: &[Part]) -> Option<Arc<Weighed>> {
     let all = parts(entry).count();
     if kept.is_empty() {
@@ -200,7 +200,7 @@ pub(super) fn reduced(entry: &Arc<Weighed>, kept: &[Part]) -> Option<Arc<Weighed
         entry.reworded(Entry::Assistant {
             text,
             calls,
-            // Signed thoughts are about all of the message: with a part of it the vendor refuses them.
+            // Signed reasoning covers the whole message: with a part of it the vendor refuses it.
             native: None,
         })
     })

@@ -1,4 +1,4 @@
-//! Which contexts count: by kind, by time, by what they have to do with the question (S4.23).
+//! Filters contexts: by kind, by time, and by relevance to the question (S4.23).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +13,7 @@ use super::value::Context;
 use crate::domain::Timestamp;
 use crate::store::clock::now;
 
-/// A choice among contexts. Each condition that is set has to hold; without any, all pass. The order
-/// stays.
+/// A filter of contexts. Each condition that is set has to hold; without any, all pass. The order stays.
 #[derive(Debug, Clone, Default)]
 pub struct ContextFilter {
     kinds: Option<BTreeSet<ContextKind>>,
@@ -24,10 +23,10 @@ pub struct ContextFilter {
     relevance: Option<Relevance>,
 }
 
-/// How contexts are compared with what was asked, by BM25.
+/// A comparison of contexts with the question, by BM25.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Relevance {
-    /// How many of the most relevant pass.
+    /// The most contexts that pass, the most relevant ones.
     pub most: usize,
 }
 
@@ -44,7 +43,7 @@ impl Tokenizer for Words {
 }
 
 impl ContextFilter {
-    /// Only of these kinds.
+    /// Admits only these kinds.
     #[must_use]
     pub fn kinds(self, kinds: impl IntoIterator<Item = ContextKind>) -> Self {
         Self {
@@ -53,7 +52,7 @@ impl ContextFilter {
         }
     }
 
-    /// Only what was said or read at that time or later. What has no time does not pass.
+    /// Admits only contexts from that time or later. A context without a time does not pass.
     #[must_use]
     pub fn since(self, at: Timestamp) -> Self {
         Self {
@@ -62,7 +61,7 @@ impl ContextFilter {
         }
     }
 
-    /// Only what was said or read before that time. What has no time does not pass.
+    /// Admits only contexts from before that time. A context without a time does not pass.
     #[must_use]
     pub fn before(self, at: Timestamp) -> Self {
         Self {
@@ -71,7 +70,7 @@ impl ContextFilter {
         }
     }
 
-    /// Only what was said or read so long ago at most. What has no time does not pass.
+    /// Admits only contexts up to that age. A context without a time does not pass.
     #[must_use]
     pub fn newer_than(self, age: Duration) -> Self {
         Self {
@@ -80,8 +79,8 @@ impl ContextFilter {
         }
     }
 
-    /// Of the others only those that share words with the question, the most relevant ones; all of them
-    /// where there are no more, or where nothing was asked.
+    /// Of the rest, admits only the most relevant ones that share words with the question; all of them if
+    /// there are no more than that, or if there is no question.
     #[must_use]
     pub fn relevance(self, relevance: Relevance) -> Self {
         Self {
@@ -90,7 +89,7 @@ impl ContextFilter {
         }
     }
 
-    /// What passes, in its order.
+    /// Returns the contexts that pass, in their order.
     pub fn apply(&self, mut contexts: Vec<Context>, question: &str) -> Vec<Context> {
         let now = now();
         contexts.retain(|context| self.admits(context, now));
@@ -135,14 +134,14 @@ fn relevant(contexts: &[Context], question: &str, most: usize) -> BTreeSet<usize
     found.map(|found| found.document.id).collect()
 }
 
-/// A provider of which only a choice counts.
+/// A provider with a filter.
 pub struct Filtered {
     provider: Arc<dyn ContextProvider>,
     filter: ContextFilter,
 }
 
 impl Filtered {
-    /// What `filter` lets through of `provider`.
+    /// Provides the contexts of `provider` that `filter` admits.
     pub fn new(provider: Arc<dyn ContextProvider>, filter: ContextFilter) -> Self {
         Self { provider, filter }
     }

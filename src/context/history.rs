@@ -1,24 +1,24 @@
-//! What was said in the session, as contexts (S4.4).
+//! Provides the session's history as contexts (S4.4).
 
 use async_trait::async_trait;
 
 use super::provider::{ContextError, ContextProvider, ContextSession};
 use super::value::Context;
 
-/// Gives the newest entries of all kinds, the newest first. How much of them a request shows is for the
-/// compaction that follows; a limit here hides what is older from that too.
+/// Provides the newest entries of all kinds, newest first. The compaction that follows decides how many of
+/// them a request shows; a limit here hides older ones from it too.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HistoryProvider {
     limit: Option<usize>,
 }
 
 impl HistoryProvider {
-    /// Of so many entries at most.
+    /// Provides at most `limit` entries.
     pub fn new(limit: usize) -> Self {
         Self { limit: Some(limit) }
     }
 
-    /// Of everything that the session holds.
+    /// Provides the whole history.
     pub fn whole() -> Self {
         Self::default()
     }

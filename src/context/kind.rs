@@ -1,4 +1,4 @@
-//! What a context is, so that filters and the assembler know what to do with it (S4.10).
+//! Defines the kinds of contexts, by which filters and the assembler treat them (S4.10).
 
 use std::convert::Infallible;
 use std::fmt;
@@ -7,28 +7,28 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The type of a [`Context`](super::Context): one of the standard ones, or any other name.
+/// The kind of a [`Context`](super::Context): one of the standard ones, or any other name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ContextKind {
-    /// Part of the system prompt. What a model reads as the operator's own words, so nothing that a
-    /// tenant, a tool or the net says may be of this kind.
+    /// Part of the system prompt. The model reads it as the operator's own words, so no text of a tenant, a
+    /// tool or the network may have this kind.
     System,
-    /// What a person said.
+    /// A message of a person.
     User,
-    /// What the model said.
+    /// A message of the model.
     Assistant,
     /// A call that the model asked for.
     ToolCall,
     /// The result of a call.
     ToolResult,
-    /// What the model thought; goes back only to the vendor that it comes from (S4.9).
+    /// The model's reasoning; sent back only to the vendor that it comes from (S4.9).
     Thinking,
-    /// Any other; the model reads it as material, in a frame that names it.
+    /// Any other kind; the model reads it as material, in a frame that names it.
     Custom(Arc<str>),
 }
 
 impl ContextKind {
-    /// The name, as metadata and filters spell it.
+    /// The name in metadata and filters.
     pub fn as_str(&self) -> &str {
         match self {
             Self::System => "system",

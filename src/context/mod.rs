@@ -1,5 +1,5 @@
-//! The one road from sources to a model request: providers give [`Context`]s, the assembler makes an
-//! [`Assembled`] request of them, and only what is assembled can be asked.
+//! Assembles model requests: providers give [`Context`]s, the assembler makes an [`Assembled`] request of
+//! them, and only an assembled request can be sent.
 
 mod assembler;
 mod conversion;

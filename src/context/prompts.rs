@@ -1,5 +1,4 @@
-//! A system prompt, filled in once for all sessions that are offered the same tools, and how many tokens
-//! it takes with them.
+//! Renders a system prompt once for all sessions with the same tools, and counts its tokens with theirs.
 
 use std::sync::Arc;
 
@@ -8,32 +7,31 @@ use crate::history::{PromptError, SystemPrompt};
 use crate::llm::RequestCache;
 use crate::llm::tokens::Counter;
 
-/// A system prompt, rendered as sessions need it.
+/// A system prompt with its cached renderings.
 #[derive(Debug)]
 pub struct Prompts {
     prompt: SystemPrompt,
     kept: RequestCache<Rendered>,
 }
 
-/// The prompt for one offer of tools.
+/// The prompt for one set of tools.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rendered {
     pub(super) system: Arc<str>,
     weights: Arc<ByEncoding<Arc<PromptWeights>>>,
 }
 
-/// Tokens of a prompt and of the tools that it was rendered for, before the provider's reports correct
-/// them.
+/// Tokens of a prompt and of the tools that it was rendered for, before correction by the provider's reports.
 #[derive(Debug)]
 pub struct PromptWeights {
-    /// Of the template, filled in.
+    /// The tokens of the rendered template.
     pub system: u64,
-    /// In the order of the tools.
+    /// The tokens of each tool, in their order.
     pub tools: Vec<u64>,
 }
 
 impl Rendered {
-    /// Its tokens and those of the tools that it was rendered for.
+    /// Counts its tokens and those of the tools that it was rendered for.
     pub(super) fn weights(&self, tools: &[Tool], counter: Counter) -> Arc<PromptWeights> {
         self.weights.get(counter.encoding(), || {
             let tools = tools.iter().map(|tool| counter.tool(tool));
@@ -46,7 +44,7 @@ impl Rendered {
 }
 
 impl Prompts {
-    /// Nothing rendered yet.
+    /// Makes a prompt with no renderings yet.
     pub fn new(prompt: SystemPrompt) -> Self {
         Self {
             prompt,
@@ -54,12 +52,12 @@ impl Prompts {
         }
     }
 
-    /// The template as it was written.
+    /// The unrendered template.
     pub fn template(&self) -> &str {
         self.prompt.template()
     }
 
-    /// The prompt with these tools, for what was asked.
+    /// Renders the prompt with these tools and the question.
     pub(super) fn with(&self, tools: &Arc<[Tool]>, input: &str) -> Result<Rendered, PromptError> {
         if self.prompt.reads_input() {
             return self.render(tools, input);

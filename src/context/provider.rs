@@ -1,4 +1,4 @@
-//! The seam: whatever gives contexts, and the session that it gives them for (S4.2, S4.18, S4.20).
+//! Defines context providers, and the session for which they provide contexts (S4.2, S4.18, S4.20).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,32 +10,32 @@ use super::value::Context;
 use crate::domain::{Entry, SessionId, SessionKey, Stamp, TenantId, Timestamp, TurnId, Weighed};
 use crate::history;
 
-/// A source of contexts. Each is asked once for a turn, side by side with the others, and waited for
-/// for 10 s. One that fails costs the turn its contexts and nothing else: people and the log are told.
+/// A source of contexts. Each is asked once per turn, concurrently with the others, for at most 10 s. If one
+/// fails, the turn only lacks its contexts: people and the log are told.
 #[async_trait]
 pub trait ContextProvider: Send + Sync {
-    /// What people, the log and metadata (`source`) call it.
+    /// The name for people, the log and metadata (`source`).
     fn name(&self) -> &str;
 
-    /// What it has for the session, the newest first (S4.15). Nothing is an empty list (S4.16). Of one
-    /// provider a request takes 256 KiB at most.
+    /// Returns the contexts for the session, newest first (S4.15); an empty list if there are none (S4.16). A
+    /// request takes at most 256 KiB of one provider.
     async fn provide(&self, session: &ContextSession<'_>) -> Result<Vec<Context>, ContextError>;
 
-    /// The same, where it needs no waiting and costs next to nothing: then it is asked for each request
-    /// and each estimate, and never for a turn. The others say nothing here.
+    /// Returns the contexts without waiting, if that costs next to nothing: then this is called for each
+    /// request and each estimate, and `provide` never for a turn. Other providers return `None`.
     fn at_hand(&self, _session: &ContextSession<'_>) -> Option<Vec<Context>> {
         None
     }
 }
 
-/// Why a provider gives nothing. The words are for people: they hold no secret and no address that only
-/// the operator may know.
+/// The reason a provider gives nothing. The text is shown to people, so it contains no secret and no address
+/// that only the operator may know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ContextError(String);
 
 impl ContextError {
-    /// In these words: lowercase, no full stop, with what helps.
+    /// Makes an error with this text: lowercase, no full stop, with a remedy.
     pub fn new(why: impl fmt::Display) -> Self {
         Self(why.to_string())
     }
@@ -51,7 +51,7 @@ pub struct ContextSession<'a> {
 }
 
 impl ContextSession<'static> {
-    /// One in which nothing was said yet.
+    /// Makes a session without entries.
     pub fn create(key: SessionKey) -> Self {
         Self {
             key: Cow::Owned(key),
@@ -63,7 +63,7 @@ impl ContextSession<'static> {
 }
 
 impl<'a> ContextSession<'a> {
-    /// One in which these entries were said, oldest first, in that turn.
+    /// Makes a session with these entries, oldest first, in that turn.
     pub fn of(key: &'a SessionKey, entries: &'a [Arc<Weighed>], turn: TurnId) -> Self {
         Self {
             key: Cow::Borrowed(key),
@@ -73,13 +73,13 @@ impl<'a> ContextSession<'a> {
         }
     }
 
-    /// Whether its workspace may hold files.
+    /// Sets whether its workspace may hold files.
     #[must_use]
     pub fn with_files(self, has_files: bool) -> Self {
         Self { has_files, ..self }
     }
 
-    /// Adds what was said last, at that time.
+    /// Appends an entry with that time.
     pub fn add_entry(&mut self, entry: Entry, at: Timestamp) {
         let entries = self.entries.to_mut();
         let seq = entries.len() as u64 + 1;
@@ -87,32 +87,32 @@ impl<'a> ContextSession<'a> {
         entries.push(Weighed::stamped(entry, Some(stamp)));
     }
 
-    /// Whose it is.
+    /// The session's tenant.
     pub fn tenant(&self) -> &TenantId {
         &self.key.tenant
     }
 
-    /// Which one it is.
+    /// The session's id.
     pub fn session(&self) -> &SessionId {
         &self.key.session
     }
 
-    /// The turn that asks.
+    /// The current turn.
     pub fn turn(&self) -> TurnId {
         self.turn
     }
 
-    /// Whether its workspace may hold files: attachments, or what tools wrote.
+    /// Returns true if its workspace may hold files: attachments, or files that tools wrote.
     pub fn has_files(&self) -> bool {
         self.has_files
     }
 
-    /// What was said, the newest first (S4.15).
+    /// Returns the entries, newest first (S4.15).
     pub fn history(&self) -> impl Iterator<Item = &Arc<Weighed>> {
         self.entries.iter().rev()
     }
 
-    /// What a person asked last; empty before the first message.
+    /// The newest message of a person; empty before the first message.
     pub fn input(&self) -> &str {
         history::last_input(&self.entries)
     }

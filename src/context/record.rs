@@ -1,5 +1,5 @@
-//! Records of other systems as contexts: known types in their form, everything else as JSON text, so
-//! that nothing is lost and nothing fails (S4.11).
+//! Converts records of other systems into contexts: known types in their form, everything else as JSON text,
+//! so that nothing is lost and nothing fails (S4.11).
 
 use serde_json::Value;
 
@@ -7,9 +7,9 @@ use super::kind::ContextKind;
 use super::value::Context;
 
 impl Context {
-    /// What a record says: an object with `type` (`message` with `role` and `text`, `tool_call`,
-    /// `tool_result`, `thinking`), or with a text in `content` or `text`. Any other is its own JSON.
-    /// `id`, `timestamp` and whatever `metadata` holds are kept as metadata.
+    /// Converts a record: an object with `type` (`message` with `role` and `text`, `tool_call`,
+    /// `tool_result`, `thinking`), or with a text in `content` or `text`. Any other record becomes its own
+    /// JSON. `id`, `timestamp` and the contents of `metadata` are kept as metadata.
     pub fn from_record(record: &Value) -> Self {
         let (kind, content) = known(record).unwrap_or_else(|| {
             let kind = text(record, "type").unwrap_or("record");
@@ -44,7 +44,7 @@ impl Context {
     }
 }
 
-/// Kind and content of a record whose parts are what its type promises.
+/// Returns kind and content of a record that has the fields that its type requires.
 fn known(record: &Value) -> Option<(ContextKind, String)> {
     let tool = || text(record, "tool").or_else(|| text(record, "tool_name"));
     let words = || text(record, "text").or_else(|| text(record, "content"));
@@ -125,7 +125,7 @@ mod tests {
         check(&json!({"content": "a note"}), "record", "a note");
     }
 
-    /// Asserts S4.11: unknown types, and known ones whose parts are not what they promise.
+    /// Asserts S4.11: unknown types, and known ones without their required fields.
     #[test]
     fn whatever_is_not_known_is_its_json() {
         for (record, kind) in [

@@ -1,4 +1,4 @@
-//! The system prompt as a context (S4.3).
+//! Provides the system prompt as a context (S4.3).
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use super::value::Context;
 
 use crate::history::{Input, PromptError, SystemPrompt};
 
-/// Gives the system prompt: a template whose placeholders the assembler fills in, because only the
-/// request knows which tools are offered.
+/// Provides the system prompt: a template whose placeholders the assembler fills in, because only the request
+/// knows which tools are offered.
 #[derive(Debug, Clone)]
 pub struct SystemPromptProvider(Arc<Prompts>);
 
 impl SystemPromptProvider {
-    /// Of that template; a mistake in it is an error now and not in a turn.
+    /// Parses the template, so that a mistake in it is an error now and not in a turn.
     pub fn new(template: &str, input: Input<'_>) -> Result<Self, PromptError> {
         let prompt = SystemPrompt::new(template, input)?;
         Ok(Self(Arc::new(Prompts::new(prompt))))
     }
 
-    /// The one context.
+    /// The prompt's context.
     pub fn context(&self) -> Context {
         Context::of_template(Arc::clone(&self.0))
     }
 }
 
 impl Default for SystemPromptProvider {
-    /// One that says nothing.
+    /// An empty prompt.
     fn default() -> Self {
         Self(Arc::new(Prompts::new(SystemPrompt::default())))
     }

@@ -1,4 +1,4 @@
-//! The one structure between sources and the prompt (S4.1).
+//! Defines the context, the only structure between sources and the prompt (S4.1).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::kind::ContextKind;
 use super::prompts::Prompts;
 use crate::domain::{Entry, Memo, Timestamp, Weighed};
 
-/// One piece of what a model may read: its kind, its content, its metadata. Cheap to clone. What comes
-/// from the history holds the original entry, which the request is built of; content and metadata are
-/// made when somebody reads them (S4.17).
+/// One piece of what a model may read: kind, content and metadata. Cheap to clone. A context from the history
+/// holds the original entry, of which the request is built; its content and metadata are computed when
+/// somebody reads them (S4.17).
 #[derive(Debug, Clone)]
 pub struct Context {
     kind: ContextKind,
     body: Body,
-    /// Metadata beside those of the body.
+    /// Metadata in addition to that of the body.
     added: Option<Arc<Metadata>>,
 }
 
-/// What a context is made of.
+/// The source of a context's content.
 #[derive(Debug, Clone)]
 pub(super) enum Body {
     Text(Arc<Text>),
@@ -33,7 +33,7 @@ pub(super) enum Body {
     Entry(Arc<Weighed>, Part),
 }
 
-/// A text, and the entry that a request shows it as.
+/// A text, and its cached entry for requests.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) text: Arc<str>,
@@ -41,7 +41,7 @@ pub(super) struct Text {
 }
 
 impl Context {
-    /// A text of that kind.
+    /// Makes a text of that kind.
     pub fn new(kind: impl Into<ContextKind>, text: impl Into<Arc<str>>) -> Self {
         Self {
             kind: kind.into(),
@@ -53,12 +53,12 @@ impl Context {
         }
     }
 
-    /// Part of the system prompt.
+    /// Makes a part of the system prompt.
     pub fn system(text: impl Into<Arc<str>>) -> Self {
         Self::new(ContextKind::System, text)
     }
 
-    /// What a person says.
+    /// Makes a message of a person.
     pub fn user(text: impl Into<Arc<str>>) -> Self {
         Self::new(ContextKind::User, text)
     }
@@ -71,7 +71,7 @@ impl Context {
         }
     }
 
-    /// The contexts of an entry, the newest first.
+    /// Returns the contexts of an entry, newest first.
     pub(super) fn of_entry(entry: &Arc<Weighed>) -> impl Iterator<Item = Self> {
         let parts = conversion::parts(entry).rev();
         parts.map(|part| Self::of_part(entry, part))
@@ -85,8 +85,7 @@ impl Context {
         }
     }
 
-    /// The same context with one more word about it. What it is made of is shared and stays as it is
-    /// (S4.14).
+    /// Adds a metadata value. The shared content stays unchanged (S4.14).
     #[must_use]
     pub fn with_metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         let added = self.added.get_or_insert_default();
@@ -94,8 +93,8 @@ impl Context {
         self
     }
 
-    /// The same text as material of that name, whatever it called itself: what nobody vouches for must
-    /// not speak as the operator, a person or the model.
+    /// Turns the text into material of that name, whatever its kind: text from an untrusted source must not
+    /// speak as the operator, a person or the model.
     #[must_use]
     pub fn as_material(self, name: &str) -> Self {
         let mut kind = ContextKind::from(name);
@@ -105,12 +104,12 @@ impl Context {
         Self { kind, ..self }
     }
 
-    /// What it is.
+    /// The kind.
     pub fn kind(&self) -> &ContextKind {
         &self.kind
     }
 
-    /// What it says, made now where it is part of an entry.
+    /// Returns the content, computed now if it is part of an entry.
     pub fn content(&self) -> Cow<'_, str> {
         match &self.body {
             Body::Text(text) => Cow::Borrowed(&text.text),
@@ -119,7 +118,7 @@ impl Context {
         }
     }
 
-    /// What is known of it: of an entry its own facts, and whatever was added.
+    /// Returns the metadata: that of the entry, and all added values.
     pub fn metadata(&self) -> Metadata {
         let mut metadata = match &self.body {
             Body::Entry(entry, part) => conversion::metadata(entry, *part),
@@ -130,17 +129,17 @@ impl Context {
         metadata
     }
 
-    /// One word of its metadata that was added.
+    /// Returns an added metadata value.
     pub(super) fn added(&self, name: &str) -> Option<&Value> {
         self.added.as_ref()?.get(name)
     }
 
-    /// Who gave it, where that is not the session's history.
+    /// The provider that gave it; `None` for the session's history.
     pub fn source(&self) -> Option<&str> {
         self.added("source")?.as_str()
     }
 
-    /// When it was said or read, if anybody knows.
+    /// The time of the context, if known.
     pub fn timestamp(&self) -> Option<Timestamp> {
         if let Some(at) = self.added("timestamp").and_then(Value::as_str) {
             let at = at.parse::<jiff::Timestamp>().ok()?;
@@ -168,7 +167,7 @@ impl Serialize for Context {
 }
 
 impl Text {
-    /// The entry that a request shows it as, made once and counted once.
+    /// Returns the entry that a request shows for the text, made once and counted once.
     pub(super) fn entry(&self, make: impl FnOnce(&str) -> Entry) -> &Arc<Weighed> {
         self.entry.get(|| Weighed::new(make(&self.text)))
     }

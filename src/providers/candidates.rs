@@ -1,5 +1,5 @@
-//! Who may answer a session's next request: what the session names, then the further keys of that
-//! provider, then what an administrator set in its place.
+//! Lists the candidates for a session's next request: the session's own choice, then further keys of that
+//! provider, then the fallbacks that an administrator set.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// That it answered in the place of another.
+    /// Describes an answer of this candidate in place of another.
     pub fn instead(&self, reason: String) -> AnsweredBy {
         AnsweredBy {
             provider: self.choice.provider.clone(),
@@ -26,7 +26,7 @@ impl Candidate {
         }
     }
 
-    /// Its name for people, where that one was asked for.
+    /// Returns its name for people, given the choice that was asked for.
     pub fn shown(&self, asked: &ModelChoice) -> String {
         if self.choice == *asked {
             format!("another key of `{}`", asked.provider)
@@ -36,8 +36,8 @@ impl Candidate {
     }
 }
 
-/// Who may answer a session's next request, in the order in which they are asked; or why nobody
-/// can. Only providers that this tenant sees: a name leads where it leads for the tenant.
+/// Returns the candidates for a session's next request, in order; or the reason nobody can answer. Only
+/// providers that this tenant sees are included, so an id refers to the tenant's own provider.
 pub(super) fn candidates(
     providers: &Providers,
     tenant: &TenantId,
@@ -65,7 +65,7 @@ pub(super) fn candidates(
     Ok(candidates)
 }
 
-/// The offer with each of its keys; none = it cannot work.
+/// Returns the offer with each of its keys; empty if it is unusable.
 fn of(offer: &Offer, choice: &ModelChoice) -> impl Iterator<Item = Candidate> {
     offer.keys().iter().map(|key| Candidate {
         choice: choice.clone(),

@@ -1,4 +1,4 @@
-//! Which model of a provider does small work for the least money. Pure.
+//! Finds the cheapest model of a provider for small requests. Pure.
 
 use jiff::civil::Date;
 
@@ -7,7 +7,7 @@ use crate::domain::{MicroUsd, TokenUsage};
 use crate::llm::Catalogue;
 use crate::llm::catalogue::PriceSource;
 
-/// A request of that size is compared: a short question with its answer.
+/// The size of the request whose price is compared: a short question with its answer.
 const SIZE: TokenUsage = TokenUsage {
     input_tokens: 1_000,
     output_tokens: 50,
@@ -18,8 +18,8 @@ const SIZE: TokenUsage = TokenUsage {
     is_estimated: false,
 };
 
-/// The cheapest model that the provider offers, if it costs less than `model`; none = `model` is as cheap,
-/// or nobody knows what it costs.
+/// Returns the cheapest model that the provider offers, if it costs less than `model`; `None` = `model` is as
+/// cheap, or its price is unknown.
 pub(super) fn cheaper_than(
     offer: &Offer,
     model: &str,
@@ -35,8 +35,8 @@ pub(super) fn cheaper_than(
     (least < own).then_some(other)
 }
 
-/// What a model costs that may be asked. What a list gives away for nothing is left alone: it is seldom
-/// there, and often paid for with what was said.
+/// Returns the cost of a model, if it may be used. Free models of a list are excluded: they are seldom
+/// available, and often paid for with the conversation's data.
 fn cost(offer: &Offer, model: &str, (catalogue, today): (Catalogue, Date)) -> Option<MicroUsd> {
     let known = offer.describe(catalogue, model);
     let is_over = known.retires_at.is_some_and(|end| end <= today);

@@ -1,4 +1,4 @@
-//! What may be said of a provider's models, by those who add it.
+//! Checks the settings that people give for a provider's models.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -9,14 +9,14 @@ use crate::llm::{
 };
 use crate::session::Refusal;
 
-/// Models that one provider may offer.
+/// The most models that one provider may offer.
 const MOST_MODELS: usize = 500;
-/// Tokens that a window may have.
+/// The allowed window sizes in tokens.
 const WINDOWS: RangeInclusive<u64> = 1_024..=u32::MAX as u64;
-/// Tokens that an answer may have.
+/// The allowed answer limits in tokens.
 const MAX_OUTPUTS: RangeInclusive<u64> = 1..=u32::MAX as u64;
 
-/// Refuses what is no name of a provider.
+/// Refuses an invalid provider id.
 pub(crate) fn check_name(id: &str) -> Result<(), Refusal> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let fits = id.len() <= 64
@@ -80,7 +80,7 @@ pub(crate) fn checked_max_outputs(
     named("maxOutputs", given)
 }
 
-/// Refuses too many models, and names that no model has.
+/// Refuses too many models, and invalid model names.
 pub(crate) fn named<T>(
     field: &'static str,
     given: BTreeMap<String, T>,
@@ -96,7 +96,7 @@ pub(crate) fn named<T>(
     }
 }
 
-/// Which of OpenAI's interfaces it is; the other vendors have one each.
+/// Parses OpenAI's interface; other vendors have only one.
 pub(crate) fn checked_api(api: &str, kind: ProviderKind) -> Result<Api, Refusal> {
     let refused = |text: String| Refusal::of_field(Code::InvalidArguments, "api", text);
     let api = api.parse::<Api>();
@@ -113,20 +113,20 @@ pub(crate) fn checked_api(api: &str, kind: ProviderKind) -> Result<Api, Refusal>
     Ok(api)
 }
 
-/// What becomes of the tokens from which on a vendor compacts.
+/// A change of the vendor's compaction threshold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ThresholdChange {
-    /// What is kept stays.
+    /// Keep the stored value.
     #[default]
     Keep,
-    /// What Sepal's own limits say.
+    /// Follow Sepal's own limits.
     Usual,
-    /// So many.
+    /// Set this number of tokens.
     Set(u64),
 }
 
-/// Who makes room in the context of a provider's models, as it is told or kept. What was kept of a provider
-/// that is spoken to in another way now, and cannot compact so, is forgotten.
+/// Checks who compacts the contexts of a provider's models, as given or stored. A stored setting is dropped
+/// if the provider's new interface cannot compact.
 pub(crate) fn checked_compaction(
     (by, threshold): (Option<CompactedBy>, ThresholdChange),
     kept: Option<CompactionSetting>,
@@ -174,7 +174,8 @@ mod tests {
         threshold: Some(60_000),
     };
 
-    /// What is told, what was kept, where, and what comes of it: `by threshold`, or the field.
+    /// Checks the given and stored settings at an interface against the expected `by threshold`, or the wrong
+    /// field.
     fn check(
         told: (Option<CompactedBy>, ThresholdChange),
         kept: Option<CompactionSetting>,

@@ -1,4 +1,4 @@
-//! Which provider and model answer: what was asked for, by the providers that there are. Pure.
+//! Chooses provider and model from what was asked for and the available providers. Pure.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use crate::session::{ModelChoice, Refusal};
 /// The longest name of a model, in bytes.
 const MAX_MODEL_BYTES: usize = 256;
 
-/// What somebody asks for; names as they came.
+/// A requested provider and model; names as they were given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The provider's name; aliases are accepted.
     pub provider: Option<String>,
     /// The model's name at the provider.
     pub model: Option<String>,
-    /// How much it may think.
+    /// The effort of the model.
     pub effort: WantedEffort,
 }
 
-/// How much a model may think, as somebody asks for it.
+/// A requested effort.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Option<Effort>")]
 pub enum WantedEffort {
-    /// Nobody has said anything: what was chosen stays.
+    /// Keep the current choice.
     #[default]
     Same,
-    /// What the settings say of the model.
+    /// Use the setting for the model.
     Usual,
-    /// So much.
+    /// Use this effort.
     This(Effort),
 }
 
@@ -43,7 +43,7 @@ impl From<Option<Effort>> for WantedEffort {
 }
 
 impl Wanted {
-    /// What was asked for; empty texts ask for nothing.
+    /// Makes a request; empty texts count as absent.
     pub fn new(provider: Option<String>, model: Option<String>) -> Self {
         let said = |text: Option<String>| {
             let text = text.map(|text| text.trim().to_owned());
@@ -56,20 +56,20 @@ impl Wanted {
         }
     }
 
-    /// The same with that much thinking.
+    /// Sets the effort.
     #[must_use]
     pub fn with_effort(self, effort: WantedEffort) -> Self {
         Self { effort, ..self }
     }
 
-    /// Whether nothing was asked for.
+    /// Returns true if nothing was requested.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What answers in new sessions: the operator's choice, unless that cannot answer (or only follows
-/// a script) and something that was added can.
+/// Returns the model of new sessions: the operator's choice, unless that cannot answer (or only follows a
+/// script) and another provider can.
 pub(crate) fn default_of(offers: &[Arc<Offer>], settings: &ModelChoice) -> ModelChoice {
     let configured = offers.iter().find(|offer| offer.id() == settings.provider);
     let is_real = |offer: &&Arc<Offer>| offer.is_usable() && offer.kind() != ProviderKind::Scripted;
@@ -83,8 +83,8 @@ pub(crate) fn default_of(offers: &[Arc<Offer>], settings: &ModelChoice) -> Model
     }
 }
 
-/// The choice that serves what is wanted. `current` is the session's own, or that of new sessions;
-/// a model that nobody lists is taken, because lists may be incomplete.
+/// Returns the choice for a request. `current` is the session's own, or that of new sessions; a model on no
+/// list is accepted, because lists may be incomplete.
 pub(crate) fn choose(
     offers: &[Arc<Offer>],
     wanted: &Wanted,
@@ -134,7 +134,7 @@ fn of_offer(offer: &Offer, model: Option<&str>) -> Option<ModelChoice> {
     ))
 }
 
-/// The provider of that name or alias.
+/// Finds the provider of that id or alias.
 fn named<'a>(offers: &'a [Arc<Offer>], name: &str) -> Result<&'a Arc<Offer>, Refusal> {
     let exact = offers.iter().find(|offer| offer.id() == name);
     let by_alias = || {
@@ -150,13 +150,14 @@ fn named<'a>(offers: &'a [Arc<Offer>], name: &str) -> Result<&'a Arc<Offer>, Ref
     })
 }
 
-/// The session's own provider if it can serve the model, else one that lists it, else the vendor
-/// whose models are called so (S3.36). Usable ones go first.
+/// Finds the provider for a model: the session's own if it lists the model, else a usable one that lists it,
+/// else the session's own if it may serve it, else one of the vendor whose models have such names (S3.36),
+/// usable ones first.
 fn serving<'a>(offers: &'a [Arc<Offer>], model: &str, current: &str) -> Option<&'a Arc<Offer>> {
     let vendor = vendor_of(model);
     let lists = |offer: &Arc<Offer>| offer.models().iter().any(|listed| listed == model);
     let may_serve = |offer: &Arc<Offer>| match (offer.kind(), vendor) {
-        // It may run anything.
+        // A compatible server may run any model.
         (ProviderKind::OpenAiCompatible, _) | (_, None) => true,
         (kind, Some(vendor)) => kind == vendor,
     };
@@ -174,7 +175,7 @@ fn serving<'a>(offers: &'a [Arc<Offer>], model: &str, current: &str) -> Option<&
         .or_else(|| usable_first(&|offer| Some(offer.kind()) == vendor))
 }
 
-/// Whose models are called so.
+/// Guesses the vendor from a model's name.
 fn vendor_of(model: &str) -> Option<ProviderKind> {
     let name = model.to_ascii_lowercase();
     let name = name.strip_prefix("models/").unwrap_or(&name);

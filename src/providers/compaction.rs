@@ -1,5 +1,5 @@
-//! What makes room in the contexts of a tenant's sessions, where its admins said so: looked up at each
-//! model request, like the models that read them.
+//! Holds the compaction strategies that tenants' admins set. They are looked up at each model request, like
+//! the models that use them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,7 +9,7 @@ use crate::domain::{Code, CompactionStrategy, TenantId, Timestamp};
 use crate::session::Refusal;
 use crate::store::{self, Records};
 
-/// What tenants' admins said.
+/// The strategies that tenants' admins set.
 pub(super) struct CompactionDefaults {
     records: Records,
     /// Never held across an await.
@@ -17,7 +17,7 @@ pub(super) struct CompactionDefaults {
 }
 
 impl CompactionDefaults {
-    /// Nothing read yet.
+    /// Makes an empty set; nothing is read yet.
     pub(super) fn new(records: Records) -> Self {
         Self {
             records,
@@ -30,7 +30,7 @@ impl CompactionDefaults {
         said.get(tenant).map(Arc::clone)
     }
 
-    /// Sets it, or takes it back.
+    /// Sets the strategies, or removes the setting.
     pub(super) async fn set(
         &self,
         tenant: &TenantId,

@@ -1,5 +1,4 @@
-//! What new sessions begin with, where people said so: a person for themselves, admins for their tenant
-//! or for the whole installation.
+//! Holds the default models of new sessions: of a person, of a tenant, or of the whole installation.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
@@ -13,11 +12,11 @@ use crate::session::{ModelChoice, Refusal};
 use crate::store;
 use crate::store::records::ModelDefault;
 
-/// For whom a model is the default: everybody in a scope, or one person of a tenant.
+/// The people that a default applies to: everybody in a scope, or one person of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DefaultFor {
     pub scope: Scope,
-    /// For whom; `None` = everybody there.
+    /// The person; `None` = everybody in the scope.
     pub user: Option<UserId>,
 }
 
@@ -30,13 +29,13 @@ impl DefaultFor {
         }
     }
 
-    /// Everybody of a scope.
+    /// Everybody in a scope.
     pub fn everybody(scope: Scope) -> Self {
         Self { scope, user: None }
     }
 }
 
-/// What new sessions of a person begin with, and what was said at each level.
+/// The default of a person's new sessions, and the settings of each level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultsInForce {
     pub choice: ModelChoice,
@@ -48,7 +47,7 @@ pub struct DefaultsInForce {
 pub(crate) type Set = HashMap<DefaultFor, ModelChoice>;
 
 impl Providers {
-    /// What was said for that person, the most particular first.
+    /// Returns the settings for that person, the most specific first.
     pub(crate) fn said(&self, tenant: &TenantId, user: &UserId) -> [Option<ModelChoice>; 3] {
         let set = self.defaults();
         let whose = [
@@ -59,7 +58,7 @@ impl Providers {
         whose.map(|whose| set.get(&whose).cloned())
     }
 
-    /// What new sessions of that person begin with, and who said so.
+    /// Returns the default of that person's new sessions, and the settings of each level.
     pub fn defaults_of(&self, (tenant, user): (&TenantId, &UserId)) -> DefaultsInForce {
         let [own, for_tenant, installation] = self.said(tenant, user);
         DefaultsInForce {
@@ -70,8 +69,8 @@ impl Providers {
         }
     }
 
-    /// Sets what new sessions begin with, or takes it back. One that serves a whole scope has to be
-    /// there for everybody in it.
+    /// Sets or removes a default. One for the whole installation needs a provider that everybody there can
+    /// use.
     pub async fn set_default(
         &self,
         whose: DefaultFor,
@@ -94,8 +93,8 @@ impl Providers {
         Ok(())
     }
 
-    /// A provider that has just answered becomes that of new sessions, where nobody has said what
-    /// does and nothing that the operator set could answer. Whether it did.
+    /// Makes a provider that has just answered the default of new sessions, if no usable default is set and
+    /// the operator's choice cannot answer. Returns true if it did.
     pub async fn adopt(&self, caller: &Caller, offer: &Offer, model: &str) -> Result<bool, Error> {
         if offer.kind() == ProviderKind::Scripted || self.has_real_setting() {
             return Ok(false);
@@ -110,7 +109,7 @@ impl Providers {
         let _order = self.0.changing.lock().await;
         let [_, for_tenant, installation] = self.said(&caller.tenant.id, &caller.user.id);
         let offers = self.unordered(&caller.tenant.id);
-        // What names a provider that is gone or broken says nothing.
+        // A default with a provider that is gone or unusable does not count.
         if first_usable(&offers, [None, for_tenant, installation]).is_some() {
             return Ok(false);
         }
@@ -125,12 +124,12 @@ impl Providers {
         Ok(true)
     }
 
-    /// Counts what was changed here, for whoever tells the other gateways.
+    /// Subscribes to a count of the changes made here, for telling the other gateways.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
 
-    /// Says that something was changed here.
+    /// Counts a change made here.
     pub(crate) fn tell(&self) {
         self.0.changes.send_modify(|count| *count += 1);
     }
@@ -155,7 +154,7 @@ impl Providers {
         Ok(())
     }
 
-    /// Whether the operator's own choice can answer.
+    /// Returns true if the operator's own choice can answer.
     fn has_real_setting(&self) -> bool {
         let offer = self.0.settings.get(&self.0.default.provider);
         offer.is_some_and(|offer| offer.is_usable() && offer.kind() != ProviderKind::Scripted)
@@ -193,7 +192,7 @@ impl Providers {
     }
 }
 
-/// The first of what people said that can answer.
+/// Returns the first of the set defaults that can answer.
 pub(crate) fn first_usable(
     offers: &[Arc<Offer>],
     said: [Option<ModelChoice>; 3],

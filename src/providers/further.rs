@@ -1,4 +1,4 @@
-//! What helps a provider out: its further keys, and what answers in its place.
+//! Manages a provider's further keys and its fallbacks.
 
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -11,26 +11,26 @@ use crate::session::Refusal;
 use crate::store::records::ProviderRow;
 use crate::store::{self, Sealer};
 
-/// Further keys of one provider, and providers that answer in its place.
+/// The most further keys of one provider, and the most fallbacks.
 const MOST: usize = 8;
 /// The longest name of a provider and a model together, in bytes.
 const MAX_NAME: usize = 512;
 /// The longest key, in bytes.
 const MAX_BYTES: usize = 2_048;
 
-/// What a record keeps in one text: what is said of the provider's models and of its cache, and what
-/// helps it out.
+/// The part of a record that is stored as one text: the overrides for the provider's models, its cache and
+/// compaction settings, fallbacks and further keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Kept {
     #[serde(flatten)]
     pub(super) said: Overrides,
-    /// How long the provider's cache keeps what it is given, where that can be chosen.
+    /// The lifetime of the provider's cache, if it can be chosen.
     #[serde(default, skip_serializing_if = "CacheTtl::is_usual")]
     pub(super) cache_ttl: CacheTtl,
-    /// Who makes room in the context of the provider's models.
+    /// The party that compacts the contexts of the provider's models.
     #[serde(default, skip_serializing_if = "CompactionSetting::is_usual")]
     pub(super) compaction: CompactionSetting,
-    /// `provider/model`, the first that is there answers.
+    /// `provider/model`; the first available one answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) fallback: Vec<String>,
     /// Further keys, each sealed for its place.
@@ -38,7 +38,7 @@ pub(super) struct Kept {
     pub(super) sealed_keys: Vec<String>,
 }
 
-/// The further keys of an offer, each sealed for its place.
+/// Seals the further keys of an offer, each for its place.
 pub(super) fn sealed_keys(
     sealer: &Sealer,
     scope: &Scope,
@@ -52,7 +52,7 @@ pub(super) fn sealed_keys(
     kept.collect()
 }
 
-/// The further keys of a row; one that cannot be opened is told and left out.
+/// Opens the further keys of a row; one that cannot be opened is logged and left out.
 pub(super) fn opened_keys(
     sealer: &Sealer,
     row: &ProviderRow,
@@ -71,7 +71,7 @@ pub(super) fn opened_keys(
     keys.collect()
 }
 
-/// The same for a further key.
+/// The sealing context of a further key.
 fn context_of(scope: &Scope, id: &str, place: usize) -> String {
     format!("{}/{place}", context(scope, id))
 }
@@ -85,7 +85,7 @@ pub(super) fn checked_keys(keys: &[SecretString]) -> Result<Vec<SecretString>, R
     keys.collect()
 }
 
-/// The stored key, unless it would now be sent to somebody else.
+/// Returns the stored key, unless it would now be sent to another destination.
 pub(super) fn kept_key(
     stored: Option<&Offer>,
     kind: ProviderKind,
@@ -101,13 +101,13 @@ pub(super) fn kept_key(
     Err(Refusal::of_field(Code::InvalidArguments, "apiKey", text))
 }
 
-/// What was kept; a form that this release does not know says nothing.
+/// Parses the stored text; one that this release cannot read counts as empty.
 pub(super) fn kept_of(row: &ProviderRow) -> Kept {
     let kept = row.windows.as_deref().map(serde_json::from_str);
     kept.and_then(Result::ok).unwrap_or_default()
 }
 
-/// The stored further keys, unless they would now be sent to somebody else.
+/// Returns the stored further keys, unless they would now be sent to another destination.
 pub(super) fn kept_more_keys(
     stored: Option<&Offer>,
     kind: ProviderKind,
@@ -132,13 +132,13 @@ pub(super) fn checked_fallback(fallback: Vec<Fallback>) -> Result<Vec<Fallback>,
     Ok(fallback)
 }
 
-/// Binds a sealed key to its place.
+/// The sealing context, which binds a sealed key to its place.
 pub(super) fn context(scope: &Scope, id: &str) -> String {
     format!("provider/{scope}/{id}")
 }
 
-/// Where a provider's keys are sent: who speaks there, and the whole address. Another path of the same
-/// host may be somebody else's. A new setting does not compile until it is classed here.
+/// Returns the destination of a provider's keys: its kind, and the whole address. Another path of the same
+/// host may belong to somebody else. A new setting does not compile until it is classified here.
 fn destination(settings: &ProviderSettings) -> (ProviderKind, Option<String>) {
     let ProviderSettings {
         reach:
@@ -147,13 +147,13 @@ fn destination(settings: &ProviderSettings) -> (ProviderKind, Option<String>) {
                 base_url,
                 id: _,
                 api_key: _,
-                // Which of the vendor's own paths below the address.
+                // Only selects among the vendor's own paths below the address.
                 api: _,
                 cache_ttl: _,
                 compaction: _,
                 pace: _,
             },
-        // What is asked there, and of whom else, each with keys of its own.
+        // Settings that do not affect the destination; fallbacks have their own keys.
         models: _,
         said: _,
         fallback: _,
@@ -167,7 +167,7 @@ fn address(url: &str) -> String {
     parsed.trim_end_matches('/').to_owned()
 }
 
-/// Whether a stored key would be sent to the same place as before.
+/// Returns true if a stored key would be sent to the same place as before.
 pub(super) fn goes_where_it_went(
     stored: &Offer,
     kind: ProviderKind,
@@ -176,7 +176,7 @@ pub(super) fn goes_where_it_went(
     destination(&stored.settings) == (kind, base_url.map(|url| address(url.as_str())))
 }
 
-/// A key that can be sent; a blank one is none.
+/// Checks that a key can be sent; a blank one counts as none.
 pub(super) fn checked_key(key: &SecretString) -> Result<Option<SecretString>, Refusal> {
     let bare = key.expose_secret().trim();
     if bare.is_empty() {
@@ -194,7 +194,7 @@ mod tests {
     use super::Kept;
     use crate::llm::CacheTtl;
 
-    /// Records of earlier releases stay readable, and this one's readable to them.
+    /// Records of earlier releases stay readable, and those of this one are readable by them.
     #[test]
     fn the_time_of_the_cache_stands_where_it_always_stood() {
         let text = r#"{"usual":null,"of_models":{},"cache_ttl":"1h","fallback":["a/b"]}"#;

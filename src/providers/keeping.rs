@@ -1,5 +1,5 @@
-//! Adding, changing and removing providers while the server runs. Keys are sealed before they are
-//! kept, and never leave again but to their own provider.
+//! Adds, changes and removes providers while the server runs. Keys are sealed before they are stored, and
+//! sent to nobody but their own provider.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -24,68 +24,67 @@ use crate::session::Refusal;
 use crate::store;
 use crate::store::records::ProviderRow;
 
-/// Providers that one scope may add.
+/// The most providers that one scope may add.
 const MOST: usize = 50;
-/// The longest address, key or name of a model, in bytes.
+/// The longest address, key or model name, in bytes.
 const MAX_BYTES: usize = 2_048;
 
-/// What a provider is to be.
+/// The new values of a provider.
 #[derive(Debug, Clone)]
 pub struct Draft {
     pub kind: ProviderKind,
-    /// Its address; `None` = the vendor's own.
+    /// The address; `None` = the vendor's own.
     pub base_url: Option<String>,
-    /// Which of OpenAI's interfaces, by its name; `None` = what is kept stays.
+    /// OpenAI's interface, by its name; `None` = keep the stored one.
     pub api: Option<String>,
-    /// The models to offer, the first as its default.
+    /// The models to offer, the first as the default.
     pub models: Vec<String>,
-    /// What is said of the windows of its models.
+    /// The windows of its models.
     pub windows: Windows,
-    /// Tokens of the longest answer, by model; `None` = what is kept stays.
+    /// The longest answer in tokens, by model; `None` = keep the stored ones.
     pub max_outputs: Option<BTreeMap<String, u64>>,
-    /// How much single models think, by model; `None` = what is kept stays.
+    /// The effort, by model; `None` = keep the stored ones.
     pub efforts: Option<BTreeMap<String, Effort>>,
-    /// Prices by model; `None` = what is kept stays.
+    /// Prices, by model; `None` = keep the stored ones.
     pub prices: Option<BTreeMap<String, Price>>,
-    /// How long its cache keeps what it is given; `None` = what is kept stays.
+    /// The lifetime of its cache; `None` = keep the stored one.
     pub cache_ttl: Option<CacheTtl>,
-    /// Who makes room in the context of its models; `None` = what is kept stays, as far as it can.
+    /// The party that compacts the contexts of its models; `None` = keep the stored one, as far as possible.
     pub compaction: Option<CompactedBy>,
-    /// Tokens of input from which on its vendor compacts.
+    /// The input tokens from which on its vendor compacts.
     pub compaction_threshold: ThresholdChange,
     pub key: KeyChange,
-    /// Further keys; `None` = what is kept stays, as long as it goes where it went.
+    /// Further keys; `None` = keep the stored ones, as long as their destination stays the same.
     pub more_keys: Option<Vec<SecretString>>,
-    /// What answers instead while it is out; `None` = what is kept stays.
+    /// The fallbacks while it is out; `None` = keep the stored ones.
     pub fallback: Option<Vec<Fallback>>,
 }
 
-/// What becomes of a key.
+/// A change of a key.
 #[derive(Debug, Clone, Default)]
 pub enum KeyChange {
-    /// The stored one stays, as long as it goes where it went.
+    /// Keep the stored one, as long as its destination stays the same.
     #[default]
     Keep,
-    /// There is to be none.
+    /// Remove it.
     Remove,
-    /// A new one.
+    /// Set a new one.
     Set(SecretString),
 }
 
-/// Why a provider was not changed.
+/// The reason a provider was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be so.
+    /// The new values are invalid.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It could not be kept.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
 impl Providers {
-    /// Adds or replaces a provider of a scope; whether it is new. It serves from the next model
-    /// request on.
+    /// Adds or replaces a provider of a scope, from the next model request on. Returns true if it is new.
     pub async fn put(
         &self,
         scope: &Scope,
@@ -123,7 +122,8 @@ impl Providers {
         Ok(())
     }
 
-    /// Reads the records again: another process may have changed them. What is the same stays.
+    /// Reads the records again, because another process may have changed them. Unchanged providers stay as
+    /// they are.
     pub async fn reload(&self) -> Result<(), store::Error> {
         let _order = self.0.changing.lock().await;
         let rows = self.0.records.providers().all().await?;
@@ -144,7 +144,7 @@ impl Providers {
         self.0.compaction.reload().await
     }
 
-    /// A provider as it would be, without keeping it.
+    /// Builds a provider from a draft, without storing it.
     pub async fn draw(&self, scope: &Scope, id: &str, draft: Draft) -> Result<Offer, Error> {
         check_name(id)?;
         let base_url = match draft.base_url.as_deref().map(str::trim) {
@@ -286,7 +286,7 @@ impl Providers {
         })
     }
 
-    /// The provider of a row; none if a newer release wrote it.
+    /// Builds the provider of a row; `None` if a newer release wrote it.
     fn revive(&self, row: ProviderRow) -> Option<Registered> {
         let Some(kind) = ProviderKind::parse(&row.kind) else {
             tracing::warn!(llm.provider = %row.id, "Provider `{}` is of a kind that this version does not know", row.id);
@@ -310,7 +310,7 @@ impl Providers {
                 kind,
                 api_key,
                 base_url: row.base_url.clone(),
-                // A name that a newer release wrote is none that this one can act on.
+                // A name from a newer release is unknown here, so the default is used.
                 api: row
                     .api
                     .as_deref()
@@ -354,7 +354,7 @@ impl Providers {
     }
 }
 
-/// An offer that can work, now or once it has its key.
+/// Returns the offer if it can work, now or once it has its key.
 fn usable(offer: Offer) -> Result<Offer, Error> {
     match &offer.problem {
         Some(problem) if problem.code != Code::MissingApiKey => {
@@ -365,7 +365,7 @@ fn usable(offer: Offer) -> Result<Offer, Error> {
     }
 }
 
-/// The key and the further keys, new or kept.
+/// Returns the key and the further keys, new or stored.
 fn keys(
     (key, more): (KeyChange, Option<Vec<SecretString>>),
     (stored, kind, base_url): (Option<&Offer>, ProviderKind, Option<&Url>),
@@ -386,7 +386,7 @@ pub(crate) fn unknown() -> Refusal {
     Refusal::new(Code::NotFound, "there is no such provider")
 }
 
-/// The operator's settings stand where they were written.
+/// Providers from the operator's settings can only be changed there.
 pub(crate) fn read_only(id: &str) -> Refusal {
     let text =
         format!("provider `{id}` comes from the settings: change it there, or use another id");

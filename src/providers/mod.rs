@@ -1,8 +1,8 @@
-//! The model providers that there are: the operator's, and those that people add, change and
-//! remove while the server runs.
+//! Manages model providers: those of the operator, and those that people add, change and remove while the
+//! server runs.
 //!
-//! A session names provider and model; both are looked up at each model request. What is in flight
-//! keeps what it has, so a change never cuts an answer.
+//! A session names provider and model; both are looked up at each model request. A running request keeps its
+//! provider, so a change never cuts an answer.
 
 mod candidates;
 mod cheapest;
@@ -40,23 +40,23 @@ use crate::store::{Records, Sealer};
 
 type Added = BTreeMap<(Scope, String), Registered>;
 
-/// A provider that was added, with the record that it was made of.
+/// A provider that was added, with its record.
 #[derive(Clone)]
 struct Registered {
     offer: Arc<Offer>,
     row: ProviderRow,
 }
 
-/// How providers are reached.
+/// The HTTP clients and settings for reaching providers.
 #[derive(Clone)]
 pub struct Ways {
-    /// For addresses of the operator and of installation admins: anywhere.
+    /// For addresses of the operator and of installation admins: unrestricted.
     pub operator: Client,
-    /// For addresses that a tenant named: nothing private.
+    /// For addresses that a tenant named: no private ones.
     pub tenant: Client,
-    /// What the tenants' client allows.
+    /// The addresses that the tenants' client allows.
     pub guard: Guard,
-    /// When a provider counts as out.
+    /// The settings of the circuit breaker, which says when a provider counts as out.
     pub breaker: BreakerConfig,
 }
 
@@ -65,18 +65,18 @@ pub struct Ways {
 pub struct Providers(Arc<Inner>);
 
 struct Inner {
-    /// The operator's; another start changes them.
+    /// The operator's providers; changing them needs a restart.
     settings: BTreeMap<String, Arc<Offer>>,
     /// The operator's choice for new sessions.
     default: ModelChoice,
     /// Never held across an await.
     added: RwLock<Added>,
-    /// What people said new sessions begin with. Never held across an await.
+    /// The default models that people set. The lock is never held across an await.
     defaults: RwLock<defaults::Set>,
     compaction: CompactionDefaults,
-    /// Counts what was changed here.
+    /// Counts the changes made here.
     changes: watch::Sender<u64>,
-    /// Held over record and registry, so that both change in the same order.
+    /// Held while record and registry change, so that both change in the same order.
     changing: tokio::sync::Mutex<()>,
     records: Records,
     sealer: Sealer,
@@ -84,7 +84,7 @@ struct Inner {
 }
 
 impl Providers {
-    /// The operator's providers and those of the records.
+    /// Opens the registry with the operator's providers and those of the records.
     pub async fn open(
         settings: Vec<Offer>,
         default: ModelChoice,
@@ -111,8 +111,8 @@ impl Providers {
         Ok(opened)
     }
 
-    /// All that a person may use, by id, their default first. A tenant's own stands before one of the
-    /// installation of the same name, and that before one of the settings.
+    /// Returns all providers that a person may use, by id, their default first. A tenant's own provider hides
+    /// one of the installation with the same id, which hides one of the settings.
     pub fn visible(&self, (tenant, user): (&TenantId, &UserId)) -> Vec<Arc<Offer>> {
         let mut offers = self.unordered(tenant);
         let default = self.configured_default((tenant, user), &offers);
@@ -131,7 +131,7 @@ impl Providers {
         by_id.into_values().collect()
     }
 
-    /// The provider of that id, as this tenant sees it.
+    /// Finds the provider of that id, as this tenant sees it.
     pub fn find(&self, tenant: &TenantId, id: &str) -> Option<Arc<Offer>> {
         let added = self.added();
         [Scope::Tenant(tenant.clone()), Scope::Installation]
@@ -142,13 +142,12 @@ impl Providers {
             .cloned()
     }
 
-    /// What makes room in the contexts of a tenant's sessions, as its admins said; `None` = what the
-    /// settings say.
+    /// Returns the compaction strategies that a tenant's admins set; `None` = those of the settings.
     pub fn compaction(&self, tenant: &TenantId) -> Option<Arc<[CompactionStrategy]>> {
         self.0.compaction.of(tenant)
     }
 
-    /// Sets it, or takes it back.
+    /// Sets the strategies, or removes the setting.
     pub async fn set_compaction(
         &self,
         tenant: &TenantId,
@@ -160,18 +159,19 @@ impl Providers {
         Ok(())
     }
 
-    /// What answers in a person's new sessions. A model that its provider turned out not to list has
-    /// been replaced by one that it does.
+    /// Returns the model of a person's new sessions. A model that its provider turned out not to list is
+    /// replaced by one that it does.
     pub fn default_choice(&self, whose: (&TenantId, &UserId)) -> ModelChoice {
         self.listed_default(whose, &self.unordered(whose.0))
     }
 
-    /// The same before anything is replaced.
+    /// Returns that model before any replacement.
     pub fn configured_choice(&self, whose: (&TenantId, &UserId)) -> ModelChoice {
         self.configured_default(whose, &self.unordered(whose.0))
     }
 
-    /// What people said, as far as it can answer; else what the operator set, or whatever can.
+    /// Returns the most specific set default that can answer, otherwise the operator's choice, or any that
+    /// can.
     fn configured_default(
         &self,
         (tenant, user): (&TenantId, &UserId),
@@ -190,8 +190,8 @@ impl Providers {
         choice
     }
 
-    /// The choice that serves what is wanted, in a session that has `current`; refuses a provider
-    /// that there is not. A model that nobody lists is taken.
+    /// Returns the choice for a request in a session that has `current`; refuses an unknown provider. A model
+    /// on no list is accepted.
     pub fn choose(
         &self,
         whose: (&TenantId, &UserId),
@@ -213,8 +213,7 @@ impl Providers {
         choice::choose(&offers, wanted, current)
     }
 
-    /// Who may answer a session's next request, in the order in which they are asked; or why nobody
-    /// can.
+    /// Returns the candidates for a session's next request, in order; or the reason nobody can answer.
     pub fn candidates(
         &self,
         tenant: &TenantId,
@@ -223,9 +222,9 @@ impl Providers {
         candidates::candidates(self, tenant, choice)
     }
 
-    /// Who may give a title to a session that `choice` answers, in the order in which they are asked: the
-    /// cheapest model of the same provider, then the session's own. Never another provider: nobody has
-    /// chosen it to read what is said here.
+    /// Returns the choices for writing the title of a session with `choice`, in order: the cheapest model of
+    /// the same provider, then the session's own. Never another provider, because nobody has chosen it to
+    /// read this conversation.
     pub fn title_choices(
         &self,
         tenant: &TenantId,
@@ -239,14 +238,15 @@ impl Providers {
         cheaper.into_iter().chain([own]).collect()
     }
 
-    /// Why a session cannot be answered before somebody adds a key (S2.22). A provider that is gone
-    /// or broken otherwise keeps nobody out: another one can be chosen inside.
+    /// Returns the refusal if a session cannot be answered before somebody adds a key (S2.22). A provider
+    /// that is gone or unusable for another reason locks nobody out: another one can be chosen in the
+    /// session.
     pub fn missing_key(&self, tenant: &TenantId, choice: &ModelChoice) -> Option<Refusal> {
         let problem = self.find(tenant, &choice.provider)?.problem.clone();
         problem.filter(|problem| problem.code == Code::MissingApiKey)
     }
 
-    /// Takes up what this and other gateways learned of counting tokens, and keeps what is new here.
+    /// Loads the token calibrations of this and other gateways, and stores what is new here.
     pub async fn keep_calibrations(&self) -> Result<(), crate::store::Error> {
         let offers = self.every_offer();
         offer::calibrations::keep(&self.0.records, &offers).await

@@ -1,4 +1,4 @@
-//! Tries a provider: what it lists, and one tiny real request.
+//! Tests a provider: its model list, and one tiny real request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,29 +10,29 @@ use crate::context::{self, Assembled, Context, Manner};
 use crate::domain::Code;
 use crate::llm::{self, RetryConfig};
 
-/// How long a provider may take to list its models.
+/// The time limit of the model list.
 const LIST_PATIENCE: Duration = Duration::from_secs(10);
-/// How long it may take to answer.
+/// The time limit of the answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
-/// The longest answer to the tiny request; reasoning models refuse less.
+/// The token limit of the tiny request's answer; reasoning models refuse a lower one.
 const ANSWER_TOKENS: u32 = 16;
 
-/// What a trial gave.
+/// The result of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
-    /// How long the request took, or the list where no request was possible.
+    /// The duration of the request, or of the list if no request was possible.
     pub latency: Duration,
     /// The models that it lists.
     pub models: Vec<String>,
     /// The model that was asked.
     pub model: Option<String>,
-    /// Why it does not work, in the provider's own words where it had some.
+    /// The reason it does not work, in the provider's own words if it gave any.
     pub problem: Option<(Code, String)>,
 }
 
 impl Offer {
-    /// Asks for its models, and one of them (`model`, else its default, else the first listed) for
-    /// one word. A list that it does not give is no fault as long as it answers.
+    /// Asks for its models, and asks one of them (`model`, otherwise its default, otherwise the first listed)
+    /// for one word. A missing list is not a fault as long as the model answers.
     pub async fn test(&self, model: Option<&str>) -> Trial {
         let began = Instant::now();
         if let Some(problem) = &self.problem {

@@ -1,8 +1,8 @@
-//! Where a session's files are: its sandbox, and what keeps the workspace.
+//! Assigns a sandbox to a session, and records which engine keeps its workspace.
 //!
-//! The journal names a sandbox when the session begins, but a warm one has an id of its own. So the
-//! store keeps which one the session really took, at its first call. It also keeps where: another
-//! engine has no such workspace, and an empty one in its place would be a lie.
+//! The journal names a sandbox when the session begins, but a warm sandbox has an id of its own. So the store
+//! records the sandbox that the session really took, at its first call. The store also records the engine:
+//! another engine has no such workspace, and an empty one in its place would be wrong.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use super::host::SandboxHost;
 use crate::domain::{EngineId, Holder, SandboxId, SessionId, SessionKey, TenantId, UserId};
 use crate::store::{self, records::SandboxRow};
 
-/// A session's sandbox, found out at the first call.
+/// A session's sandbox, which is determined at the first call.
 pub(crate) struct SandboxAssignment {
     place: Arc<SandboxHost>,
     key: SessionKey,
     owner: UserId,
-    /// The one of the journal.
+    /// The sandbox that the journal names.
     first: SandboxId,
     settled: OnceCell<SandboxId>,
 }
 
-/// The files of the session cannot be reached.
+/// The reason that the files of the session cannot be reached.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AssignmentError {
     #[error("the store does not tell which sandbox is this session's; try again")]
@@ -51,17 +51,17 @@ impl SandboxAssignment {
         }
     }
 
-    /// Where sandboxes are.
+    /// Returns the host of the sandboxes.
     pub(super) fn place(&self) -> &Arc<SandboxHost> {
         &self.place
     }
 
-    /// Whose it is.
+    /// Returns the tenant of the session.
     pub(crate) fn tenant(&self) -> &TenantId {
         &self.key.tenant
     }
 
-    /// For whom what it needs is counted.
+    /// Returns the user and tenant for whom resources are counted.
     pub(crate) fn holder(&self) -> Holder {
         Holder {
             tenant: self.key.tenant.clone(),
@@ -69,33 +69,33 @@ impl SandboxAssignment {
         }
     }
 
-    /// Whose it is, by the address of the session.
+    /// Returns the key of the session.
     pub(crate) fn key(&self) -> &SessionKey {
         &self.key
     }
 
-    /// Which it is, for the log.
+    /// Returns the id of the session, for logs.
     pub(crate) fn session(&self) -> &SessionId {
         &self.key.session
     }
 
-    /// The sandbox that the journal names, for what needs none.
+    /// Returns the sandbox that the journal names, for uses that need no running sandbox.
     pub(crate) fn first(&self) -> &SandboxId {
         &self.first
     }
 
-    /// The sandbox, once it was asked for here.
+    /// Returns the assigned sandbox, if it was already determined here.
     pub(crate) fn settled(&self) -> Option<&SandboxId> {
         self.settled.get()
     }
 
-    /// The sandbox to start. Its row is written before anything is made.
+    /// Returns the sandbox to start. Its row is written before anything is created.
     pub(crate) async fn sandbox(&self) -> Result<SandboxId, AssignmentError> {
         let settled = self.settled.get_or_try_init(|| self.settle()).await?;
         Ok(settled.clone())
     }
 
-    /// Whether the session certainly has no files: its row is written before anything is made.
+    /// Returns true if the session certainly has no files: its row is written before anything is created.
     pub(crate) async fn is_unclaimed(&self) -> bool {
         let rows = self.place.records.sandboxes();
         self.place.begins_empty()

@@ -1,7 +1,7 @@
-//! A copy of a session's workspace that is no session's: what is tried in it changes nothing.
+//! Clones a session's workspace into a throwaway one: what is tried in it changes nothing.
 //!
-//! It belongs to nobody, like the place of a server that is tried out: what a killed gateway leaves of it
-//! goes with the janitor.
+//! The clone belongs to no session, like the sandbox in which a server is tried out, so the janitor removes
+//! the clones that a killed gateway leaves.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::host::SandboxHost;
 use super::{CopyWatch, CopyWay};
 use crate::domain::{NoCopy, SandboxId, SandboxKind};
 
-/// A sandbox of its own with what a session's workspace had.
+/// A sandbox of its own with a copy of a session's workspace.
 pub(crate) struct WorkspaceClone {
     place: Arc<SandboxHost>,
     sandbox: SandboxId,
@@ -18,26 +18,26 @@ pub(crate) struct WorkspaceClone {
 }
 
 impl WorkspaceClone {
-    /// Where the copy is.
+    /// Returns the sandbox that holds the copy.
     pub(crate) fn sandbox(&self) -> &SandboxId {
         &self.sandbox
     }
 
-    /// Whether it shows the workspace itself until something is written: files that were not have the
-    /// versions that they have there, what is changed there meanwhile is seen, and one sandbox at a time
-    /// can see it.
+    /// Returns true if the copy shows the workspace itself until something is written (copy on write):
+    /// unwritten files have the same versions as in the workspace, later changes to the workspace are
+    /// visible, and only one sandbox at a time can use the copy.
     pub(crate) fn is_on_write(&self) -> bool {
         self.is_on_write
     }
 
-    /// Removes it, once nothing runs in it.
+    /// Removes the clone, once nothing runs in it.
     pub(crate) async fn discard(self) {
         self.place.discard(&self.sandbox).await;
     }
 }
 
 impl SandboxAssignment {
-    /// Copies the workspace of the session, as it is now. The copy stops when this is dropped.
+    /// Clones the current workspace of the session. Dropping the future stops the copy.
     pub(crate) async fn clone_workspace(&self) -> Result<WorkspaceClone, NoCopy> {
         let place = self.place();
         if place.runtime.kind() == SandboxKind::None {
@@ -62,7 +62,7 @@ impl SandboxAssignment {
         let watch = CopyWatch::default();
         let sandboxes = (row.sandbox, clone.sandbox.clone());
         match self.make(sandboxes, CopyWay::OnWrite, &watch).await {
-            // Its row comes before anything is made: then the copy is as empty as the workspace.
+            // The row is written before anything is created; without a workspace, an empty copy is correct.
             Ok(bytes) => clone.is_on_write = bytes.is_none(),
             Err(NoCopy::Gone) => {}
             Err(reason) => {

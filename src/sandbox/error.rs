@@ -1,11 +1,11 @@
-//! What can go wrong with sandboxes.
+//! Errors of sandboxes.
 
 use std::{io, path::PathBuf, sync::Arc};
 
 use super::DockerProblem;
 use crate::domain::{Fault, Reached, Whose};
 
-/// A situation with a sandbox.
+/// An error of a sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Sandboxes are turned off.
@@ -14,37 +14,38 @@ pub enum Error {
     /// A program of the system is missing.
     #[error("`{program}` is missing; install it: `apt-get install {package}`")]
     NotInstalled {
-        /// What we tried to run.
+        /// The program that we tried to run.
         program: String,
         package: &'static str,
     },
     /// The machine does not let us build a sandbox.
     #[error("this machine refuses to make a sandbox (`{said}`); {remedy}")]
     Refused {
-        /// The last words of the program that tried.
+        /// The last words of the program that failed.
         said: String,
-        /// What the operator can do.
+        /// The remedy for the operator.
         remedy: &'static str,
     },
-    /// Our own server is not where it should be.
+    /// The bundled server is not where it should be.
     #[error("the sandbox's server `{0}` is missing; run `./run build`, or reinstall")]
     NoServer(PathBuf),
-    /// The launch cannot be right, whatever the machine does.
+    /// The launch is invalid on any machine.
     #[error("{0}")]
     BadLaunch(String),
     /// The folder of a workspace cannot be used.
     #[error("the workspace folder `{path}` cannot be used")]
     Workspace { path: PathBuf, source: io::Error },
-    /// What was installed for a server is not there any more.
+    /// The installed package of a server no longer exists.
     #[error("the server's package is not installed here any more")]
     NoPackages,
-    /// The container engine cannot do it.
+    /// The container engine failed.
     #[error(transparent)]
     Engine(#[from] DockerProblem),
-    /// The operating system did not give what a start needs.
+    /// The operating system refused something that a start needs.
     #[error("a sandbox could not be started")]
     Start(#[from] io::Error),
-    /// As many run as may, for this user, this tenant or all, and somebody uses each of them.
+    /// The limit of running sandboxes is reached for this user, this tenant or in all, and each of them is in
+    /// use.
     #[error("{}; {}", in_use(*.0), more_room(.0.whose))]
     Full(Reached),
     /// The disk is nearly full, so nothing starts that may write to it.
@@ -53,12 +54,12 @@ pub enum Error {
         .free >> 20, .floor >> 20
     )]
     DiskFull {
-        /// Bytes that are left.
+        /// Free bytes on the disk.
         free: u64,
-        /// Bytes below which nothing starts.
+        /// The free bytes below which nothing starts.
         floor: u64,
     },
-    /// There is no runtime yet, and this is why; it is looked for again.
+    /// No runtime is available yet, for this reason; the search goes on.
     #[error(transparent)]
     Awaited(Arc<Error>),
     /// [`super::Runtime::close`] was called.
@@ -67,7 +68,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do about it. It names no path and no address, so that anybody may read it.
+    /// Returns the remedy. It names no path and no address, so anybody may read it.
     pub fn remedy(&self) -> String {
         match self {
             Self::Off => "set `sandbox.driver` (SPL_SANDBOX) to `auto`".to_owned(),
@@ -90,11 +91,11 @@ impl Error {
         }
     }
 
-    /// Who has to act.
+    /// Returns the fault class, which says who has to act.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Off | Self::BadLaunch(_) => Fault::Validation,
-            // A full machine was waited for already.
+            // A start has already waited for room on a full machine.
             Self::NotInstalled { .. }
             | Self::Refused { .. }
             | Self::NoServer(_)

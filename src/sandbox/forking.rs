@@ -1,7 +1,8 @@
-//! The files of a fork: a copy of what the other session's workspace has now.
+//! Copies the files of a forked session from the other session's current workspace.
 //!
-//! Each try copies into a fresh sandbox, and only what is whole becomes the session's, by its row. So
-//! what a killed gateway leaves half-way belongs to nobody, and goes with the janitor.
+//! Each attempt copies into a fresh sandbox, and only a complete copy becomes the session's, when its row is
+//! written. An incomplete copy of a killed gateway therefore belongs to no session, and the janitor removes
+//! it.
 
 use std::time::Duration;
 
@@ -11,20 +12,21 @@ use super::{Copied, CopyOrder, CopyWatch, CopyWay, Error};
 use crate::domain::{NoCopy, SandboxId, SandboxKind, SessionKey, WorkspaceCopy};
 use crate::store::records::SandboxRow;
 
-/// How long a copy may take: less than the janitor leaves alone what belongs to nobody.
+/// The time limit of a copy: shorter than the janitor's grace period for workspaces without a session.
 const LIMIT: Duration = Duration::from_mins(5);
 
 impl SandboxHost {
-    /// Whether a session has a workspace that a fork could have a copy of. Where the store does not
-    /// tell, it may have one.
+    /// Returns true if a session has a workspace that a fork could copy. If the store fails, the session may
+    /// have one.
     pub(crate) async fn has_workspace(&self, key: &SessionKey) -> bool {
         !matches!(self.records.sandboxes().of(key).await, Ok(None))
     }
 }
 
 impl SandboxAssignment {
-    /// Gives the session a copy of the workspace of the one at `source`, of the same tenant. Done
-    /// twice, it has one. `watch` tells how far it is; when this is dropped, the copy stops.
+    /// Copies the workspace of the session at `source`, of the same tenant, into this session. Idempotent: a
+    /// repeated call keeps the existing workspace. `watch` reports the progress; dropping the future stops
+    /// the copy.
     pub(crate) async fn copy_from(&self, source: &SessionKey, watch: &CopyWatch) -> WorkspaceCopy {
         match self.try_copy(source, watch).await {
             Ok(copy) => copy,
@@ -45,7 +47,7 @@ impl SandboxAssignment {
         };
         let copied = |bytes| Ok(WorkspaceCopy::Copied { bytes });
         if rows.of(self.key()).await.map_err(failed)?.is_some() {
-            // A gateway that ended before it could say so.
+            // A gateway made the copy and ended before it could report it.
             return copied(None);
         }
         let Some(row) = rows.of(source).await.map_err(failed)? else {
@@ -63,7 +65,7 @@ impl SandboxAssignment {
             .await?;
         let listed = place.records.sessions().find(source).await;
         if !matches!(listed, Ok(Some(_))) {
-            // Its row goes before its files do, which may have been half of them by then.
+            // The row of a deleted session is removed before its files, so the copy may be incomplete.
             place.discard(&sandbox).await;
             return Err(NoCopy::Gone);
         }
@@ -74,14 +76,14 @@ impl SandboxAssignment {
         };
         let claimed = rows.claim(claim).await;
         if !matches!(&claimed, Ok(row) if row.sandbox == sandbox) {
-            // Another gateway was faster, or the store is away.
+            // Another gateway was faster, or the store is unavailable.
             place.discard(&sandbox).await;
         }
         claimed.map_err(failed)?;
         copied(bytes)
     }
 
-    /// Copies one workspace into another; its size in bytes, or `None` where it is a copy on write.
+    /// Copies one workspace into another. Returns its size in bytes, or `None` for a copy on write.
     pub(super) async fn make(
         &self,
         (from, to): (SandboxId, SandboxId),

@@ -1,4 +1,4 @@
-//! Where the sandboxes of all sessions are, and how much each may use.
+//! Holds the runtime of all sandboxes, and the limits of each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,68 +7,68 @@ use super::{Bounds, DiskMonitor, Runtime};
 use crate::domain::{AllowedHosts, McpNetwork, SandboxId, SandboxKind, SessionKey};
 use crate::store::{self, Records};
 
-/// Where sandboxed tools run, for all sessions.
+/// The host of sandboxed tools for all sessions.
 pub struct SandboxHost {
-    /// The runtime that was found at start, or that may still come.
+    /// The runtime that was found at start, or that may still become available.
     pub runtime: Arc<dyn Runtime>,
-    /// The disk that sandboxes may fill: while it is nearly full, they stand still.
+    /// The monitor of the disk that sandboxes may fill: while the disk is nearly full, they are paused.
     pub disk: DiskMonitor,
-    /// Where it is kept which sandbox is whose.
+    /// The store of the assignments of sandboxes to sessions.
     pub records: Records,
     /// The time limit of one command.
     pub command_limit: Duration,
-    /// Most that is kept of each stream of a command.
+    /// Most bytes that are kept of each stream of a command.
     pub output_bytes: u64,
-    /// How much one sandbox may use.
+    /// The resource limits of one sandbox.
     pub bounds: Bounds,
-    /// How long a sandbox without calls is kept.
+    /// How long an idle sandbox is kept.
     pub idle_limit: Duration,
-    /// What the bundled server's commands may reach.
+    /// The hosts that the bundled server's commands may reach.
     pub network: McpNetwork,
-    /// What people may let the commands of their own sessions reach.
+    /// The hosts that people may allow for the commands of their own sessions.
     pub network_on_request: Arc<AllowedHosts>,
-    /// How much of the history of a workspace is kept.
+    /// The limits on the history of a workspace.
     pub checkpoints: CheckpointLimits,
-    /// How packages of servers are installed.
+    /// The settings for installing packages of servers.
     pub packages: PackageInstalling,
-    /// Whether the image of the sandboxes is the operator's own.
+    /// True if the image of the sandboxes is the operator's own.
     pub has_foreign_image: bool,
 }
 
-/// How much of the history of a workspace is kept.
+/// The limits on the history of a workspace.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointLimits {
-    /// Steps of one session; 0 = nothing is kept.
+    /// The most steps of one session; 0 = no history.
     pub steps: u64,
-    /// Bytes of files' contents of one session; 0 = nothing is kept.
+    /// Most bytes of file contents of one session; 0 = no history.
     pub bytes: u64,
 }
 
-/// How packages of servers are installed.
+/// The settings for installing packages of servers.
 #[derive(Debug, Clone)]
 pub struct PackageInstalling {
-    /// Whether any are.
+    /// True if packages are installed at all.
     pub is_on: bool,
-    /// Where those of npm come from, without a slash at the end.
+    /// The npm registry, without a slash at the end.
     pub npm_registry: String,
-    /// Where those of Python come from, as pip takes it, without a slash at the end.
+    /// The Python package index, in pip's format, without a slash at the end.
     pub pypi_index: String,
-    /// More hosts that an installation may reach, beside that of its registry.
+    /// Hosts that an installation may reach in addition to its registry.
     pub more_hosts: Vec<String>,
-    /// Bytes that the file of a bundle may have.
+    /// Most bytes of a bundle's file.
     pub bundle_bytes: u64,
-    /// How much one installation may use; its workspace is what is installed.
+    /// The limits of one installation; its workspace holds the installed files.
     pub bounds: Bounds,
 }
 
 impl SandboxHost {
-    /// Whether there are sandboxed tools at all; once there are, there always are.
+    /// Returns true if there are sandboxed tools; once true, this never becomes false.
     pub fn is_on(&self) -> bool {
         self.runtime.kind() != SandboxKind::None
     }
 
-    /// Whether a workspace that nothing has run in is certainly empty: an engine copies what an image
-    /// has in that folder into a new one, and ours has nothing there.
+    /// Returns true if a workspace is certainly empty before its first use: a Docker engine copies the files
+    /// that an image has in that folder into a new volume, and our own image has none there.
     pub(crate) fn begins_empty(&self) -> bool {
         match self.runtime.kind() {
             SandboxKind::Bubblewrap => true,
@@ -77,7 +77,7 @@ impl SandboxHost {
         }
     }
 
-    /// What a digest binds beside server, definition and arguments.
+    /// Returns the image that a digest binds, beside server, definition and arguments.
     pub(crate) fn image(&self) -> String {
         format!(
             "{}:{}",
@@ -86,8 +86,8 @@ impl SandboxHost {
         )
     }
 
-    /// What it binds for the session's own sandbox: with the hosts, where it may reach any, and those that
-    /// the session was allowed.
+    /// Returns the image that a digest binds for the session's own sandbox: it includes the hosts that the
+    /// sandbox may reach, and those that the session was allowed.
     pub(crate) fn bundled_image(&self, of_session: &[String]) -> String {
         let hosts = self.network.hosts();
         let mut image = self.image();
@@ -102,14 +102,14 @@ impl SandboxHost {
         image
     }
 
-    /// Removes the workspace of a trial, which is no session's.
+    /// Removes the workspace of a trial, which belongs to no session.
     pub(crate) async fn discard(&self, sandbox: &SandboxId) {
         if let Err(error) = self.runtime.remove_workspace(sandbox).await {
             tracing::warn!(sandbox.id = %sandbox, ?error, "A workspace is left to the janitor");
         }
     }
 
-    /// Removes what a deleted session leaves behind. What cannot be removed now is the janitor's.
+    /// Removes the workspace and the row of a deleted session. The janitor removes what fails here.
     pub(crate) async fn remove(&self, key: &SessionKey, first: &SandboxId) {
         if let Err(error) = self.try_remove(key, first).await {
             tracing::warn!(session.id = %key.session, ?error, "A workspace is left to the janitor");
@@ -131,7 +131,7 @@ impl SandboxHost {
     }
 }
 
-/// Why something of a deleted session is still there.
+/// The reason that a deleted session left something behind.
 #[derive(Debug, thiserror::Error)]
 enum Left {
     #[error(transparent)]

@@ -1,10 +1,10 @@
-//! Compares what exists with what the store says, every minute, and removes what belongs to nobody.
+//! Removes sandboxes and workspaces that belong to no session, once a minute.
 //!
-//! A session's row in `sandboxes` is written before its workspace is made. So a workspace without a
-//! row has no session, with two exceptions: it is from before there were rows (then the journal of
-//! a session without a row names it, and the row is written now), or somebody uses it without a
-//! session, such as the trial of a server (hence the grace). Workspaces of sessions that exist are
-//! never touched, and while the store is away nothing is.
+//! A session's row in `sandboxes` is written before its workspace is created. So a workspace without a row
+//! has no session, with two exceptions: it is older than the rows (then the journal of a session without a
+//! row names it, and the row is written now), or it is in use without a session, such as for the trial of a
+//! server (hence the grace period). Workspaces of existing sessions are never touched, and while the store is
+//! unavailable nothing is.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,17 +23,17 @@ use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::records::SandboxRow;
 use crate::store::{self, LiveStore, Records};
 
-/// How often it looks.
+/// The interval between rounds.
 const EVERY: Duration = Duration::from_mins(1);
-/// How long something must have belonged to nobody.
+/// How long a workspace must have been without a session.
 const GRACE: Duration = Duration::from_mins(10);
 
-/// The one that cleans up. Stop it before the store is closed.
+/// Removes what belongs to no session. Stop it before the store is closed.
 pub struct Janitor {
     scheduler: JobScheduler,
 }
 
-/// It cannot clean now.
+/// The reason that a round failed.
 #[derive(Debug, thiserror::Error)]
 enum Problem {
     #[error(transparent)]
@@ -43,14 +43,15 @@ enum Problem {
 }
 
 impl Janitor {
-    /// Begins at once, and goes on every minute. `cluster_bus` tells whether there may be other gateways.
+    /// Runs a first round at once, and then one every minute. `cluster_bus` tells whether there may be other
+    /// gateways.
     pub async fn start(
         runtime: Arc<dyn Runtime>,
         records: Records,
         (live, cluster_bus): (Arc<dyn LiveStore>, Arc<dyn ClusterBus>),
     ) -> Result<Self, JobSchedulerError> {
-        // What is there already is of an earlier process: nobody uses it without a session. Beside
-        // other gateways one of them might, so there it has to wait like everything else.
+        // Existing workspaces are of an earlier process and cannot be in use without a session. If there are
+        // other gateways, one of them might use them, so they wait for the grace period too.
         let inherited = if cluster_bus.is_shared() {
             Vec::new()
         } else {
@@ -82,7 +83,7 @@ impl Janitor {
         Ok(Self { scheduler })
     }
 
-    /// No more rounds.
+    /// Ends the rounds.
     pub async fn stop(mut self) {
         if let Err(error) = self.scheduler.shutdown().await {
             tracing::debug!(%error, "The janitor did not stop in order");
@@ -102,9 +103,9 @@ struct Round {
     runtime: Arc<dyn Runtime>,
     records: Records,
     live: Arc<dyn LiveStore>,
-    /// Workspaces of an earlier process that have not been looked at.
+    /// Workspaces of an earlier process that were not checked yet.
     inherited: BTreeSet<SandboxId>,
-    /// Since when a workspace belongs to nobody.
+    /// When a workspace was first seen without a session.
     seen: BTreeMap<SandboxId, Instant>,
 }
 
@@ -116,9 +117,9 @@ impl Round {
         tell("workspaces without a session", removed);
     }
 
-    /// How many were removed.
+    /// Removes workspaces without a session, and returns their number.
     async fn workspaces(&mut self) -> Result<usize, Problem> {
-        // In this order: what is found has had its row before it was made.
+        // In this order: the row of a found workspace was written before it was created.
         let found: BTreeSet<_> = self.runtime.workspaces().await?.into_iter().collect();
         let claims = self.records.sandboxes().all().await?;
         let mut removed = 0;
@@ -134,7 +135,7 @@ impl Round {
             self.adopt(&mut due).await?;
         }
         for sandbox in due {
-            // One that is still in use somewhere does not keep the others.
+            // A workspace that is still in use does not stop the removal of the others.
             if let Err(error) = self.runtime.remove_workspace(&sandbox).await {
                 warn!(sandbox.id = %sandbox, ?error, "The janitor leaves a workspace to its next round: {error}");
                 continue;
@@ -145,7 +146,7 @@ impl Round {
         Ok(removed)
     }
 
-    /// Of what belongs to nobody, what has done so for long enough.
+    /// Returns the workspaces that have been without a session for long enough.
     fn due(&mut self, nobodys: BTreeSet<SandboxId>) -> BTreeSet<SandboxId> {
         self.seen.retain(|sandbox, _| nobodys.contains(sandbox));
         let now = Instant::now();
@@ -157,7 +158,7 @@ impl Round {
         nobodys.into_iter().filter(is_due).collect()
     }
 
-    /// Removes the workspace of a session whose journal is gone.
+    /// Removes the workspace and the row of a session whose journal is gone.
     async fn remove_if_dead(&self, row: &SandboxRow) -> Result<bool, Problem> {
         if self.live.head(&row.key).await?.is_some() || row.engine != self.runtime.engine() {
             return Ok(false);
@@ -167,7 +168,7 @@ impl Round {
         Ok(true)
     }
 
-    /// Takes out what a session's journal names, and writes the rows that are missing.
+    /// Removes the workspaces that a session's journal names from `due`, and writes their missing rows.
     async fn adopt(&self, due: &mut BTreeSet<SandboxId>) -> Result<(), Problem> {
         for key in self.records.sandboxes().sessions_without().await? {
             let Some(sandbox) = self.first_sandbox(&key).await? else {
@@ -186,7 +187,7 @@ impl Round {
         Ok(())
     }
 
-    /// The sandbox that the session began with.
+    /// Returns the sandbox that the session began with.
     async fn first_sandbox(&self, key: &SessionKey) -> Result<Option<SandboxId>, Problem> {
         let records = self.live.read_after_version(key, 0, 1).await?;
         let commit = records

@@ -1,7 +1,8 @@
-//! Sealed places in which a session's tools run: no network, a workspace, hard limits.
+//! Runs a session's tools in sandboxes: no network, a workspace, hard limits.
 //!
-//! [`Runtime`] is the seam: [`Docker`], [`Bubblewrap`] on a machine without an engine, [`Off`] where there is neither, [`DeferredRuntime`] where one may still come. What
-//! is started comes back as byte streams and a [`Life`]; nothing above hears of namespaces or
+//! [`Runtime`] is the interface, with the implementations [`Docker`], [`Bubblewrap`] on a machine without an
+//! engine, [`Off`] without either, and [`DeferredRuntime`] if one of them may still become available. A
+//! started program is returned as byte streams and a [`Life`]; the layers above know nothing of namespaces or
 //! containers.
 
 pub(crate) mod assignment;
@@ -40,7 +41,7 @@ pub use self::runtime::running::{Ended, Life, Running};
 pub use self::runtime::{Limits, Network, Runtime};
 pub use self::usage::Using;
 
-/// Counts a start by that driver, out of the pool (`warm`) or from nothing (`cold`).
+/// Counts a start by a driver, from the pool (`warm`) or from nothing (`cold`).
 fn count_start((driver, way): (&'static str, &'static str), since: Instant, is_running: bool) {
     let outcome = if is_running { "ok" } else { "failed" };
     instruments().sandbox_started(driver, (way, outcome), since.elapsed());

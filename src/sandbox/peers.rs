@@ -1,4 +1,4 @@
-//! The gateways on one store, as owners of what an engine keeps for them.
+//! Tells which gateways on the same store live, as owners of their objects in an engine.
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
@@ -7,8 +7,8 @@ use tokio::time::sleep;
 use crate::domain::GatewayId;
 use crate::store::live::cluster_bus::{ClusterBus, LocalBus};
 
-/// How long a gateway must have been silent. A store that was away has lost every heartbeat, and
-/// gateways need a moment to give new ones.
+/// How long a gateway must have been silent. A store that was unavailable has lost every heartbeat, and
+/// gateways need a moment to send new ones.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// This gateway, and the others on the same store.
@@ -16,12 +16,12 @@ const SILENCE: Duration = Duration::from_secs(3);
 pub struct Peers(Arc<dyn ClusterBus>);
 
 impl Peers {
-    /// The gateways of that store.
+    /// Creates the peers on this bus.
     pub fn new(cluster_bus: Arc<dyn ClusterBus>) -> Self {
         Self(cluster_bus)
     }
 
-    /// A new gateway without any other beside it.
+    /// Creates a gateway without peers.
     pub fn none() -> Self {
         Self(Arc::new(LocalBus::new()))
     }
@@ -34,7 +34,8 @@ impl Peers {
         self.0.is_shared()
     }
 
-    /// Whether that is another gateway that gave a heartbeat lately. Where nobody can tell, it may be.
+    /// Returns a function that is true for other gateways with a recent heartbeat, and for all others if the
+    /// heartbeats cannot be read.
     pub(super) async fn others(&self) -> impl Fn(&GatewayId) -> bool + Send + use<> {
         let heard = self.0.beat().await;
         let own = self.own().clone();
@@ -43,7 +44,8 @@ impl Peers {
         }
     }
 
-    /// Those of `gateways` that are over: other ones that stay silent. Takes a moment if some are.
+    /// Returns those of `gateways` that are dead: other gateways that stay silent. Takes [`SILENCE`] if some
+    /// are silent.
     pub(super) async fn over(&self, gateways: BTreeSet<GatewayId>) -> BTreeSet<GatewayId> {
         let silent = self.silent(gateways).await;
         if silent.is_empty() || !self.is_shared() {
@@ -53,7 +55,7 @@ impl Peers {
         self.silent(silent).await
     }
 
-    /// Other gateways that gave no heartbeat; none of them while the store does not answer.
+    /// Returns the other gateways without a heartbeat; none of them while the store does not answer.
     async fn silent(&self, mut gateways: BTreeSet<GatewayId>) -> BTreeSet<GatewayId> {
         match self.0.beat().await {
             Ok(heard) => {

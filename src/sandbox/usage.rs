@@ -1,15 +1,15 @@
-//! Whether somebody uses what runs, so that only what lies idle is ended.
+//! Counts the uses of a running program, so that only idle ones are ended.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::{sync::Notify, time::Instant};
 
-/// Who uses one started program. It is in use until its first user lets go.
+/// The use count of one started program. It starts with one use.
 #[derive(Debug)]
 pub(super) struct Usage {
     /// Never held across an await.
     state: Mutex<State>,
-    /// Told when nobody uses it any more.
+    /// Notified when the last use ends.
     freed: Arc<Notify>,
 }
 
@@ -18,19 +18,19 @@ struct State {
     uses: usize,
     /// When the last use ended.
     since: Instant,
-    /// It is being ended: nobody may begin to use it.
+    /// True once the program is being ended: no new use may begin.
     is_over: bool,
 }
 
-/// A use of a started program. While there is one, the program does not count as idle.
+/// A use of a started program. While a use exists, the program does not count as idle.
 #[derive(Debug, Default)]
 pub struct Using(
-    /// None where nobody counts.
+    /// `None` if uses are not counted.
     Option<Arc<Usage>>,
 );
 
 impl Usage {
-    /// With its first use.
+    /// Creates a use count with its first use.
     pub(super) fn begin(freed: Arc<Notify>) -> (Arc<Self>, Using) {
         let state = State {
             uses: 1,
@@ -49,7 +49,7 @@ impl Usage {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more use; `None` if it is being ended.
+    /// Adds a use; `None` if the program is being ended.
     pub(super) fn join(self: &Arc<Self>) -> Option<Using> {
         let mut state = self.state();
         if state.is_over {
@@ -59,13 +59,14 @@ impl Usage {
         Some(Using(Some(Arc::clone(self))))
     }
 
-    /// Since when nobody uses it; `None` while somebody does, and when it is being ended already.
+    /// Returns since when the program is idle; `None` while it is in use, or if it is already being ended.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.state();
         (state.uses == 0 && !state.is_over).then_some(state.since)
     }
 
-    /// Forbids every further use, if nobody used it since then; the caller ends it.
+    /// Forbids further uses, if the program has been idle since `since`; returns true if the caller has to
+    /// end it.
     pub(super) fn give_up(&self, since: Instant) -> bool {
         let mut state = self.state();
         let is_idle = state.uses == 0 && !state.is_over && state.since == since;

@@ -1,5 +1,5 @@
-//! What people upload: a ZIP or tar.gz archive of a skill's folder, or its `SKILL.md` alone. What an
-//! archive unpacks to is bounded, whatever it says of itself, and nothing of it touches a disk.
+//! Reads uploaded skills: a ZIP or tar.gz archive of a skill's folder, or only its `SKILL.md`. The unpacked
+//! size is bounded, whatever the archive claims, and nothing is written to disk.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
@@ -11,33 +11,33 @@ use super::bundle::{Bundle, SKILL_FILE};
 use super::path;
 use super::problem::Problem;
 
-/// How much one skill may hold.
+/// The size limits of one skill.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of all files together.
+    /// The most bytes of all files together.
     pub bytes: u64,
-    /// Files.
+    /// The most files.
     pub files: usize,
 }
 
-/// Entries of an archive for each file of the limit: folders, and what packers add.
+/// The most archive entries per allowed file: folders, and files that packers add.
 const ENTRIES_PER_FILE: usize = 4;
-/// Bytes of a tar archive beside the contents, for each entry.
+/// Bytes of a tar archive besides the contents, per entry.
 const TAR_ROOM: u64 = 2_048;
-/// What packers of macOS add.
+/// Files that macOS packers add.
 const LEFT_OUT: [&str; 2] = ["__MACOSX", ".DS_Store"];
-/// Problems of one archive that are named.
+/// The most problems reported for one archive.
 const MAX_PROBLEMS: usize = 50;
 
-/// A skill as it was uploaded.
+/// An uploaded skill.
 #[derive(Debug)]
 pub struct Upload {
     pub bundle: Bundle,
-    /// The folder that it was packed in, which has to be called as the skill is.
+    /// The folder that it was packed in, which must have the skill's name.
     pub folder: Option<String>,
 }
 
-/// Reads an upload, or names everything that is wrong with it.
+/// Reads an upload, or reports everything that is wrong with it.
 pub fn read_upload(file: &[u8], limits: Limits) -> Result<Upload, Vec<Problem>> {
     let mut unpacking = Unpacking::new(limits);
     let read = if file.starts_with(b"PK\x03\x04") || file.starts_with(b"PK\x05\x06") {
@@ -56,7 +56,7 @@ pub fn read_upload(file: &[u8], limits: Limits) -> Result<Upload, Vec<Problem>> 
     };
     match read {
         Ok(()) => unpacking.finish(),
-        // What was not read says nothing of the rest.
+        // Reading stopped early, so nothing is known about the rest.
         Err(problem) => {
             unpacking.problems.push(problem);
             Err(unpacking.problems)
@@ -64,10 +64,10 @@ pub fn read_upload(file: &[u8], limits: Limits) -> Result<Upload, Vec<Problem>> 
     }
 }
 
-/// An archive whose entries come one by one.
+/// Unpacks an archive entry by entry.
 struct Unpacking {
     limits: Limits,
-    /// Bytes that may still come.
+    /// The bytes left of the limit.
     room: u64,
     entries: usize,
     names: BTreeSet<String>,
@@ -101,7 +101,7 @@ impl Unpacking {
         Problem::new("archive", message, remedy)
     }
 
-    /// Counts an entry; an error ends the reading.
+    /// Counts an entry; an error stops the reading.
     fn count(&mut self) -> Result<(), Problem> {
         self.entries += 1;
         let most = self.limits.files.saturating_mul(ENTRIES_PER_FILE);
@@ -111,7 +111,7 @@ impl Unpacking {
         Ok(())
     }
 
-    /// The path of an entry, if it is wanted; what is wrong with it is noted.
+    /// Returns the path of an entry, if it is wanted; records what is wrong with it.
     fn path(&mut self, name: &[u8]) -> Option<String> {
         // The archive's own folder, as `tar -C folder .` writes it.
         if name == b"." || name == b"./" {
@@ -129,13 +129,13 @@ impl Unpacking {
         }
     }
 
-    /// Takes the content of a file.
+    /// Reads the content of a file.
     fn file(&mut self, path: String, content: impl Read, is_run: bool) -> Result<(), Problem> {
         if self.names.len() >= self.limits.files {
             return Err(self.too_many());
         }
         let mut bytes = Vec::new();
-        // One more, to see that there is more.
+        // Read one byte more, to detect a larger file.
         let mut content = content.take(self.room.saturating_add(1));
         let read = content.read_to_end(&mut bytes);
         let read = read.map_err(|error| broken(path::shown(&path), &error))?;
@@ -164,7 +164,7 @@ impl Unpacking {
             return Err(self.too_many());
         }
         let start = usize::try_from(archive.central_directory_start()).unwrap_or(usize::MAX);
-        // The reader keeps one entry of each name alone, and says nothing of the others.
+        // The ZIP reader keeps only one entry of each name, without reporting the others.
         for name in repeated(file.get(start..).unwrap_or_default(), archive.len()) {
             let remedy = "Pack the folder again, with one file of each name.";
             let at = path::shown(&String::from_utf8_lossy(&name));
@@ -231,7 +231,7 @@ impl Unpacking {
         Ok(())
     }
 
-    /// The skill, below its folder if there is one.
+    /// Returns the skill, with paths relative to its folder if there is one.
     fn finish(mut self) -> Result<Upload, Vec<Problem>> {
         for path in &self.names {
             let mut above = path.as_str();
@@ -274,7 +274,7 @@ impl Unpacking {
         })
     }
 
-    /// The one folder that everything lies in; none = `SKILL.md` is at the top.
+    /// Returns the one folder that contains everything; `None` = `SKILL.md` is at the top.
     fn folder(&self) -> Result<Option<String>, Problem> {
         if self.names.contains(SKILL_FILE) || self.names.is_empty() {
             return Ok(None);
@@ -307,12 +307,12 @@ fn broken(at: String, error: &dyn std::fmt::Display) -> Problem {
     Problem::new(at, message, "Pack the folder again, as ZIP or tar.gz.")
 }
 
-/// Names that stand twice in the directory of a ZIP archive: the reader keeps one of each.
+/// Returns names that occur twice in the directory of a ZIP archive: the reader keeps one of each.
 pub(crate) fn repeated(mut directory: &[u8], entries: usize) -> Vec<Vec<u8>> {
     const HEADER: usize = 46;
     let mut names = BTreeSet::new();
     let mut repeated = BTreeSet::new();
-    // The reader's number leaves the repeated ones out.
+    // The reader's count excludes the repeated ones.
     for _ in 0..entries.saturating_mul(2).saturating_add(1) {
         let Some(header) = directory.get(..HEADER) else {
             break;

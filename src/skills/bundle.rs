@@ -1,4 +1,4 @@
-//! The files of one skill, and the archive that they are kept and handed out as.
+//! Holds the files of one skill, and packs them into the archive in which they are stored and downloaded.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _, Write as _};
@@ -18,15 +18,15 @@ pub const SKILL_FILE: &str = "SKILL.md";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleFile {
     pub content: Vec<u8>,
-    /// Whether its owner may run it, in the sandbox.
+    /// True if its owner may execute it, in the sandbox.
     pub is_executable: bool,
 }
 
-/// What is listed of a file.
+/// The listed facts about a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileFacts {
-    /// Below the skill's folder.
+    /// The path below the skill's folder.
     pub path: String,
     pub bytes: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -40,14 +40,14 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Of a `SKILL.md` alone.
+    /// Makes a bundle of only a `SKILL.md`.
     pub fn of_document(document: Vec<u8>) -> Self {
         let mut bundle = Self::default();
         bundle.insert(SKILL_FILE.to_owned(), document, false);
         bundle
     }
 
-    /// Adds a file; false where there is one of that path.
+    /// Adds a file. Returns false if there was one with that path.
     pub(super) fn insert(&mut self, path: String, content: Vec<u8>, is_executable: bool) -> bool {
         let file = BundleFile {
             content,
@@ -61,12 +61,12 @@ impl Bundle {
         self.files.iter().map(|(path, file)| (path.as_str(), file))
     }
 
-    /// One of them.
+    /// Returns the file with that path.
     pub fn file(&self, path: &str) -> Option<&BundleFile> {
         self.files.get(path)
     }
 
-    /// What is listed of them.
+    /// Returns the listed facts about all files.
     pub fn facts(&self) -> Vec<FileFacts> {
         let facts = self.files().map(|(path, file)| FileFacts {
             path: path.to_owned(),
@@ -76,7 +76,7 @@ impl Bundle {
         facts.collect()
     }
 
-    /// SHA-256 of paths and contents, in hex: the same however they were packed.
+    /// SHA-256 of paths, modes and contents, in hex; it does not depend on the archive format.
     pub fn hash(&self) -> String {
         let mut hash = Sha256::new();
         for (path, file) in self.files() {
@@ -89,7 +89,7 @@ impl Bundle {
         hex::encode(hash.finalize())
     }
 
-    /// Its `SKILL.md`, checked.
+    /// Reads and checks its `SKILL.md`.
     pub fn document(&self, folder: Option<&str>) -> Result<Document, Vec<Problem>> {
         let missing = || {
             let remedy = "Pack the skill's folder, with `SKILL.md` at its top.";
@@ -99,7 +99,7 @@ impl Bundle {
         read_document(&file.content, folder)
     }
 
-    /// All of it as a ZIP archive, below a folder of that name, or below none.
+    /// Packs all files into a ZIP archive, below a folder of that name, if there is one.
     pub fn to_zip(&self, folder: Option<&str>) -> Result<Vec<u8>, zip::result::ZipError> {
         let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
         for (path, file) in self.files() {
@@ -112,7 +112,7 @@ impl Bundle {
         Ok(archive.finish()?.into_inner())
     }
 
-    /// Reads back what [`Self::to_zip`] wrote below no folder.
+    /// Reads an archive that [`Self::to_zip`] wrote without a folder.
     pub fn from_zip(archive: &[u8]) -> Result<Self, zip::result::ZipError> {
         let mut archive = ZipArchive::new(Cursor::new(archive))?;
         let mut bundle = Self::default();

@@ -1,4 +1,4 @@
-//! Fuzzes what people upload as skills.
+//! Fuzzes the reading of uploaded skills.
 
 use super::archive::{Limits, read_upload};
 use super::path::is_skill_name;
@@ -9,7 +9,8 @@ const LIMITS: Limits = Limits {
     files: 20,
 };
 
-/// What is taken is within the limits, lies below its folder, and is the same after it was kept.
+/// An accepted upload is within the limits, has only paths below its folder, and is unchanged after it was
+/// stored.
 #[test]
 fn skills() {
     sepal_fuzz::check("skills", |input| {

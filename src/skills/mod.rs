@@ -1,5 +1,6 @@
-//! Skills: folders with a `SKILL.md` that say how a certain task is done (the public Agent Skills format).
-//! They are checked when they come, kept by their hash, and read step by step; nothing of one runs here.
+//! Manages skills: folders with a `SKILL.md` that describe how to do a certain task (the public Agent Skills
+//! format). They are checked when uploaded, stored by their hash, and read step by step; nothing of a skill
+//! runs here.
 
 mod access;
 mod archive;

@@ -1,5 +1,5 @@
-//! What a session is offered of its skills: names and descriptions, in one text that stays the same as long
-//! as nobody changes a skill. Bodies and files are read when a model asks for them.
+//! Describes a session's skills to its model: names and descriptions, in one text that stays the same as long
+//! as no skill changes. Bodies and files are read when the model asks for them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,24 +7,24 @@ use std::fmt::Write as _;
 use crate::domain::{USE_SKILL, visible_line};
 use crate::store::records::OfferedSkill;
 
-/// Letters that are shown of one description, its hidden signs written out.
+/// The most characters shown of one description, with invisible characters written out.
 const MAX_SHOWN: usize = 1_200;
-/// Names that are listed of skills without a description.
+/// The most names listed of skills without a description.
 const MAX_NAMES: usize = 100;
 
-/// Where a skill comes from.
+/// The origin of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkillSource {
-    /// The person whose session it is put it there.
+    /// The session's owner uploaded it.
     Person,
-    /// An admin of the tenant did.
+    /// An admin of the tenant uploaded it.
     Tenant,
-    /// It lies in the workspace: nobody vouches for it.
+    /// It is in the workspace, and untrusted.
     Workspace,
 }
 
 impl SkillSource {
-    /// As models and answers name it.
+    /// The name for models and clients.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Person => "person",
@@ -34,16 +34,16 @@ impl SkillSource {
     }
 }
 
-/// A skill that somebody keeps, switched on for the session.
+/// A stored skill, switched on for the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptSkill {
     pub skill: OfferedSkill,
-    /// Whether the tenant has one of the same name, which it hides.
+    /// True if it hides one of the tenant with the same name.
     pub hides: bool,
 }
 
 impl KeptSkill {
-    /// Who put it there.
+    /// The origin.
     pub fn source(&self) -> SkillSource {
         if self.skill.is_own {
             SkillSource::Person
@@ -53,7 +53,7 @@ impl KeptSkill {
     }
 }
 
-/// A skill of the workspace, whose `SKILL.md` can be used.
+/// A usable skill of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceSkill {
     pub name: String,
@@ -62,21 +62,21 @@ pub struct WorkspaceSkill {
     pub folder: String,
 }
 
-/// What one session may use.
+/// The skills that one session may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offer {
     kept: Vec<KeptSkill>,
     workspace: Vec<WorkspaceSkill>,
     /// Skills of the workspace whose names are taken.
     hidden: Vec<WorkspaceSkill>,
-    /// Descriptions that are shown at most.
+    /// The most descriptions shown.
     most: usize,
 }
 
 impl Offer {
-    /// Of what is kept and what lies in the workspace, with at most `most` descriptions. A person's skill
-    /// hides the tenant's of the same name. One of the workspace hides none: what a model could have
-    /// written must not stand in the place of what people put there.
+    /// Combines stored skills and those of the workspace, with at most `most` descriptions. A person's skill
+    /// hides the tenant's of the same name. A workspace skill hides none: what a model could have written
+    /// must not replace what people uploaded.
     pub fn new(kept: Vec<OfferedSkill>, workspace: Vec<WorkspaceSkill>, most: usize) -> Self {
         let own: BTreeSet<String> = kept
             .iter()
@@ -110,29 +110,29 @@ impl Offer {
         }
     }
 
-    /// Whether there is nothing to use.
+    /// Returns true if there are no skills to use.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty() && self.workspace.is_empty()
     }
 
-    /// The kept skill of that name.
+    /// Returns the stored skill of that name.
     pub fn kept(&self, name: &str) -> Option<&KeptSkill> {
         self.kept.iter().find(|kept| kept.skill.name == name)
     }
 
-    /// The skill of the workspace of that name.
+    /// Returns the workspace's skill of that name.
     pub fn of_workspace(&self, name: &str) -> Option<&WorkspaceSkill> {
         self.workspace.iter().find(|skill| skill.name == name)
     }
 
-    /// All names, for a model that asked for another.
+    /// Returns all names, for a model that asked for an unknown one.
     pub fn names(&self) -> Vec<&str> {
         let kept = self.kept.iter().map(|kept| kept.skill.name.as_str());
         let others = self.workspace.iter().map(|skill| skill.name.as_str());
         kept.chain(others).take(MAX_NAMES).collect()
     }
 
-    /// What the system prompt says of the kept ones; none = there are none.
+    /// Returns the text about the stored skills for the system prompt; `None` if there are none.
     pub fn system_text(&self) -> Option<String> {
         if self.kept.is_empty() {
             return None;
@@ -159,7 +159,7 @@ impl Offer {
         Some(text)
     }
 
-    /// What is said of those of the workspace, as material; none = there is nothing to say.
+    /// Returns the text about the workspace's skills, as material; `None` if there are none.
     pub fn workspace_text(&self) -> Option<String> {
         if self.workspace.is_empty() && self.hidden.is_empty() {
             return None;
@@ -179,7 +179,7 @@ impl Offer {
         let rest: Vec<&str> = rest.map(|skill| skill.name.as_str()).collect();
         self.tell_rest(&mut text, &rest);
         for skill in self.hidden.iter().take(MAX_NAMES) {
-            // Writing into a text does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
                 "- not offered: `{}` in `{}`, because another skill has this name",
@@ -223,6 +223,6 @@ fn line(text: &mut String, name: &str, from: &str, description: &str) {
     } else {
         ""
     };
-    // Writing into a text does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "- `{name}` ({from}): {shown}{rest}");
 }

@@ -1,20 +1,20 @@
-//! Names of skills and of their files.
+//! Checks names of skills and paths of their files.
 
 use super::problem::Problem;
 use crate::domain::visible_line;
 
-/// The longest name of a skill, in letters.
+/// The longest name of a skill, in characters.
 pub(super) const MAX_NAME: usize = 64;
 /// The longest path of a file, in bytes.
 const MAX_PATH_BYTES: usize = 512;
-/// The longest part of a path, in bytes: what file systems take.
+/// The longest part of a path, in bytes, within the limits of file systems.
 const MAX_PART_BYTES: usize = 200;
-/// Folders that a file may lie in, the skill's own not counted.
+/// The most folders above a file, not counting the skill's own.
 const MAX_DEPTH: usize = 8;
-/// Letters of a name that a problem repeats.
+/// The most characters of a name that a problem repeats.
 const MAX_SHOWN: usize = 120;
 
-/// Whether that is the name of a skill: 1 to 64 small letters, digits and single hyphens between them.
+/// Returns true for a valid skill name: 1 to 64 lowercase letters, digits and single hyphens between them.
 pub fn is_skill_name(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=MAX_NAME).contains(&name.len())
@@ -24,14 +24,14 @@ pub fn is_skill_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-/// A name as problems repeat it: in visible signs, and short.
+/// Returns a name for problems: shortened, with invisible characters written out.
 pub(super) fn shown(name: &str) -> String {
     let short: String = name.chars().take(MAX_SHOWN).collect();
     let rest = if short.len() < name.len() { "…" } else { "" };
     format!("{}{rest}", visible_line(&short))
 }
 
-/// The path of a file below the skill's folder, or what is wrong with it.
+/// Returns the path of a file below the skill's folder, or what is wrong with it.
 pub(super) fn checked(path: &[u8]) -> Result<String, Problem> {
     let Ok(path) = std::str::from_utf8(path) else {
         let lossy = String::from_utf8_lossy(path);
@@ -70,7 +70,7 @@ pub(super) fn checked(path: &[u8]) -> Result<String, Problem> {
         let message = format!("a part of the path has more than {MAX_PART_BYTES} bytes");
         return wrong(message, "Shorten the name.");
     }
-    // The archive's own folder may stand before.
+    // The archive's own folder may come first.
     if parts.len() > MAX_DEPTH + 2 {
         let message = format!("the file lies in more than {MAX_DEPTH} folders");
         return wrong(message, "Move it nearer to `SKILL.md`.");

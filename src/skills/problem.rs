@@ -1,22 +1,22 @@
-//! What is wrong with a skill, with what helps.
+//! Describes problems of skills, with remedies.
 
 use std::fmt;
 
-/// Something that is wrong with a skill, or only odd.
+/// A problem of a skill, or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: a field of the front matter, or the path of a file, in visible signs.
+    /// The place: a field of the front matter, or the path of a file, with invisible characters written out.
     pub at: String,
-    /// What is wrong: lowercase, no full stop.
+    /// The problem: lowercase, no full stop.
     pub message: String,
-    /// What helps, as a sentence.
+    /// The remedy, as a sentence.
     pub remedy: String,
-    /// Whether the skill can be used all the same.
+    /// True if the skill can be used all the same.
     pub is_warning: bool,
 }
 
 impl Problem {
-    /// One that keeps the skill from being used.
+    /// Makes a problem that keeps the skill from being used.
     pub fn new(
         at: impl Into<String>,
         message: impl Into<String>,
@@ -30,7 +30,7 @@ impl Problem {
         }
     }
 
-    /// One that people should only know of.
+    /// Makes a warning.
     pub fn warning(
         at: impl Into<String>,
         message: impl Into<String>,

@@ -1,4 +1,4 @@
-//! What people upload, and what models are told of it.
+//! Tests the reading of uploads, and the texts about skills for models.
 
 use std::io::{Cursor, Write as _};
 
@@ -29,7 +29,7 @@ fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
     archive.finish().unwrap().into_inner()
 }
 
-/// A tar.gz of entries, their names as bytes, because a packer would refuse some.
+/// Makes a tar.gz of entries. Their names are bytes, because a packer would refuse some.
 fn tarred(entries: &[(&[u8], tar::EntryType, &str)]) -> Vec<u8> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (name, kind, text) in entries {
@@ -160,7 +160,7 @@ fn names_that_stand_twice_are_refused() {
         &tarred(&[file("SKILL.md", SKILL), file("a", "1"), file("a/b", "2")]),
         &[("a", "a file and a folder")],
     );
-    // No packer writes one, so a name of the same length becomes another.
+    // No packer writes a name twice, so rename an entry of the same length.
     let mut twice = zipped(&[("SKILL.md", SKILL), ("a.txt", "1"), ("b.txt", "2")]);
     while let Some(at) = twice.windows(5).position(|it| it == b"b.txt") {
         twice[at] = b'a';

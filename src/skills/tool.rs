@@ -1,29 +1,29 @@
-//! The two tools by which a model reads skills. They only read what people put there, so nobody is asked;
-//! their definitions depend on no skill, so that what a vendor cached stays right.
+//! Defines the two tools by which a model reads skills. They only read, so no approval is needed; their
+//! definitions depend on no skill, so that vendors' caches stay valid.
 
 use serde_json::{Value, json};
 
 use super::path::is_skill_name;
 use crate::domain::{READ_SKILL_FILE, Tool, ToolAnnotations, USE_SKILL};
 
-/// Bytes of a part of a file where the model does not say how many.
+/// The default length of a part of a file, in bytes.
 const USUAL_BYTES: usize = 32_000;
-/// Bytes of the longest part.
+/// The longest part, in bytes.
 const MAX_BYTES: usize = 64_000;
 
-/// Which part of which file of a skill a model asks for.
+/// A request for a part of a skill's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileQuestion {
     /// The skill.
     pub name: String,
-    /// The file below the skill's folder.
+    /// The path below the skill's folder.
     pub path: String,
     offset: usize,
     length: usize,
 }
 
 impl FileQuestion {
-    /// What the arguments of a call ask for, or what is wrong with them.
+    /// Parses the arguments of a call, or returns what is wrong with them.
     pub fn asked(args: &Value) -> Result<Self, String> {
         let wrong =
             |what: &str| format!("the arguments of `{READ_SKILL_FILE}` are not valid: {what}");
@@ -47,7 +47,7 @@ impl FileQuestion {
         })
     }
 
-    /// That part of a whole text, and where the next one begins; or why there is none.
+    /// Returns the requested part of a text, and where the next one begins; or the reason there is none.
     pub fn part_of(&self, whole: &str) -> Result<String, String> {
         let bytes = whole.len();
         if self.offset > 0 && self.offset >= bytes {
@@ -58,7 +58,7 @@ impl FileQuestion {
         }
         let begin = whole.floor_char_boundary(self.offset);
         let end = whole.floor_char_boundary(begin.saturating_add(self.length).min(bytes));
-        // A character may be longer than what was asked for.
+        // A character may be longer than the requested part.
         let end = if end > begin || begin == bytes {
             end
         } else {
@@ -79,7 +79,7 @@ impl FileQuestion {
     }
 }
 
-/// The skill that a call of `use_skill` names, or what is wrong with its arguments.
+/// Returns the skill that a call of `use_skill` names, or what is wrong with its arguments.
 pub fn asked_skill(args: &Value) -> Result<String, String> {
     skill_name(args).ok_or_else(|| {
         format!(
@@ -94,7 +94,7 @@ fn skill_name(args: &Value) -> Option<String> {
     is_skill_name(name).then(|| name.to_owned())
 }
 
-/// What the model is told of the two; always the same words.
+/// The definitions of the two tools; always the same.
 pub fn definitions() -> [Tool; 2] {
     let name = json!({"type": "string", "description": "The skill's name, as it is listed."});
     let using = "Reads the instructions of a skill, says which files it has, and puts them into the \

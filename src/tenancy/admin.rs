@@ -1,5 +1,5 @@
-//! Administration of tenants, users and keys. Who may ask for it is the door's to check: the
-//! command line may everything, the gateway asks for the caller's role.
+//! Administers tenants, users and keys. The door checks who may do this: the command line may do everything,
+//! the gateway checks the caller's role.
 
 use secrecy::SecretString;
 
@@ -15,11 +15,11 @@ const LAST_OWNER: Error = Error::Refused("a tenant needs an owner who may enter"
 /// A user to create.
 pub struct NewPerson {
     pub name: String,
-    /// What they may do.
+    /// Their role.
     pub role: Role,
-    /// Whether they also administer the installation.
+    /// True if they also administer the installation.
     pub installation_admin: bool,
-    /// Without one they enter by a link or key.
+    /// Without a password they sign in by a link, or use a key.
     pub password: Option<SecretString>,
 }
 
@@ -27,20 +27,20 @@ pub struct NewPerson {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
     pub user: User,
-    /// Whether they may not enter.
+    /// True if they may not sign in.
     pub is_disabled: bool,
-    /// Whether they can sign in by password.
+    /// True if they can sign in by password.
     pub has_password: bool,
 }
 
 /// A new key; its secret is shown once.
 pub struct CreatedKey {
     pub id: ApiKeyId,
-    /// `spl_…`; kept nowhere.
+    /// `spl_…`; stored nowhere.
     pub secret: SecretString,
 }
 
-/// Tenants, people and keys, as administrators change them.
+/// Changes tenants, people and keys for administrators.
 #[derive(Clone, Copy)]
 pub struct Administration<'a>(pub(super) &'a Tenancy);
 
@@ -70,7 +70,7 @@ impl Administration<'_> {
         found.ok_or(Error::NotFound("tenant"))
     }
 
-    /// Locks a tenant out: nobody signs in, sockets and turns end within seconds, and keys open nothing.
+    /// Suspends a tenant: nobody can sign in, sockets and turns end within seconds, and keys are refused.
     pub async fn suspend_tenant(self, tenant: &TenantId) -> Result<(), Error> {
         let tenants = self.0.records().tenants();
         tenants.suspend(tenant, self.0.now()).await?;
@@ -78,7 +78,7 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Lets a tenant in again.
+    /// Ends the suspension of a tenant.
     pub async fn resume_tenant(self, tenant: &TenantId) -> Result<(), Error> {
         if self.0.records().tenants().resume(tenant).await? {
             return Ok(());
@@ -88,8 +88,8 @@ impl Administration<'_> {
         ))
     }
 
-    /// Locks a tenant out for good. A gateway that runs deletes everything of it within seconds, and
-    /// otherwise the next one that starts.
+    /// Deletes a tenant: nobody can enter any more, and a running gateway, or the next one that starts,
+    /// deletes all its data within seconds.
     pub async fn delete_tenant(self, tenant: &TenantId) -> Result<(), Error> {
         let tenants = self.0.records().tenants();
         tenants.give_up(tenant, self.0.now()).await?;
@@ -102,12 +102,12 @@ impl Administration<'_> {
         Ok(self.0.records().tenants().standing(tenant).await?)
     }
 
-    /// Whether people of a tenant may share sessions by link.
+    /// Returns true if people of a tenant may share sessions by link.
     pub async fn allows_links(self, tenant: &TenantId) -> Result<bool, Error> {
         Ok(self.0.records().tenants().allows_links(tenant).await?)
     }
 
-    /// Lets them, or no longer: links that there are open nothing then.
+    /// Allows or forbids sharing by link; existing links stop working when it is forbidden.
     pub async fn set_allows_links(
         self,
         tenant: &TenantId,
@@ -160,7 +160,7 @@ impl Administration<'_> {
         Ok(found.ok_or(Error::NotFound("user"))?.user)
     }
 
-    /// Changes what a user may do, from their next command on.
+    /// Changes a user's role, from their next command on.
     pub async fn set_role(self, tenant: &TenantId, user: &UserId, role: Role) -> Result<(), Error> {
         if !self
             .0
@@ -175,7 +175,7 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Says whether a user administers the installation, from their next command on.
+    /// Sets whether a user administers the installation, from their next command on.
     pub async fn set_installation_admin(
         self,
         tenant: &TenantId,
@@ -190,7 +190,7 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Closes the door to a user, their sign-ins, keys and sockets.
+    /// Disables a user, with their sign-ins, keys and sockets.
     pub async fn disable_user(self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
         if !self.0.records().users().disable(tenant, user).await? {
             return Err(self.missing_or_last_owner(tenant, user).await?);
@@ -199,7 +199,7 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Opens the door again; keys count again, sign-ins do not.
+    /// Enables a user again; keys work again, sign-ins do not.
     pub async fn enable_user(self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
         if self.0.records().users().enable(tenant, user).await? {
             return Ok(());
@@ -258,7 +258,7 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Keeps a hash, and ends every sign-in of the user but `kept`.
+    /// Stores a hash, and ends the user's sign-ins except `kept`.
     pub(super) async fn replace_password(
         self,
         (tenant, user): (&TenantId, &UserId),
@@ -287,7 +287,7 @@ impl Administration<'_> {
     }
 }
 
-/// What no name may hold: characters that are not seen, or are not what they seem.
+/// Checks a name: refuses invisible characters, and those that look like others.
 pub(super) fn check_user_name(name: &str) -> Result<&str, Error> {
     let is_allowed = |c: char| c.is_alphanumeric() || " ._@+-'".contains(c);
     let name = name.trim();

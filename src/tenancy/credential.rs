@@ -1,4 +1,4 @@
-//! From a cookie, key or ticket to a caller, and whether that still holds at the next command.
+//! Authenticates a cookie, key or ticket, and checks before each command that it is still valid.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +10,10 @@ use super::{Error, Tenancy, secret};
 use crate::domain::{ApiKeyId, Caller, CredentialId, TenantId, Timestamp, UserId};
 use crate::store::records::{Admission, SecretHash, UserRecord};
 
-/// How long an answer of the database is believed.
+/// How long a result of the database is cached.
 const BELIEF_MS: u64 = 2_000;
 
-/// Answers that are remembered before old ones are forgotten.
+/// The number of cached results above which old ones are dropped.
 const MAX_CHECKED: usize = 10_000;
 
 /// "Last used" is written at most this often.
@@ -21,32 +21,32 @@ const TOUCH_MS: u64 = 5 * 60_000;
 
 const DAY_MS: u64 = 24 * 60 * 60_000;
 
-/// A browser that was not seen for so long has to sign in again.
+/// A browser that was not seen for this long has to sign in again.
 pub(super) const IDLE_MS: u64 = 30 * DAY_MS;
 
-/// And so does every browser after this.
+/// Every browser has to sign in again after this time.
 pub(super) const ABSOLUTE_MS: u64 = 90 * DAY_MS;
 
-/// What somebody shows at a door.
+/// A credential that a client presents.
 pub enum Credential {
     /// The secret of a browser's cookie.
     Cookie(SecretString),
-    /// `spl_…`.
+    /// An API key, `spl_…`.
     ApiKey(SecretString),
-    /// From the address; single use.
+    /// A single-use ticket from the address.
     Ticket(SecretString),
 }
 
-/// Who entered, and by what.
+/// An authenticated caller, and their credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authenticated {
     pub caller: Caller,
-    /// By what; a ticket counts as what it was issued for.
+    /// The credential; for a ticket, the one that it was issued for.
     pub credential: CredentialId,
 }
 
 impl Authenticated {
-    /// A person, and what they entered with.
+    /// Combines a caller with the credential.
     pub(super) fn new(caller: Caller, credential: CredentialId) -> Self {
         let caller = Caller {
             credential: Some(credential.clone()),
@@ -56,19 +56,19 @@ impl Authenticated {
     }
 }
 
-/// Whose access ended.
+/// An access that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Revoked {
-    /// Everything of this tenant.
+    /// Every access of this tenant.
     Tenant(TenantId),
-    /// Everything of this user.
+    /// Every access of this user.
     User(UserId),
     /// One sign-in or key.
     Credential(CredentialId),
 }
 
 impl Revoked {
-    /// Whether it is about this entry.
+    /// Returns true if this access is affected.
     pub fn concerns(&self, entered: &Authenticated) -> bool {
         match self {
             Self::Tenant(tenant) => *tenant == entered.caller.tenant.id,
@@ -79,7 +79,7 @@ impl Revoked {
 }
 
 impl Tenancy {
-    /// Whom a credential lets in.
+    /// Authenticates a credential.
     pub async fn authenticate(&self, credential: &Credential) -> Result<Authenticated, Error> {
         let now = self.now();
         let (secret, is_key) = match credential {
@@ -111,14 +111,14 @@ impl Tenancy {
         Ok(entered)
     }
 
-    /// The same entry with the rights of now (at most 2 s old); `NotValid` when it was ended by
-    /// whomever, also by a command beside the server.
+    /// Returns the same access with its current rights (at most 2 s old); `NotValid` if it was ended, also by
+    /// a command beside the server.
     pub async fn refresh(&self, entered: &Authenticated) -> Result<Authenticated, Error> {
         let now = self.now();
         if let Some(known) = self.parts.checked.find(&entered.credential, now) {
             return Ok(known);
         }
-        // In a box: this is asked before each command, and the database only each other second.
+        // Boxed: this is called before each command, but reads the database only every two seconds.
         match Box::pin(self.look_up(entered)).await {
             Ok(checked) => {
                 self.parts.checked.remember(checked.clone(), None, now);
@@ -132,7 +132,7 @@ impl Tenancy {
         }
     }
 
-    /// The entry as the database has it.
+    /// Reads the access from the database.
     async fn look_up(&self, entered: &Authenticated) -> Result<Authenticated, Error> {
         let tenant = &entered.caller.tenant.id;
         match &entered.credential {
@@ -148,7 +148,7 @@ impl Tenancy {
         }
     }
 
-    /// Whether the entry holds with the very rights that it has; asked before each command.
+    /// Returns true if the access is still valid with exactly the same rights; called before each command.
     pub async fn check_still_valid(&self, entered: &Authenticated) -> Result<bool, Error> {
         match self.refresh(entered).await {
             Ok(fresh) => Ok(fresh == *entered),
@@ -157,12 +157,12 @@ impl Tenancy {
         }
     }
 
-    /// A ticket for who is signed in: single use, one minute.
+    /// Issues a ticket for an authenticated caller: single use, valid for one minute.
     pub fn issue_ticket(&self, holder: &Authenticated) -> SecretString {
         self.parts.tickets.issue(holder, self.now())
     }
 
-    /// Refuses a page's request whose token does not fit its cookie.
+    /// Refuses a request of a page whose token does not match its cookie.
     pub fn check_csrf(&self, cookie: &SecretString, token: &str) -> Result<(), Error> {
         if secret::is_csrf(cookie, token) {
             return Ok(());
@@ -170,10 +170,10 @@ impl Tenancy {
         Err(Error::Refused("the CSRF token does not fit the sign-in"))
     }
 
-    /// Forgets what was believed and tells the sockets.
+    /// Drops cached results and tells the sockets.
     pub(super) fn revoke(&self, revoked: Revoked) {
         self.parts.checked.forget(&revoked);
-        // Nobody listening is fine.
+        // It is fine if nobody listens.
         let _: Result<usize, broadcast::error::SendError<_>> = self.parts.revoked.send(revoked);
     }
 
@@ -220,7 +220,7 @@ impl Tenancy {
     }
 }
 
-/// What the database said a moment ago, so that a check per command costs no query.
+/// Caches results of the database, so that a check per command costs no query.
 #[derive(Default)]
 pub(super) struct Checked {
     /// Never held across an await.
@@ -264,7 +264,7 @@ impl Checked {
             .retain(|_, (entered, _)| !revoked.concerns(entered));
     }
 
-    /// Forgets one user without ending anything, so that new rights count at once.
+    /// Drops one user's cached results without ending anything, so that new rights apply at once.
     pub(super) fn forget_user(&self, user: &UserId) {
         self.forget(&Revoked::User(user.clone()));
     }
@@ -273,7 +273,7 @@ impl Checked {
 impl Known {
     fn find(&self, credential: &CredentialId, now: Timestamp) -> Option<Authenticated> {
         let (entered, since) = self.entries.get(credential)?;
-        // A clock that was set back makes nothing younger.
+        // A clock that was set back must not make results fresh again.
         let is_fresh = now >= *since && now.since_ms(*since) < BELIEF_MS;
         is_fresh.then(|| entered.clone())
     }

@@ -1,36 +1,36 @@
-//! Why somebody may not enter or do something.
+//! Defines the errors of authentication and administration.
 
 use std::time::Duration;
 
 use crate::domain::{Code, Fault};
 use crate::store;
 
-/// A refusal, or a store that is away.
+/// A refusal, or an error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Unknown name, wrong password or disabled user: nobody is told which.
+    /// Unknown name, wrong password or disabled user, which the error does not distinguish.
     #[error("name or password is wrong")]
     WrongPassword,
-    /// A sign-in, key, link or ticket that never was, is used up, revoked or too old.
+    /// A sign-in, key, link or ticket that never existed, is used up, revoked or expired.
     #[error("it is not valid, or not any more")]
     NotValid,
-    /// Too many attempts; the time after which one more is fine.
+    /// Too many attempts; the time until the next one is allowed.
     #[error("too many attempts, try again in {} s", .0.as_secs().saturating_add(1))]
     TooManyAttempts(Duration),
-    /// A field that cannot be accepted.
+    /// A field is invalid.
     #[error("`{field}` {reason}")]
     Invalid {
         field: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         reason: &'static str,
     },
-    /// No such thing in this tenant.
+    /// There is no such thing in this tenant.
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    /// Something that a rule forbids.
+    /// A rule forbids this.
     #[error("{0}")]
     Refused(&'static str),
-    /// Hashing broke.
+    /// Hashing failed.
     #[error("a password could not be hashed")]
     Hashing,
     /// The store's own error.
@@ -39,7 +39,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What a client is told.
+    /// The code for clients.
     pub fn code(&self) -> Code {
         match self {
             Self::WrongPassword | Self::NotValid => Code::Unauthorized,
@@ -52,7 +52,7 @@ impl Error {
         }
     }
 
-    /// Who has to act.
+    /// The party that has to act.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Store(error) => error.fault(),

@@ -1,4 +1,4 @@
-//! How often somebody may try to sign in: per address and name, and per address.
+//! Limits attempts to sign in: per address and name, and per address.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -20,12 +20,12 @@ const NAME_EVERY: Duration = Duration::from_secs(12);
 const PEER_BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(59);
 const PEER_EVERY: Duration = Duration::from_secs(2);
 
-/// Keys that are remembered before those that are full again are forgotten.
+/// The number of remembered keys above which fully recovered ones are dropped.
 const MAX_KEYS: usize = 10_000;
 
 type Limiter = RateLimiter<String, DashMapStateStore<String>, Ticks, NoOpMiddleware<Duration>>;
 
-/// The limiters.
+/// The rate limiters.
 pub(super) struct Limits {
     clock: Ticks,
     by_name: Limiter,
@@ -46,20 +46,20 @@ impl Limits {
         }
     }
 
-    /// Counts an attempt of a peer on a name (with its tenant).
+    /// Counts an attempt from an address on a name (with its tenant).
     pub(super) fn attempt(&self, peer: IpAddr, name: &str) -> Result<(), Error> {
         let peer = network(peer).to_string();
-        // First what a stranger cannot make more of: names are theirs to invent.
+        // Check the address first: an attacker can invent names, but not addresses.
         self.check(&self.by_peer, &peer)?;
         self.check(&self.by_name, &key(&peer, name))
     }
 
-    /// Counts a link of a peer that opened nothing.
+    /// Counts an attempt from an address with an invalid link.
     pub(super) fn attempt_link(&self, peer: IpAddr) -> Result<(), Error> {
         self.check(&self.by_peer, &network(peer).to_string())
     }
 
-    /// Counts an attempt of somebody who is signed in on their own old password.
+    /// Counts a signed-in person's attempt on their own old password.
     pub(super) fn attempt_of(&self, user: &str) -> Result<(), Error> {
         self.check(&self.by_name, &user.to_owned())
     }
@@ -74,13 +74,14 @@ impl Limits {
     }
 }
 
-/// What is remembered of an attempt: short, however long the name is that somebody sent.
+/// Returns a short key for an attempt, however long the name is.
 fn key(peer: &str, name: &str) -> String {
     let name = Sha256::digest(name.to_lowercase().as_bytes());
     format!("{peer} {}", hex::encode(name))
 }
 
-/// Who has one IPv6 address usually has a whole /64 of them.
+/// Returns the /64 network of an IPv6 address, because one client usually has a whole one; an IPv4 address is
+/// unchanged.
 pub fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {
@@ -91,7 +92,7 @@ pub fn network(peer: IpAddr) -> IpAddr {
     }
 }
 
-/// The service's clock in governor's terms.
+/// Adapts the service's clock to governor.
 #[derive(Debug, Clone)]
 struct Ticks(Clock);
 

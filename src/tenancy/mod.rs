@@ -1,5 +1,5 @@
-//! Who may enter and what they may do: setup, sign-in, keys, tickets, and the checks of every
-//! command. Knows nothing of HTTP; the gateway turns its answers into cookies and codes.
+//! Decides who may enter and what they may do: setup, sign-in, keys, tickets, and the checks before every
+//! command. Knows nothing of HTTP; the gateway turns its results into cookies and codes.
 
 mod admin;
 mod credential;
@@ -34,13 +34,13 @@ pub use sign_in::SignedIn;
 use crate::domain::{Caller, Timestamp};
 use crate::store::{DataDir, Records, Store};
 
-/// The tenant of who names none.
+/// The tenant of a client that names none.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// Revocations that a slow socket may be behind before it must check everybody.
+/// The most revocations that a slow socket may lag behind before it has to check everybody.
 const REVOCATIONS: usize = 256;
 
-/// The time of day; a test passes its own.
+/// The time of day; a test passes its own clock.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
@@ -54,12 +54,12 @@ impl Clock {
         })
     }
 
-    /// A clock that shows what the function says.
+    /// Makes a clock that returns the function's time.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         (self.0)()
     }
@@ -89,7 +89,7 @@ struct Parts {
 }
 
 impl Tenancy {
-    /// A service on the records of a store.
+    /// Makes a service on the records of a store.
     pub fn new(store: &Store, clock: Clock) -> Self {
         Self {
             parts: Arc::new(Parts {
@@ -105,7 +105,7 @@ impl Tenancy {
         }
     }
 
-    /// Whose access ended, so that their sockets close. A receiver that lagged behind asks
+    /// Subscribes to ended accesses, so that their sockets close. A receiver that lagged behind calls
     /// [`Self::check_still_valid`] for everybody.
     pub fn revocations(&self) -> broadcast::Receiver<Revoked> {
         self.parts.revoked.subscribe()
@@ -116,17 +116,17 @@ impl Tenancy {
         Administration(self)
     }
 
-    /// Begins the installation, and lets people in by links.
+    /// Sets up the installation, and lets people in by links.
     pub fn setup(&self) -> Setup<'_> {
         Setup(self)
     }
 
-    /// Counts a link that opened nothing: whoever guesses is slowed down.
+    /// Counts an invalid link, which slows down guessing.
     pub fn count_wrong_link(&self, peer: IpAddr) -> Result<(), Error> {
         self.parts.limits.attempt_link(peer)
     }
 
-    /// Gestures of that person, at the address that they asked; none = browsers offer no passkeys there.
+    /// Returns the caller's gestures at the requested address; `None` = browsers offer no passkeys there.
     pub fn gestures<'a>(
         &'a self,
         caller: &'a Caller,
@@ -135,7 +135,7 @@ impl Tenancy {
         Gestures::new(self, caller, party)
     }
 
-    /// Passkeys of who entered, at the address that they asked; none = browsers offer none there.
+    /// Returns the caller's passkeys at the requested address; `None` = browsers offer none there.
     pub fn passkeys<'a>(
         &'a self,
         entered: &'a Authenticated,
@@ -144,7 +144,7 @@ impl Tenancy {
         Passkeys::new(self.gestures(&entered.caller, party), entered)
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         self.parts.clock.now()
     }

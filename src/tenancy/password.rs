@@ -1,4 +1,4 @@
-//! Passwords: argon2id off the async threads, a few at a time, and equal work for unknown names.
+//! Hashes passwords: argon2id off the async threads, a few at a time, and with equal work for unknown names.
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
@@ -13,17 +13,17 @@ use crate::store;
 const MIN_CHARS: usize = 10;
 const MAX_BYTES: usize = 1_024;
 
-/// Each takes 19 MiB and some 20 ms of a processor.
+/// The most hashes computed at once. Each takes 19 MiB and some 20 ms of a processor.
 const AT_ONCE: usize = 2;
 
-/// How many may wait for their turn; a flood is refused before it costs work.
+/// The most hashes that wait; a flood is refused before it costs work.
 const WAITING: usize = 64;
 
-/// Verified for names that nobody has, with the parameters of every hash we make.
+/// Verified for unknown names, with the parameters of all our hashes.
 const DECOY: &str = "$argon2id$v=19$m=19456,t=2,p=1$c2VwYWwgZGVjb3kgc2FsdA\
     $AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// Hashes and verifies.
+/// Hashes and verifies passwords.
 pub(super) struct Passwords {
     turns: Pool,
 }
@@ -35,7 +35,7 @@ impl Passwords {
         }
     }
 
-    /// The PHC string to keep.
+    /// Returns the PHC string to store.
     pub(super) async fn hash(&self, password: &SecretString) -> Result<String, Error> {
         let password = password.clone();
         self.run(move || {
@@ -46,7 +46,7 @@ impl Passwords {
         .await
     }
 
-    /// Whether the password fits; with no hash it never does, after the same work.
+    /// Returns true if the password matches; without a hash always false, after the same work.
     pub(super) async fn verify(
         &self,
         password: &SecretString,
@@ -81,7 +81,7 @@ impl Passwords {
     }
 }
 
-/// Accepts long ones; says nothing of which characters they hold (NIST SP 800-63B).
+/// Accepts long passwords, and requires no particular characters (NIST SP 800-63B).
 pub(super) fn check(password: &SecretString) -> Result<(), Error> {
     let text = password.expose_secret();
     let reason = if text.len() > MAX_BYTES {

@@ -1,4 +1,4 @@
-//! Random secrets of 256 bits, and what is derived from them. They are kept only as hashes.
+//! Makes random secrets of 256 bits, and derives values from them. They are stored only as hashes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,33 +10,33 @@ use zeroize::Zeroizing;
 use crate::domain::ApiKeyId;
 use crate::store::records::SecretHash;
 
-/// A new secret for cookies, links and tickets: 43 characters that need no escaping anywhere.
+/// Makes a secret for cookies, links and tickets: 43 characters that need no escaping anywhere.
 pub fn random() -> SecretString {
     let bits = Zeroizing::new(rand::random::<[u8; 32]>());
     URL_SAFE_NO_PAD.encode(bits.as_slice()).into()
 }
 
-/// A new secret of an API key: `spl_<part of its id>_<64 hex digits>`.
+/// Makes a secret of an API key: `spl_<part of its id>_<64 hex digits>`.
 pub(super) fn api_key(id: &ApiKeyId) -> SecretString {
     let bits = Zeroizing::new(rand::random::<[u8; 32]>());
     let digits = Zeroizing::new(hex::encode(bits.as_slice()));
     format!("{}_{}", key_prefix(id), digits.as_str()).into()
 }
 
-/// What people recognise a key by; not secret.
+/// The part of a key by which people recognise it; not secret.
 pub fn key_prefix(id: &ApiKeyId) -> String {
     let bits = id.as_str().strip_prefix(ApiKeyId::PREFIX);
     let part: String = bits.unwrap_or_default().chars().take(8).collect();
     format!("spl_{part}")
 }
 
-/// The hash under which a secret is kept.
+/// The hash under which a secret is stored.
 pub fn hash(secret: &SecretString) -> SecretHash {
     SecretHash::of(secret.expose_secret())
 }
 
-/// The token that a page sends along with its cookie. It follows from the cookie's secret, so
-/// nothing is kept, and does not lead back to it.
+/// The CSRF token that a page sends with its cookie. It is derived from the cookie's secret, so nothing is
+/// stored, and does not reveal it.
 pub fn csrf_of(secret: &SecretString) -> String {
     let mut digest = Sha256::new_with_prefix(b"sepal csrf token\0");
     digest.update(secret.expose_secret().as_bytes());

@@ -1,4 +1,4 @@
-//! The first start, and links that let somebody in once without a password.
+//! Handles the first start, and single-use links that sign a person in without a password.
 
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -13,25 +13,25 @@ const LINK_FILE: &str = "setup-link";
 
 const LINK_LIFE_MS: u64 = 30 * 60_000;
 
-/// The name of the person of `auth.mode none`.
+/// The user name in the mode `auth.mode none`.
 const LOCAL_NAME: &str = "local";
 
-/// A link that opens once. Its secret stands in the fragment, so no server or log sees it.
+/// A single-use link. Its secret is in the fragment, so no server or log sees it.
 pub struct Link {
-    /// The whole address, to be shown to the operator only.
+    /// The whole address, which only the operator may see.
     pub address: SecretString,
-    /// Whether it opens the setup rather than a sign-in.
+    /// True if it opens the setup instead of signing in.
     pub is_setup: bool,
     pub expires_at: Timestamp,
 }
 
-/// The first start of an installation, and the links that let people in.
+/// Sets up an installation, and issues links.
 #[derive(Clone, Copy)]
 pub struct Setup<'a>(pub(super) &'a Tenancy);
 
 impl Setup<'_> {
-    /// Lays the default tenant. While nobody exists, makes a new setup link, which is also written
-    /// into the data folder; those of earlier starts end.
+    /// Creates the default tenant. While there are no users, makes a new setup link, which is also written to
+    /// the data folder; those of earlier starts become invalid.
     pub async fn start(self, base_url: &str) -> Result<Option<Link>, Error> {
         self.default_tenant().await?;
         self.forget_old().await?;
@@ -43,13 +43,13 @@ impl Setup<'_> {
         Ok(Some(self.setup_link(base_url).await?))
     }
 
-    /// Whether nobody exists yet; the page then shows the welcome instead of the sign-in.
+    /// Returns true if there are no users yet; the page then shows the setup instead of the sign-in.
     pub async fn check_needed(self) -> Result<bool, Error> {
         Ok(!self.0.records().users().exist().await?)
     }
 
-    /// Creates the first owner, who also administers the installation. Of two who try at once,
-    /// one wins and the other's link is `NotValid`.
+    /// Creates the first owner, who also administers the installation. If two try at once, one wins and the
+    /// other's link is `NotValid`.
     pub async fn complete(
         self,
         secret: &SecretString,
@@ -102,7 +102,7 @@ impl Setup<'_> {
         admitted.ok_or(Error::NotValid)
     }
 
-    /// A fresh link: to the setup if nobody exists, else for the named user or the first owner.
+    /// Makes a link: to the setup if there are no users, otherwise for the named user or the first owner.
     pub async fn link(
         self,
         base_url: &str,
@@ -146,8 +146,8 @@ impl Setup<'_> {
         }
     }
 
-    /// The caller of `auth.mode none`: the first owner of the default tenant, created on demand.
-    /// Only for requests from this very machine; that is the gateway's to see to.
+    /// Returns the caller in the mode `auth.mode none`: the first owner of the default tenant, created on
+    /// demand. Only for requests from this machine, which the gateway has to check.
     pub async fn anonymous_caller(self) -> Result<Authenticated, Error> {
         let tenant = self.default_tenant().await?;
         let users = self.0.records().users();
@@ -165,7 +165,7 @@ impl Setup<'_> {
                 is_local: true,
             };
             match users.add(&new, self.0.now()).await {
-                // Somebody was faster.
+                // Another request was faster.
                 Ok(()) | Err(crate::store::Error::Taken(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -182,7 +182,7 @@ impl Setup<'_> {
         Ok(Authenticated::new(caller, credential))
     }
 
-    /// Forgets links and sign-ins that ended by themselves; for the janitor.
+    /// Removes expired links and sign-ins; for the janitor.
     pub async fn forget_old(self) -> Result<(), Error> {
         let now = self.0.now();
         let before = |ms: u64| Timestamp(now.0.saturating_sub_unsigned(ms));

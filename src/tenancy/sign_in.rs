@@ -1,4 +1,4 @@
-//! Signing in and out with name and password.
+//! Signs people in and out with name and password.
 
 use std::net::IpAddr;
 
@@ -9,11 +9,11 @@ use super::{DEFAULT_TENANT, Error, Tenancy, password, secret};
 use crate::domain::{Caller, CredentialId, Tenant, TenantId, User};
 use crate::store::records::{NewWebSession, UserRecord};
 
-/// A fresh sign-in of a browser.
+/// A new sign-in of a browser.
 pub struct SignedIn {
-    /// Who, and under which sign-in.
+    /// The caller, and their sign-in.
     pub entered: Authenticated,
-    /// For the cookie; kept nowhere.
+    /// The secret for the cookie; stored nowhere.
     pub secret: SecretString,
     pub csrf: String,
 }
@@ -59,7 +59,8 @@ impl Tenancy {
         Ok(())
     }
 
-    /// Changes one's own password and ends one's other sign-ins. `old` is needed by who has one.
+    /// Changes the caller's own password and ends their other sign-ins. `old` is required if they have a
+    /// password.
     pub async fn change_password(
         &self,
         entered: &Authenticated,
@@ -87,7 +88,7 @@ impl Tenancy {
             .await
     }
 
-    /// Keeps a new sign-in; `None` if what it rests on ended meanwhile.
+    /// Stores a new sign-in; `None` if its user or password changed meanwhile.
     pub(super) async fn admit(
         &self,
         (user, tenant): (User, Tenant),

@@ -1,4 +1,4 @@
-//! Tickets: what stands in an address for a cookie or key, once and for a minute.
+//! Issues tickets: single-use substitutes for a cookie or key in an address, valid for a minute.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -12,8 +12,8 @@ use crate::store::records::SecretHash;
 
 const LIFE_MS: u64 = 60_000;
 
-/// Tickets of one person at once: each socket uses one, and somebody with more asks without using them. The
-/// oldest of the same person go; nobody else's do.
+/// The most open tickets of one person: each socket uses one, so more are requested without being used. The
+/// person's own oldest tickets are dropped, never those of others.
 const MAX_OF_PERSON: usize = 32;
 
 /// The tickets of this process.
@@ -26,14 +26,14 @@ pub(super) struct Tickets {
 #[derive(Default)]
 struct Open {
     tickets: HashMap<SecretHash, (Authenticated, Timestamp)>,
-    /// The oldest first. Those that were used stay until they would have ended.
+    /// Oldest first. Used tickets stay until they would have expired.
     of_person: HashMap<UserId, VecDeque<(SecretHash, Timestamp)>>,
-    /// When everybody's were last looked through.
+    /// The time of the last sweep over all persons.
     swept_at: Option<Timestamp>,
 }
 
 impl Open {
-    /// Forgets what has ended, of everybody once in a lifetime.
+    /// Drops expired tickets of all persons, once per ticket lifetime.
     fn sweep(&mut self, now: Timestamp) {
         let is_due = |at: Timestamp| now.since_ms(at) >= LIFE_MS;
         if !self.swept_at.is_none_or(is_due) {
@@ -50,7 +50,7 @@ impl Open {
 }
 
 impl Tickets {
-    /// A ticket for who is signed in.
+    /// Issues a ticket for an authenticated caller.
     pub(super) fn issue(&self, holder: &Authenticated, now: Timestamp) -> SecretString {
         let ticket = secret::random();
         let hash = secret::hash(&ticket);
@@ -69,7 +69,7 @@ impl Tickets {
         ticket
     }
 
-    /// Uses a ticket up.
+    /// Redeems a ticket.
     pub(super) fn take(&self, ticket: &SecretString, now: Timestamp) -> Option<Authenticated> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (holder, since) = open.tickets.remove(&secret::hash(ticket))?;

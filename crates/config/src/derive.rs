@@ -1,4 +1,4 @@
-//! What follows from several settings together: defaults that depend on others, and contradictions.
+//! Derives defaults that depend on other settings, and finds contradictions between settings.
 
 use std::net::IpAddr;
 
@@ -8,13 +8,13 @@ use super::value::{Resolved, Values};
 use super::{Preset, Problem, Source, Sources};
 
 const HOST: &str = "runtime.transports.http.host";
-/// Fewer could be tried out by whoever holds the database.
+/// The shortest secret key: a shorter one could be guessed by an attacker who has the database.
 const SECRET_KEY_CHARACTERS: usize = 32;
 
 const HTTP_ENABLED: &str = "runtime.transports.http.enabled";
 const AUTH_MODE: &str = "auth.mode";
 
-/// Fills in what depends on other settings.
+/// Fills in the defaults that depend on other settings.
 pub(super) fn fill(values: &mut Values, sources: &Sources) {
     fill_preset(values, sources.preset);
     let in_open_container = sources.in_container && text(values, AUTH_MODE) != Some("none");
@@ -35,7 +35,7 @@ pub(super) fn fill(values: &mut Values, sources: &Sources) {
         let why = Source::Derived("default below store.data_dir");
         fill_one(values, "store.database_url", &url, why);
     }
-    // Where nobody signs in there is nobody to share with.
+    // Without sign-in there is only one user, whose share is the total.
     let is_alone = text(values, AUTH_MODE) == Some("none");
     for (key, total, part) in SHARES {
         let is_address = key.ends_with("_per_address");
@@ -48,9 +48,9 @@ pub(super) fn fill(values: &mut Values, sources: &Sources) {
     }
 }
 
-/// What part of a total one user, one tenant or one address may have: key, total, and so many of so
-/// many parts. A quarter is much for one person, and three quarters leave room for other tenants
-/// without taking half of the machine from the only one.
+/// The default shares of totals that one user, one tenant or one address may have: the key, its total, and
+/// the fraction. A quarter is much for one person; three quarters leave room for other tenants without taking
+/// half of the machine from a sole tenant.
 const SHARES: &[(&str, &str, (u64, u64))] = &[
     (
         "runtime.limits.sockets_per_tenant",
@@ -106,7 +106,8 @@ const SHARES: &[(&str, &str, (u64, u64))] = &[
     ),
 ];
 
-/// Sets a share that nobody set: its part of the total, rounded up; none of what has no limit.
+/// Sets a share that is not configured to its fraction of the total, rounded up; 0 (no limit) if the total
+/// has no limit.
 fn fill_share(values: &mut Values, (key, total, (parts, of)): (&str, &str, (u64, u64))) {
     let total = values.get(total).and_then(|total| total.value.as_u64());
     let share = total.unwrap_or_default().saturating_mul(parts).div_ceil(of);
@@ -120,7 +121,7 @@ fn fill_share(values: &mut Values, (key, total, (parts, of)): (&str, &str, (u64,
     }
 }
 
-/// The defaults of `sepal agent`, where nobody set the key.
+/// Sets the defaults of `sepal agent` for keys that are not configured.
 fn fill_preset(values: &mut Values, preset: Preset) {
     let of_agent = [
         ("agent.chat.max_tokens", json!(0)),
@@ -145,7 +146,7 @@ fn fill_preset(values: &mut Values, preset: Preset) {
     }
 }
 
-/// Sets a key that nobody set.
+/// Sets a key that is not configured.
 fn fill_one(values: &mut Values, key: &'static str, value: &str, source: Source) {
     if let Some(resolved) = values.get_mut(key)
         && resolved.value.is_null()
@@ -165,14 +166,15 @@ fn number(values: &Values, key: &str) -> Option<f64> {
     values.get(key)?.value.as_f64()
 }
 
-/// Whether only this machine can reach a listener or page at that host.
+/// Returns true if a listener or page at that host can be reached only from this machine.
 pub(super) fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.eq_ignore_ascii_case("localhost")
         || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Refuses values that are right alone and wrong together. A key with a problem has no value here.
+/// Refuses values that are valid alone but contradict each other. A key that already has a problem has no
+/// value here.
 pub(super) fn cross_check(values: &Values, problems: &mut Vec<Problem>) {
     let mut refuse = |key: &str, what: &str, accepted: &str| {
         let source = values.get(key).map(|resolved| resolved.source.clone());
@@ -216,7 +218,8 @@ pub(super) fn cross_check(values: &Values, problems: &mut Vec<Problem>) {
     }
 }
 
-/// `auth.mode: none` opens the door to everybody who can reach it, so nobody else may.
+/// Refuses addresses that others can reach if `auth.mode` is `none`, because then everybody who can reach the
+/// gateway can use it.
 fn check_open_door(values: &Values, refuse: &mut impl FnMut(&str, &str, &str)) {
     let what = "everybody could use the gateway, because `auth.mode` is `none`";
     if text(values, HOST).is_some_and(|host| !is_loopback(host)) {

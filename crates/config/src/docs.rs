@@ -1,4 +1,4 @@
-//! What is written from the table: the documentation, `.env.example`, `sepal config show`.
+//! Writes texts from the table: the documentation, `.env.example`, `sepal config show`.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ An unknown key, a value of the wrong type or an impossible value stops the start
 `sepal config check` does only that; `sepal config show` prints every value with its source, and no secret.
 ";
 
-/// `docs/configuration.md`.
+/// The text of `docs/configuration.md`.
 pub fn markdown() -> String {
     let mut text = INTRODUCTION.to_owned();
     let mut section = "";
@@ -81,7 +81,7 @@ fn family_markdown(text: &mut String, family: &Family) {
     }
 }
 
-/// `.env.example`: every variable with its default, as comments.
+/// The text of `.env.example`: every variable with its default, commented out.
 pub fn env_example() -> String {
     let mut text = "\
 # Settings of Sepal; copy this file to `.env` and uncomment what you change.
@@ -124,7 +124,7 @@ fn default_words(definition: &Definition) -> String {
     }
 }
 
-/// Every value with its source, a line each.
+/// Every value with its source, one per line.
 pub(super) fn show(values: &Values, families: &[(&Family, &Members)]) -> String {
     let mut text = String::new();
     for definition in SETTINGS {

@@ -1,4 +1,4 @@
-//! Fuzzes the sources of the settings: the file in both forms, `.env`, the environment.
+//! Fuzzes the sources of settings: YAML and JSON files, `.env`, and the environment.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,8 @@
-//! The settings: command line, then environment, then file, then defaults.
+//! Loads the settings: the command line overrides the environment, the environment the file, the file the
+//! defaults.
 //!
 //! [`table`] defines every key once; loading, the documentation and `sepal config show` follow it.
-//! [`load`] is pure and names every problem at once; only `env.rs` looks at the process.
+//! [`load`] is pure and reports all problems at once; only `env.rs` accesses the process.
 
 mod check;
 mod derive;

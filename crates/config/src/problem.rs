@@ -1,33 +1,33 @@
-//! Where a value came from, and what is wrong with the settings: all of it at once.
+//! The source of a value, and the problems of the settings, which are reported together.
 
 use std::fmt;
 
-/// Where one value came from.
+/// The source of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A flag of the command line.
+    /// A command-line flag.
     Flag(&'static str),
     /// A variable of the environment or of `.env`.
     Env(String),
-    /// A key of the settings file, spelled as it stands there.
+    /// A key of the settings file, spelled as in the file.
     File {
         name: String,
-        /// The key in it.
+        /// The key in the file.
         key: String,
     },
-    /// Worked out from other settings; the text says how.
+    /// Derived from other settings; the text explains how.
     Derived(&'static str),
-    /// Nobody set it.
+    /// The default.
     Default,
 }
 
 impl Source {
-    /// Whether somebody wrote it in the settings file.
+    /// Returns true if the value comes from the settings file.
     pub(super) fn is_file(&self) -> bool {
         matches!(self, Self::File { .. })
     }
 
-    /// Whether it stands above the file: on the command line or in the environment.
+    /// Returns true if the source overrides the file: the command line or the environment.
     pub(super) fn is_above_file(&self) -> bool {
         matches!(self, Self::Flag(_) | Self::Env(_))
     }
@@ -45,15 +45,15 @@ impl fmt::Display for Source {
     }
 }
 
-/// One thing that is wrong.
+/// One problem with the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The key, or the variable when it belongs to no key.
+    /// The key, or the variable if it belongs to no key.
     pub path: String,
-    /// Where it was said; `None` when it is missing or follows from several settings.
+    /// The source of the value; `None` if the value is missing or derived from several settings.
     pub source: Option<Source>,
     pub what: String,
-    /// What would be right.
+    /// The values that would be accepted.
     pub accepted: String,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong; never empty.
+/// All problems of the settings; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Problems(pub Vec<Problem>);
 
@@ -84,7 +84,7 @@ impl fmt::Display for Problems {
     }
 }
 
-/// The known name that was probably meant, as a question.
+/// Suggests the known name that was probably meant, as a question.
 pub(super) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     known
         .map(|candidate| (strsim::osa_distance(name, candidate), candidate))

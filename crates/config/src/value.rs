@@ -1,4 +1,4 @@
-//! The checked values by key, between what was given and the typed settings.
+//! Holds the checked values by key, between the sources and the typed settings.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::check::{Raw, accepts, check};
 use super::table::Definition;
 use super::{Problem, Source, Sources};
 
-/// The checked value of one key. No `Debug`: it may be a secret.
+/// The checked value of one key. No `Debug`, because it may be a secret.
 #[derive(Clone)]
 pub(super) struct Resolved {
     pub(super) value: Value,
@@ -30,7 +30,7 @@ pub(super) fn variable<'a>(
     })
 }
 
-/// Checks one given value and remembers what is wrong with it.
+/// Checks one given value and records its problem, if any.
 pub(super) fn checked(
     definition: &Definition,
     raw: &Raw,

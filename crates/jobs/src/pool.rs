@@ -1,4 +1,4 @@
-//! Places for work that keeps a thread busy, and the work that has one.
+//! Pools of places for work that keeps a thread busy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
-/// Places for one kind of work. Clones share them.
+/// The places for one kind of work. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Pool {
     name: &'static str,
     places: Arc<Semaphore>,
-    /// Room in the queue; none = as many as like may wait.
+    /// The slots of the queue; `None` = any number of callers may wait.
     queue: Option<Arc<Semaphore>>,
 }
 
-/// The reason work gave no result.
+/// The reason why work gave no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// As many as may wait for a place do.
+    /// The queue of waiting work is full.
     #[error("too much work of the kind `{0}` waits")]
     Full(&'static str),
     /// The work panicked, or the process is stopping.
@@ -26,8 +26,7 @@ pub enum Error {
     Broken(&'static str),
 }
 
-/// A place in a pool. Whoever holds it may run one piece of work, and takes no place from others once it
-/// is dropped.
+/// A place in a pool. It permits one piece of work, and is freed when it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Place {
@@ -35,23 +34,23 @@ pub struct Place {
     permit: OwnedSemaphorePermit,
 }
 
-/// Tells work whether anybody still waits for its result.
+/// Tells work whether its result is still awaited.
 #[derive(Debug, Clone, Default)]
 pub struct Watch(Arc<AtomicBool>);
 
 impl Watch {
-    /// Whether nobody waits for the result any more, so that the rest of the work is in vain.
+    /// Returns true if the result is no longer awaited, so that the work can stop.
     pub fn is_abandoned(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Abandons the work when it is dropped.
+    /// Returns a guard that marks the work as abandoned when it is dropped.
     fn guard(&self) -> Waiting {
         Waiting(self.clone())
     }
 }
 
-/// Somebody who waits for a result.
+/// The guard of a caller that awaits a result.
 struct Waiting(Watch);
 
 impl Drop for Waiting {
@@ -61,7 +60,7 @@ impl Drop for Waiting {
 }
 
 impl Pool {
-    /// A pool of that many places. Whatever finds none waits.
+    /// Creates a pool with that many places. Work without a free place waits.
     pub fn new(name: &'static str, places: usize) -> Self {
         Self {
             name,
@@ -70,7 +69,7 @@ impl Pool {
         }
     }
 
-    /// The same, in which only so many may wait; more are refused at once.
+    /// Limits the number of waiting callers; further ones are refused at once.
     #[must_use]
     pub fn with_queue(self, waiting: usize) -> Self {
         Self {
@@ -82,7 +81,7 @@ impl Pool {
     /// Waits for a place.
     ///
     /// # Errors
-    /// Too many wait.
+    /// The queue is full.
     pub async fn place(&self) -> Result<Place, Error> {
         let full = |_| Error::Full(self.name);
         let queued = self.queue.as_ref().map(|queue| queue.try_acquire());
@@ -93,7 +92,7 @@ impl Pool {
         Ok(self.held(permit))
     }
 
-    /// A place, if there is one now.
+    /// Takes a place, if one is free.
     pub fn try_place(&self) -> Option<Place> {
         let permit = Arc::clone(&self.places).try_acquire_owned().ok()?;
         Some(self.held(permit))
@@ -109,7 +108,7 @@ impl Pool {
     /// Waits for a place and runs the work in it.
     ///
     /// # Errors
-    /// Too many wait, or the work broke.
+    /// The queue is full, or the work broke.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -119,7 +118,7 @@ impl Pool {
 }
 
 impl Place {
-    /// Runs the work, and gives the place back when it ends.
+    /// Runs the work, and frees the place when it ends.
     ///
     /// # Errors
     /// The work broke.
@@ -132,8 +131,8 @@ impl Place {
         done.map_err(|_| Error::Broken(name))
     }
 
-    /// The same for work that several pieces follow: the place comes back with the result, unless nobody
-    /// waits for it any more. The work can ask whether somebody does.
+    /// Runs work that is followed by more work: returns the place with the result, unless the caller is gone.
+    /// The work can check whether its result is still awaited.
     ///
     /// # Errors
     /// The work broke.
@@ -151,13 +150,13 @@ impl Place {
         done.await.map_err(|_| Error::Broken(name))
     }
 
-    /// Begins work whose end nobody waits for.
+    /// Starts the work without waiting for its end.
     pub fn start<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
         spawn(move || {
-            // Kept until the work is done, even if nobody waits for it any more.
+            // The place stays taken until the work ends, even if the caller is gone.
             let _permit = self.permit;
             work()
         })
@@ -169,7 +168,7 @@ impl Place {
     reason = "the one place that begins blocking work, with a permit inside of it"
 )]
 fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    // What the work logs belongs to the request that began it.
+    // Log entries of the work belong to the request that started it.
     let (span, listener) = (
         tracing::Span::current(),
         tracing::dispatcher::get_default(Clone::clone),
@@ -185,7 +184,7 @@ mod tests {
 
     use super::{Error, Pool};
 
-    /// Work that goes on until the sender says so, and tells when it has begun.
+    /// Work that runs until the sender sends, and reports its start.
     fn held() -> (impl FnOnce() + Send, mpsc::Receiver<()>, mpsc::Sender<()>) {
         let (begun, has_begun) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
@@ -204,7 +203,7 @@ mod tests {
         assert!(futures::poll!(&mut request).is_pending());
         assert!(futures::poll!(&mut request).is_pending());
         has_begun.recv().unwrap();
-        // The client hangs up; what it began goes on, and keeps its place.
+        // The client disconnects; its work goes on and keeps its place.
         drop(request);
         assert!(pool.try_place().is_none());
         end.send(()).unwrap();

@@ -1,27 +1,27 @@
-//! Which of OpenAI's two interfaces a server is spoken to in.
+//! Selects one of OpenAI's two APIs for a server.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Which of OpenAI's interfaces a server is spoken to in; other vendors have one only.
+/// The OpenAI API that a server is addressed with; other vendors have only one API.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Api {
-    /// Responses at the vendor's own address, Chat Completions anywhere else.
+    /// Responses at the vendor's own address, Chat Completions elsewhere.
     #[default]
     Auto,
-    /// The vendor's newer one.
+    /// Responses, the vendor's newer API.
     Responses,
-    /// The one that most servers speak.
+    /// Chat Completions, the API that most servers support.
     ChatCompletions,
 }
 
-/// A text that names none.
+/// The text names no API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("`api` is `auto`, `responses` or `chat-completions`")]
 pub struct UnknownApi;
 
 impl Api {
-    /// The name in settings and records.
+    /// The name of the API in settings and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -34,7 +34,7 @@ impl Api {
 impl FromStr for Api {
     type Err = UnknownApi;
 
-    /// `chat` is what older releases called Chat Completions.
+    /// Parses a name; `chat` is the name that older releases used for Chat Completions.
     fn from_str(text: &str) -> Result<Self, UnknownApi> {
         match text.trim() {
             "auto" => Ok(Self::Auto),

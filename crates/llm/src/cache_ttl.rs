@@ -1,11 +1,11 @@
-//! How long a vendor's prompt cache keeps what it is given, where that can be chosen.
+//! The lifetime of entries in a vendor's prompt cache, where it can be chosen.
 
 use serde::{Deserialize, Serialize};
 
-/// A time of the vendor's: writing for the longer one costs more.
+/// A cache lifetime that the vendor offers; writing for the longer one costs more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CacheTtl {
-    /// Five minutes, which is what the vendor does by itself.
+    /// Five minutes, the vendor's default.
     #[default]
     #[serde(rename = "5m")]
     FiveMinutes,
@@ -14,7 +14,7 @@ pub enum CacheTtl {
 }
 
 impl CacheTtl {
-    /// Reads the name of a time.
+    /// Parses the name of a lifetime.
     pub fn parse(text: &str) -> Option<Self> {
         let all = [Self::FiveMinutes, Self::Hour];
         all.into_iter().find(|ttl| ttl.as_str() == text)
@@ -28,7 +28,7 @@ impl CacheTtl {
         }
     }
 
-    /// Whether it is what the vendor does by itself; serde asks by reference.
+    /// Returns true for the vendor's default. Takes a reference because serde passes one.
     #[expect(
         clippy::trivially_copy_pass_by_ref,
         reason = "serde hands out references"

@@ -1,31 +1,31 @@
-//! Compaction that a vendor makes by itself, where somebody lets it: what is set, what a request asks
-//! for, and what an answer tells of it.
+//! Compaction by a vendor, which is optional: the settings, the request parameter, and the result in an
+//! answer.
 
 use serde::{Deserialize, Serialize};
 
 use super::Request;
 use sepal_core::domain::TokenUsage;
 
-/// The least tokens of input at which Anthropic compacts (context editing, `compact_20260112`).
+/// The smallest threshold in input tokens that Anthropic accepts (context editing, `compact_20260112`).
 pub(super) const ANTHROPIC_LEAST: u64 = 50_000;
-/// The least that is asked for of OpenAI.
+/// The smallest threshold that is sent to OpenAI.
 pub(super) const OPENAI_LEAST: u64 = 1_000;
-/// Thresholds are told in steps of so many tokens, so that a few more tools do not change them.
+/// Thresholds are rounded to steps of this many tokens, so that a few more tools do not change them.
 const STEP: u64 = 1_000;
 
-/// Who makes room in the context of a provider's models.
+/// The party that compacts the context of a provider's models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CompactedBy {
     /// Sepal, by the strategies of the session.
     #[default]
     Sepal,
-    /// The vendor; what Sepal does is only for what would not fit otherwise.
+    /// The vendor. Sepal only removes what would not fit otherwise.
     Vendor,
 }
 
 impl CompactedBy {
-    /// Reads the name of one.
+    /// Parses a name.
     pub fn parse(text: &str) -> Option<Self> {
         let all = [Self::Sepal, Self::Vendor];
         all.into_iter().find(|by| by.as_str() == text)
@@ -40,38 +40,38 @@ impl CompactedBy {
     }
 }
 
-/// What is set of a provider's compaction.
+/// The compaction settings of a provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactionSetting {
     #[serde(default)]
     pub by: CompactedBy,
-    /// Tokens of input from which on the vendor compacts; none = what Sepal's own limits say.
+    /// Input tokens from which on the vendor compacts; `None` = derived from Sepal's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<u64>,
 }
 
 impl CompactionSetting {
-    /// Whether nothing is set.
+    /// Returns true if the settings are the defaults.
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A vendor that compacts what its models are sent.
+/// A vendor that compacts the input of its models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compactor {
-    /// Whose blocks it takes back.
+    /// The provider family whose blocks the vendor accepts.
     pub family: String,
-    /// Tokens of input from which on it compacts, where somebody said so.
+    /// Input tokens from which on the vendor compacts, if configured.
     pub threshold: Option<u64>,
-    /// The least that it takes.
+    /// The smallest threshold that the vendor accepts.
     pub least: u64,
 }
 
 impl Compactor {
-    /// Tokens of input from which on it compacts. Where nobody said it: three quarters of the `room` that
-    /// a request has in the model, so that the vendor acts before Sepal has to, and no more than `own`,
-    /// where Sepal itself would have made room.
+    /// Input tokens from which on the vendor compacts. The default is three quarters of `room`, the space
+    /// that a request has in the model, so that the vendor acts before Sepal has to; and at most `own`, the
+    /// size at which Sepal itself would compact.
     pub fn threshold(&self, room: u64, own: Option<u64>) -> u64 {
         self.threshold.unwrap_or_else(|| {
             let usual = room / 4 * 3;
@@ -81,42 +81,42 @@ impl Compactor {
     }
 }
 
-/// What a request lets its vendor do.
+/// The compaction that a request permits its vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compacting {
-    /// Tokens of input from which on it compacts.
+    /// Input tokens from which on the vendor compacts.
     pub threshold: u64,
-    /// Whether the request goes on from what the vendor compacted before: what stood before that is
-    /// missing, and the vendor's block has to go out.
+    /// True if the request resumes from an earlier compaction by the vendor: the messages before it are
+    /// missing, so the vendor's block must be sent.
     pub resumes: bool,
 }
 
-/// What a vendor compacted before it answered.
+/// The compaction that a vendor made before it answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompactedInput {
-    /// What stands for it, where people can read it.
+    /// The summary that replaces the compacted input, if people can read it.
     pub summary: Option<String>,
-    /// Tokens of what was compacted, where the vendor says it.
+    /// Tokens of the compacted input, if the vendor reports them.
     pub before: Option<u64>,
-    /// Tokens of what the model read instead, where the vendor says it.
+    /// Tokens of the input that the model read instead, if the vendor reports them.
     pub after: Option<u64>,
-    /// What that took, as far as the vendor tells it apart: a part of what the answer used.
+    /// Tokens that compaction used, if the vendor reports them; part of the answer's usage.
     pub usage: Option<TokenUsage>,
 }
 
 impl Request {
-    /// What the vendor may compact, unless its model refuses to be asked. A request that goes on from a
-    /// block of the vendor's asks in any case: without the block it would lack what came before.
+    /// The permitted compaction, unless the model refuses the parameter. A request that resumes from a
+    /// compaction block always permits it: without the block the earlier messages would be missing.
     pub(super) fn compacting_unless(&self, is_refused: bool) -> Option<Compacting> {
         self.compacting.filter(|it| it.resumes || !is_refused)
     }
 
-    /// Whether blocks of the vendor's that stand for earlier messages go out.
+    /// Returns true if compaction blocks of the vendor are sent.
     pub(super) fn resumes(&self) -> bool {
         self.compacting.is_some_and(|it| it.resumes)
     }
 
-    /// What people are told where a model is asked without compaction.
+    /// The message for people if a model is used without its vendor's compaction.
     pub(super) fn not_compacted(&self) -> String {
         let model = &self.model;
         format!("`{model}` does not compact by itself: Sepal makes room in its context")

@@ -1,5 +1,5 @@
-//! What is attached to the entries of a request, in the form in which it is sent. Each content is
-//! written as base64 once and shared by every request and attempt. Pure.
+//! Holds the attachments of a request in the form in which they are sent. Each content is encoded as base64
+//! once and shared by all requests and attempts. Pure.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,32 +11,32 @@ use base64::engine::general_purpose::STANDARD;
 use super::request::pairing::{PairedCall, Said};
 use sepal_core::domain::{Attachment, BlobId, MediaType};
 
-/// The contents of a request, by id. What is not in here is named in a text in its place.
+/// The contents of a request, by id. A missing content is replaced by a text that names it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Contents(Arc<HashMap<BlobId, Content>>);
 
-/// One content as models are sent it.
+/// A content in the form in which models receive it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// A picture, or a document that the model reads.
     Encoded(Arc<Encoded>),
     /// A text.
     Text(Arc<str>),
-    /// Nothing of it is sent: why, in the words that stand in its place.
+    /// The content is not sent; the text gives the reason.
     LeftOut(&'static str),
 }
 
-/// A content as a `data:` URL, of which each vendor takes its part.
+/// A content as a `data:` URL; each vendor uses the parts that it needs.
 #[derive(Debug, PartialEq)]
 pub struct Encoded {
     media_type: MediaType,
     url: String,
-    /// Where the base64 begins.
+    /// The offset of the base64.
     data_at: usize,
 }
 
 impl Encoded {
-    /// Writes a content as base64.
+    /// Encodes a content as base64.
     pub fn new(media_type: MediaType, content: &[u8]) -> Self {
         let mut url = format!("data:{};base64,", media_type.as_str());
         let data_at = url.len();
@@ -48,23 +48,23 @@ impl Encoded {
         }
     }
 
-    /// Its registered type.
+    /// The registered media type.
     pub fn media_type(&self) -> &'static str {
         self.media_type.as_str()
     }
 
-    /// The whole `data:` URL.
+    /// The complete `data:` URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The base64 alone.
+    /// The base64 text alone.
     pub fn data(&self) -> &str {
         self.url.get(self.data_at..).unwrap_or_default()
     }
 }
 
-/// A part of a message, for a dialect to lower.
+/// A part of a message, to be converted to a vendor's form.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part<'a> {
     Text(Cow<'a, str>),
@@ -74,12 +74,12 @@ pub(crate) enum Part<'a> {
 }
 
 impl Contents {
-    /// Of those contents.
+    /// Wraps the given contents.
     pub fn new(contents: HashMap<BlobId, Content>) -> Self {
         Self(Arc::new(contents))
     }
 
-    /// What people said as parts, oldest first; texts that follow each other are one.
+    /// Converts a person's messages to parts, oldest first; consecutive texts are joined.
     pub(crate) fn parts<'a>(&'a self, said: Vec<Said<'a>>) -> Vec<Part<'a>> {
         let mut parts = Vec::with_capacity(said.len());
         for said in said {
@@ -99,7 +99,7 @@ impl Contents {
         parts
     }
 
-    /// A result as its text, and the pictures that go with it. What is not sent is named in the text.
+    /// Returns the text of a result and its pictures. Attachments that are not sent are named in the text.
     pub(crate) fn result<'a>(&'a self, paired: &PairedCall<'a>) -> (Cow<'a, str>, Vec<Part<'a>>) {
         let mut text = Cow::Borrowed(paired.result);
         let mut pictures = Vec::new();
@@ -129,7 +129,7 @@ impl Contents {
     }
 }
 
-/// The text of parts that are no more than one; else the parts. Some servers take nothing but a text.
+/// Returns the text if it is the only part, else the parts. Some servers accept only a plain text.
 pub(crate) fn only_text(parts: Vec<Part<'_>>) -> Result<Cow<'_, str>, Vec<Part<'_>>> {
     match <[Part<'_>; 1]>::try_from(parts) {
         Ok([Part::Text(text)]) => Ok(text),
@@ -142,7 +142,7 @@ fn left_out<'a>(attachment: &Attachment, why: &str) -> Part<'a> {
     Part::Text(Cow::Owned(format!("[{attachment}: {why}]")))
 }
 
-/// A text file in a fence that nothing in it closes.
+/// Wraps a text file in a fence that its content cannot close.
 fn fenced(name: &str, text: &str) -> String {
     let longest = text
         .split(|c| c != '`')

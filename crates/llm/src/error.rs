@@ -1,4 +1,4 @@
-//! What can go wrong with a model request, as situations. No text here ever holds the key.
+//! The errors of model requests. No error text ever contains the API key.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use sepal_core::domain::{Code, Fault};
 /// A failed model request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no key that could work (S2.22, D13).
+    /// The API key is missing or a placeholder (S2.22, D13).
     #[error("provider `{provider}` has {key}")]
     Key {
         /// The provider's configured name.
         provider: String,
-        /// What stands in the key's place.
+        /// The reason why there is no usable key.
         key: KeyFault,
     },
-    /// The settings cannot work.
+    /// The settings are invalid.
     #[error("provider `{provider}` is misconfigured: {problem}")]
     Misconfigured {
         /// The provider's configured name.
@@ -29,26 +29,26 @@ pub enum Error {
     RateLimited {
         /// The provider's configured name.
         provider: String,
-        /// Its own words, bounded.
+        /// The provider's error message, truncated.
         said: String,
-        /// When it wants to be asked again.
+        /// The pause that the provider asked for.
         retry_after: Option<Duration>,
     },
-    /// The request does not fit the model's window (D2).
+    /// The request exceeds the model's context window (D2).
     #[error("the request does not fit the model's window: {said}")]
     Overflow {
         /// The provider's configured name.
         provider: String,
-        /// Its own words, bounded.
+        /// The provider's error message, truncated.
         said: String,
     },
-    /// The provider will not do it.
+    /// The provider refused the request.
     #[error("provider `{provider}` {refusal}: {said}")]
     Rejected {
         /// The provider's configured name.
         provider: String,
         refusal: Refusal,
-        /// Its own words, bounded.
+        /// The provider's error message, truncated.
         said: String,
     },
     /// The provider cannot be reached or is broken.
@@ -56,54 +56,54 @@ pub enum Error {
     Unavailable {
         /// The provider's configured name.
         provider: String,
-        /// Its own words, or where it was looked for.
+        /// The provider's error message, or the address that could not be reached.
         said: String,
-        /// When it wants to be asked again.
+        /// The pause that the provider asked for.
         retry_after: Option<Duration>,
-        /// The network's side of it.
+        /// The network error.
         #[source]
         source: Option<reqwest::Error>,
     },
-    /// The provider said nothing for as long as one waits.
+    /// The provider did not respond in time.
     #[error("provider `{provider}` is unavailable: {said}")]
     TimedOut {
         /// The provider's configured name.
         provider: String,
-        /// What did not come.
+        /// The response that was missing.
         said: String,
     },
-    /// The provider failed so often that it is not asked for a while.
+    /// The provider failed so often that its circuit breaker is open.
     #[error("provider `{provider}` {outage}")]
     Out {
         /// The provider's configured name.
         provider: String,
         outage: Box<Outage>,
     },
-    /// The answer stopped in the middle.
+    /// The answer broke off.
     #[error("provider `{provider}` cut the answer")]
     Cut {
         /// The provider's configured name.
         provider: String,
-        /// The network's side of it.
+        /// The network error.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
-    /// The answer is not what this kind of provider says.
+    /// The response is invalid for this kind of provider.
     #[error("provider `{provider}` sent what is no answer: {problem}")]
     BadAnswer {
         /// The provider's configured name.
         provider: String,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         problem: String,
     },
 }
 
-/// What stands where a key is needed.
+/// The reason why a key is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyFault {
-    /// Nothing.
+    /// No key is set.
     Missing,
-    /// The placeholder of the example files.
+    /// The key is the placeholder of the example files.
     Placeholder,
 }
 
@@ -116,16 +116,16 @@ impl fmt::Display for KeyFault {
     }
 }
 
-/// What a provider refused.
+/// The reason why a provider refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The key, or what it may do.
+    /// The key is invalid or lacks permission.
     Key,
-    /// The address or the model: there is no such thing.
+    /// The address or the model does not exist.
     Address,
-    /// The account: it has no credit left.
+    /// The account has no credit left.
     Quota,
-    /// The request itself.
+    /// The request itself is invalid.
     Request,
 }
 
@@ -141,7 +141,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Error {
-    /// Who has to act; retrying follows from it (`retry.rs`).
+    /// The party that has to act; the retry policy follows from it (`retry.rs`).
     pub fn fault(&self) -> Fault {
         match self {
             Self::Key { .. } | Self::Misconfigured { .. } | Self::Overflow { .. } => {
@@ -156,7 +156,7 @@ impl Error {
         }
     }
 
-    /// The code that clients match on.
+    /// The error code that clients match on.
     pub fn code(&self) -> Code {
         match self {
             Self::Key { .. } => Code::MissingApiKey,
@@ -171,8 +171,7 @@ impl Error {
         }
     }
 
-    /// Whether another provider, or another key, may do what this one could not: it is out, or it is
-    /// out of credit.
+    /// Returns true if another provider or key may succeed: this one is unavailable or out of credit.
     pub fn may_be_elsewhere(&self) -> bool {
         let is_out_of_credit = matches!(
             self,
@@ -184,12 +183,12 @@ impl Error {
         is_out_of_credit || self.fault() == Fault::Transient
     }
 
-    /// Whether the provider found the request itself wrong.
+    /// Returns true if the provider refused the request itself as invalid.
     pub fn is_refused_request(&self) -> bool {
         self.refused_request().is_some()
     }
 
-    /// What the provider said of a request that it does not take as it is.
+    /// The provider's error message if it refused the request itself as invalid.
     pub(super) fn refused_request(&self) -> Option<&str> {
         if let Self::Rejected {
             refusal: Refusal::Request,
@@ -202,7 +201,7 @@ impl Error {
         None
     }
 
-    /// When the provider wants to be asked again, if it said so.
+    /// The pause that the provider asked for, if any.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => {
@@ -219,7 +218,7 @@ impl Error {
         }
     }
 
-    /// The provider's own words, or what it did instead of saying any.
+    /// The provider's error message, or a description of the failure.
     pub(crate) fn said(&self) -> &str {
         match self {
             Self::RateLimited { said, .. }

@@ -1,4 +1,4 @@
-//! Fuzzes what providers answer beside their streams: refusals of any status, and lists of models.
+//! Fuzzes the provider responses that are not streams: errors of any status, and lists of models.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn provider_answers() {
     });
 }
 
-/// The provider's words are passed on bounded, and without the key.
+/// Checks that the provider's error message is truncated and does not contain the key.
 fn check(error: &Error) {
     let words = error.to_string();
     assert!(!words.contains(KEY), "{words}");

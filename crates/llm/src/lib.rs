@@ -1,12 +1,13 @@
 //! Language models: one [`Provider`] per configured service, each a stream of [`ModelEvent`]s.
 //!
-//! - [`connect`] makes a provider of its settings; [`ask`] asks one, again where it may work then.
-//! - [`openai`], [`anthropic`], [`gemini`] and [`scripted`] speak to one vendor each. Wire forms stay inside;
-//!   requests are built from entries, never from prose.
-//! - [`catalogue`] is what is known of models, and [`tokens`] counts what a request takes.
+//! - [`connect`] creates a provider from its settings; [`ask`] sends a request and retries transient
+//!   failures.
+//! - [`openai`], [`anthropic`], [`gemini`] and [`scripted`] each speak one vendor's API. Wire forms stay
+//!   private; requests are built from entries, never from prose.
+//! - [`catalogue`] holds the known facts about models, and [`tokens`] counts the tokens of a request.
 //!
-//! Nothing here keeps a session, decides about a call or reads a setting by itself.
-//! `docs/adding-a-provider.md` says how to add one.
+//! This crate keeps no session, decides about no call and reads no setting itself.
+//! `docs/adding-a-provider.md` explains how to add a provider.
 
 pub mod answer;
 pub mod anthropic;

@@ -1,4 +1,4 @@
-//! What every provider of models is asked for, and what it says: requests in, pieces of an answer out.
+//! Defines the interface of model providers: requests in, pieces of an answer out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,35 +17,35 @@ use crate::{
     Api, CacheTtl, Contents, Deferral, Error, anthropic, compaction, gemini, openai, scripted,
 };
 
-/// The key of the example files (S0.25): it starts, and every answer is an error.
+/// The key of the example files (S0.25). The server starts with it, but every request fails.
 pub const PLACEHOLDER_KEY: &str = "dummy-api-key";
 
-/// What a model said so far, piece by piece. Dropping it ends the request at the provider.
+/// The pieces of an answer. Dropping the stream ends the request at the provider.
 pub type ModelStream = BoxStream<'static, Result<ModelEvent, Error>>;
 
 /// A configured service that answers model requests.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Its configured name.
+    /// The provider's configured name.
     fn id(&self) -> &str;
 
-    /// What it speaks.
+    /// The API that the provider speaks.
     fn kind(&self) -> ProviderKind;
 
-    /// Asks a model. An error here and an error in the stream mean the same.
+    /// Sends a request to a model. An error has the same meaning here and in the stream.
     async fn stream(&self, request: Request) -> Result<ModelStream, Error>;
 
-    /// Asks which models there are.
+    /// Lists the provider's models.
     async fn models(&self) -> Result<Vec<ListedModel>, Error>;
 
-    /// How its vendor compacts what that model is sent; none = it does not, because nobody set it, or
-    /// because the model refused.
+    /// The vendor's compaction for a model; `None` if it is not configured, not supported, or the model
+    /// refused it.
     fn compactor(&self, _model: &str) -> Option<Compactor> {
         None
     }
 }
 
-/// One request. The parts that grow are shared, so that an attempt costs no copy of the history.
+/// One request. The large parts are shared, so that an attempt does not copy the history.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     /// The model's name at the provider.
@@ -53,41 +53,41 @@ pub struct Request {
     pub system: Option<Arc<str>>,
     /// The working context, oldest first.
     pub entries: Entries,
-    /// What is attached to the entries.
+    /// The contents of the entries' attachments.
     pub contents: Contents,
-    /// The tools that the model may ask for.
+    /// The tools that the model may call.
     pub tools: Arc<[Tool]>,
-    /// What a vendor that searches tools by itself is told instead of them.
+    /// The tools in the form for a vendor that searches tools itself; it replaces `tools`.
     pub deferral: Option<Deferral>,
-    /// Sent only when set (S0.45), and only to models that take it.
+    /// Sent only if set (S0.45), and only to models that accept it.
     pub temperature: Option<f64>,
-    /// How much the model may think; none = as much as it does by itself.
+    /// The thinking effort; `None` = the model's default.
     pub effort: Option<Effort>,
-    /// The longest answer; sent only when set and not 0 (S0.67).
+    /// The output limit in tokens; sent only if set and not 0 (S0.67).
     pub max_tokens: Option<u32>,
-    /// What somebody said of the longest answer that the model can give; wins over the catalogue.
+    /// The model's output limit in tokens, as an operator or an admin set it; overrides the catalogue.
     pub max_output: Option<u32>,
-    /// What budgets cover of the answer, where that is less than its longest: it shortens whatever is sent
-    /// otherwise, and lengthens nothing.
+    /// The output tokens that the budgets cover, if they are less than the longest answer. Lowers the limit
+    /// that is sent otherwise, and never raises it.
     pub affordable: Option<u32>,
-    /// That the vendor may compact it; none = it may not.
+    /// The compaction that the vendor may do; `None` = none.
     pub compacting: Option<Compacting>,
 }
 
 impl Request {
-    /// The longest answer that is asked for; none = nobody wants a limit.
+    /// The output limit to send, from `max_tokens` and `affordable`; `None` = no limit.
     pub(crate) fn longest_answer(&self) -> Option<u32> {
         let told = self.max_tokens.filter(|&limit| limit > 0);
         told.into_iter().chain(self.affordable).min()
     }
 }
 
-/// Entries of a request, oldest first; the session goes on sharing each of them.
+/// The entries of a request, oldest first. Each entry is shared with the session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entries(Arc<[Arc<Weighed>]>);
 
 impl Entries {
-    /// All of them.
+    /// Iterates over all entries.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> + Clone {
         self.0.iter().map(|entry| &***entry)
     }
@@ -116,37 +116,37 @@ impl<const COUNT: usize> From<[Entry; COUNT]> for Entries {
 pub enum ModelEvent {
     /// More text.
     Text(String),
-    /// More of what the model thinks aloud.
+    /// More of the model's visible reasoning.
     Reasoning(String),
-    /// A tool call begins. Calls are numbered from 0 in the order in which they began.
+    /// A tool call starts. Calls are numbered from 0 in the order in which they start.
     CallStarted {
-        /// Its number in this answer.
+        /// The index of the call in this answer.
         index: usize,
-        /// The provider's id; empty when it gave none.
+        /// The provider's id of the call; empty if it gave none.
         provider_id: String,
-        /// The tool's name, as the request named it.
+        /// The tool's name, as in the request.
         name: String,
     },
-    /// More of a call's arguments, as JSON text.
+    /// More of a call's arguments, as JSON.
     CallArguments { index: usize, json: String },
-    /// What the request used; a later one replaces an earlier one.
+    /// The tokens that the request used; a later event replaces an earlier one.
     Usage(TokenUsage),
-    /// Blocks to be kept with the message and sent back to the same family.
+    /// Blocks that are stored with the message and sent back to the same provider family.
     Native(Native),
-    /// The vendor compacted what it was sent.
+    /// The vendor compacted the request.
     Compacted(CompactedInput),
-    /// A part of the request that was left out, because the model takes none: what, and why, in
-    /// words for people. Said once for each provider and model.
+    /// A part of the request was left out because the model refuses it; the text tells people what and why.
+    /// Sent once per provider and model.
     LeftOut(String),
-    /// Why the vendor ended the answer before its end, in the vendor's words: the category of a
-    /// refusal, or what its filter found.
+    /// The vendor's explanation for ending the answer early: the category of a refusal, or the finding of its
+    /// filter.
     StopDetail(String),
-    /// The answer is whole; nothing follows.
+    /// The answer is complete; nothing follows.
     Finished(Finish),
 }
 
 impl ModelEvent {
-    /// Whether the model itself said it, and not its provider about it.
+    /// Returns true if the event is output of the model itself, not data about it from the provider.
     pub fn is_said(&self) -> bool {
         match self {
             Self::Text(_)
@@ -163,24 +163,24 @@ impl ModelEvent {
     }
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Finish {
-    /// It said all it wanted.
+    /// The answer is complete.
     Stop,
-    /// It waits for the results of its calls.
+    /// The model waits for the results of its calls.
     Calls,
-    /// It reached the longest answer (S2.27).
+    /// The answer reached the output limit (S2.27).
     Length,
-    /// The provider's filter stopped it.
+    /// The provider's filter stopped the answer.
     Filtered,
     /// The model refused to answer.
     Refused,
-    /// The vendor paused a long answer; asked again with it, the model goes on.
+    /// The vendor paused a long answer; the model continues if the partial answer is sent back.
     Paused,
-    /// The window of the model was full before the answer was whole.
+    /// The context window was full before the answer was complete.
     WindowFull,
-    /// A reason we do not know.
+    /// An unknown reason.
     Other,
 }
 
@@ -200,43 +200,43 @@ impl Finish {
     }
 }
 
-/// A model as its provider lists it. What it does not say is for the catalogue to say.
+/// A model as its provider lists it. Missing facts come from the catalogue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListedModel {
-    /// Its name in requests.
+    /// The model's name in requests.
     pub id: String,
-    /// Its name for people, if the provider gives one.
+    /// The model's name for people, if the provider gives one.
     pub name: Option<String>,
-    /// Its window in tokens, if the provider says it.
+    /// The context window in tokens, if the provider gives it.
     pub context_window: Option<u64>,
-    /// Tokens of its longest answer, if the provider says it.
+    /// The output limit in tokens, if the provider gives it.
     pub max_output: Option<u64>,
-    /// What it can do, if the provider says it.
+    /// The model's abilities, if the provider gives them.
     pub abilities: Option<Vec<Ability>>,
-    /// The day on which the provider switches it off, if the provider says it.
+    /// The day on which the provider switches the model off, if it gives one.
     pub retires_at: Option<Date>,
 }
 
-/// What a provider needs to be reached.
+/// The settings of a provider.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub id: String,
     pub kind: ProviderKind,
     /// The key, if any.
     pub api_key: Option<SecretString>,
-    /// Where it is; none = the vendor's own address.
+    /// The base URL; `None` = the vendor's own address.
     pub base_url: Option<String>,
-    /// Which of OpenAI's interfaces it is spoken to in.
+    /// The OpenAI API to use.
     pub api: Api,
-    /// How long its cache keeps what it is given, where that can be chosen.
+    /// The lifetime of the provider's cache entries, where it can be chosen.
     pub cache_ttl: CacheTtl,
-    /// Who makes room in the context of its models.
+    /// The setting that decides who compacts the context of the provider's models.
     pub compaction: CompactionSetting,
-    /// How long the scripted model waits before each piece; the others go at their own pace.
+    /// The pause of the scripted model before each piece; other providers ignore it.
     pub pace: Duration,
 }
 
-/// Makes a provider of its settings; refuses what can never work (S2.22).
+/// Creates a provider from its settings; refuses settings that can never work (S2.22).
 pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Provider>, Error> {
     match settings.kind {
         ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => openai::connect(settings, http),
@@ -249,8 +249,8 @@ pub fn connect(settings: Settings, http: reqwest::Client) -> Result<Arc<dyn Prov
     }
 }
 
-/// The least tokens of input at which such a provider can be told to compact; none = it compacts
-/// nothing: only Anthropic and OpenAI in its Responses do.
+/// The smallest compaction threshold in input tokens for such a provider; `None` if it does not compact. Only
+/// Anthropic and OpenAI's Responses API do.
 pub fn least_threshold(kind: ProviderKind, api: Api, base_url: Option<&str>) -> Option<u64> {
     match kind {
         ProviderKind::Anthropic => Some(compaction::ANTHROPIC_LEAST),

@@ -1,5 +1,5 @@
-//! Tools whose definitions are searched instead of sent: by the vendor's own search where it has one,
-//! else by two tools of ours, which every model can call.
+//! Searches tool definitions instead of sending all of them: by the vendor's own search if it has one, else
+//! by two tools of Sepal's, which every model can call.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use sepal_core::domain::Tool;
 
 pub use sepal_config::ToolSearch;
 
-/// What a request may say instead of its `tools`, where the vendor searches.
+/// The searchable tools of a request, which replace its `tools` if the vendor searches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deferral {
     pub searchable: Arc<Searchable>,
-    /// Who searches.
+    /// The setting that decides who searches.
     pub by: ToolSearch,
 }
 
-/// Tools as a vendor's search takes them: all definitions are sent, and the model is told those that it
-/// finds. One of these belongs to one list of `tools`.
+/// Tools in the form for a vendor's search: all definitions are sent, and the model sees those that it finds.
+/// Each value belongs to one list of `tools`.
 #[derive(Debug, PartialEq)]
 pub struct Searchable {
-    /// What the model is told at once.
+    /// The tools that the model sees at once.
     pub told: Arc<[Tool]>,
-    /// What it has to find.
+    /// The tools that the model has to find.
     pub servers: Vec<ServerTools>,
 }
 
-/// What one server offers.
+/// The tools of one server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerTools {
     pub server: String,
@@ -41,8 +41,8 @@ impl Searchable {
 }
 
 impl Request {
-    /// What the vendor searches; none = all that the model may ask for is in `tools`. Other addresses
-    /// than the vendor's own are asked to search only if the settings say so.
+    /// The tools that the vendor searches; `None` if `tools` holds everything that the model may call.
+    /// Addresses other than the vendor's own are used for search only if the settings say so.
     pub(super) fn searched_by_vendor(
         &self,
         is_vendor: bool,
@@ -57,7 +57,7 @@ impl Request {
         is_vendors.then_some(&*deferral.searchable)
     }
 
-    /// All tools that the model may ask for, whoever searches.
+    /// All tools that the model may call, whoever searches.
     pub(super) fn all_tools(&self) -> impl Iterator<Item = &Tool> {
         let deferred = self.deferral.iter();
         let deferred = deferred.flat_map(|deferral| deferral.searchable.deferred());
@@ -65,7 +65,7 @@ impl Request {
     }
 }
 
-/// What people read of a search that the vendor made, among the model's thoughts.
+/// The message for people about a search by the vendor; it is shown among the model's reasoning.
 pub(super) fn told(query: &str, found: &[String]) -> String {
     let found = if found.is_empty() {
         "nothing".to_owned()
@@ -100,7 +100,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A request that tells of `read_file`, and of two tools that are searched.
+    /// A request with the tool `read_file` and three searchable tools of two servers.
     pub(crate) fn deferring(request: Request, by: ToolSearch) -> Request {
         let server = |server: &str, tools: &[&str]| ServerTools {
             server: server.to_owned(),

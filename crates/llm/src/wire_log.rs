@@ -1,15 +1,15 @@
-//! What goes to a provider and comes from it, in the log at its finest level (S3.21): without headers,
-//! where the key is, and without what looks like a secret in what is said.
+//! Logs the messages to and from a provider at the level TRACE (S3.21): without headers, which hold the key,
+//! and with secrets redacted.
 
 use reqwest::{RequestBuilder, Response, StatusCode};
 use tracing::Level;
 
 use sepal_telemetry::{redact, redact_json};
 
-/// Characters of a message that are logged: a request that fills a window is longer.
+/// The most characters of a message that are logged; a request that fills a window is longer.
 const MOST: usize = 1_000_000;
 
-/// A request that is about to be sent.
+/// Logs a request before it is sent.
 pub(super) fn request(provider: &str, request: &RequestBuilder) {
     if !tracing::enabled!(Level::TRACE) {
         return;
@@ -27,13 +27,13 @@ pub(super) fn request(provider: &str, request: &RequestBuilder) {
     );
 }
 
-/// The head of what came back.
+/// Logs the head of a response.
 pub(super) fn head(provider: &str, response: &Response) {
     let status = response.status().as_u16();
     tracing::trace!(llm.provider = provider, status, "The provider answers");
 }
 
-/// One event of an answer, or the whole of one that is no stream.
+/// Logs one event of an answer, or a complete document.
 pub(super) fn payload(provider: &str, text: &str) {
     if tracing::enabled!(Level::TRACE) {
         tracing::trace!(
@@ -44,7 +44,7 @@ pub(super) fn payload(provider: &str, text: &str) {
     }
 }
 
-/// What came with a status that is no success.
+/// Logs the body of an error response.
 pub(super) fn refusal(provider: &str, status: StatusCode, body: &str) {
     if tracing::enabled!(Level::TRACE) {
         let status = status.as_u16();

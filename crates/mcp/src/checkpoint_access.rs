@@ -1,7 +1,7 @@
-//! The states of a workspace, asked of the server that runs in every sandbox: what is there, what files
-//! hold, and an earlier state brought back. Requests that are no tools, so that no model asks for them.
+//! Scans the workspace, reads file contents and restores an earlier state, through the server that runs in
+//! every sandbox. These requests are not tools, so no model can call them.
 //!
-//! Answers come from inside the sandbox, so each is looked at before anything believes it.
+//! Answers come from inside the sandbox, so each one is validated before it is used.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,49 +11,49 @@ use serde_json::json;
 use super::file_access::{FileAccess, FileError, is_version, nonsense};
 use sepal_core::domain::FileKind;
 
-/// The methods, as `mcp-server` answers them.
+/// The methods that `mcp-server` implements for this.
 const SCAN: &str = "sepal/scanWorkspace";
 const CONTENTS: &str = "sepal/readContents";
 const RESTORE: &str = "sepal/restoreFiles";
 
-/// Entries of a whole workspace, and as many that are gone.
+/// The most entries of a whole workspace, and the most removed paths.
 const MAX_ENTRIES: usize = 100_000;
-/// The longest path and the longest target of a link, with every byte of it written as `\x..`.
+/// The longest path and the longest link target, with every byte written as `\x..`.
 const MAX_PATH: usize = 4096 * 4 + 3;
-/// Bytes of one file, as the server reads it.
+/// Most bytes of one file that the server reads.
 const MAX_CONTENT: usize = 1 << 20;
-/// Files that one question for contents names.
+/// The most files in one contents request.
 const MAX_ASKED: usize = 500;
 
 /// An entry that a scan found.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Found {
-    /// From the workspace down, in bash's form where it is no plain text.
+    /// The path relative to the workspace, in bash's quoted form if it is not plain text.
     pub path: String,
     pub kind: FileKind,
     pub mode: u32,
     pub bytes: u64,
-    /// Which content a file has.
+    /// The version of a file's content.
     #[serde(default)]
     pub version: Option<String>,
-    /// Whether the file was changed so lately that it may change again without another version.
+    /// True if the file was changed so recently that it may change again without a new version.
     #[serde(default)]
     pub is_fresh: bool,
-    /// Where a link leads.
+    /// The target of a link.
     #[serde(default)]
     pub target: Option<String>,
 }
 
-/// What a workspace has, or what is other than at the scan before.
+/// The entries of a workspace, or its differences from the previous scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scan {
-    /// Names it, for the next one.
+    /// Identifies the scan, to be passed as `base` of the next one.
     pub id: String,
-    /// Whether all entries are told, and not the differences.
+    /// True if this lists all entries instead of the differences.
     pub is_whole: bool,
     pub found: Vec<Found>,
-    /// Paths of what is gone; none where all entries are told.
+    /// Paths that no longer exist; empty if `is_whole`.
     pub removed: Vec<String>,
 }
 
@@ -73,28 +73,28 @@ struct ContentsAnswer {
     contents: Vec<Option<String>>,
 }
 
-/// One step back to an earlier state.
+/// One step in restoring an earlier state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase")]
 pub enum RestoreStep {
-    /// Deletes a file, a link, or a folder that is empty.
+    /// Deletes a file, a link, or an empty folder.
     Remove { path: String },
-    /// Makes a folder, which its owner may write to until its mode is set.
+    /// Creates a folder, which stays writable for its owner until its mode is set.
     Folder { path: String },
-    /// Writes a file in the place of whatever file or link has the name.
+    /// Writes a file, replacing any file or link of that name.
     File {
         path: String,
         mode: u32,
         /// The content, as base64.
         data: String,
     },
-    /// Makes a link.
+    /// Creates a link.
     Link { path: String, target: String },
-    /// Sets who may use a file or folder.
+    /// Sets the permission bits of a file or folder.
     Mode { path: String, mode: u32 },
 }
 
-/// A path that a step could not bring back, and why.
+/// A path that a step could not restore, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Unrestored {
     pub path: String,
@@ -107,8 +107,8 @@ struct RestoreAnswer {
 }
 
 impl FileAccess<'_> {
-    /// Looks at the whole workspace, without reading any file. The differences from the scan `base` are
-    /// told where the server knows it.
+    /// Scans the whole workspace without reading any file. Returns the differences from the scan `base` if
+    /// the server still knows that scan, and all entries otherwise.
     pub async fn scan(self, base: Option<&str>) -> Result<Scan, FileError> {
         let page: PageAnswer = self.ask(SCAN, json!({ "base": base })).await?;
         let mut next = page.next;
@@ -139,8 +139,8 @@ impl FileAccess<'_> {
         is_sound.then_some(scan).ok_or_else(nonsense)
     }
 
-    /// The contents of the first of those files of those versions, at least of one; none of a file that was
-    /// changed meanwhile, is too long or cannot be read.
+    /// Reads the contents of the first of the given (path, version) pairs, at least of one. `None` stands for
+    /// a file that has changed since, is too long or cannot be read.
     pub async fn contents(self, files: &[(&str, &str)]) -> Result<Vec<Option<Vec<u8>>>, FileError> {
         let asked = files.iter().take(MAX_ASKED);
         let asked = asked.map(|(path, version)| json!({ "path": path, "version": version }));
@@ -162,7 +162,7 @@ impl FileAccess<'_> {
         contents.collect()
     }
 
-    /// Takes these steps, in their order; what could not be done.
+    /// Takes the steps in order, and returns those that failed.
     pub async fn restore(self, steps: &[RestoreStep]) -> Result<Vec<Unrestored>, FileError> {
         let answer: RestoreAnswer = self.ask(RESTORE, json!({ "steps": steps })).await?;
         let failed = answer.failed.into_iter().take(steps.len());
@@ -189,7 +189,7 @@ fn is_sound(found: &Found) -> bool {
         && found.target.iter().all(is_target)
 }
 
-/// Bash's form escapes no separator, so the parts of both forms are names.
+/// Bash's quoted form does not escape separators, so the parts of both forms are names.
 fn is_path(path: &str) -> bool {
     let is_name = |name: &str| !matches!(name, "" | "." | "..");
     let parts = path

@@ -1,4 +1,4 @@
-//! What can go wrong with an MCP server.
+//! Errors of MCP servers and of calls to them.
 
 use std::time::Duration;
 
@@ -10,73 +10,73 @@ use super::tasks::TaskEnd;
 use super::wire::oversized::{self, MAX_MESSAGE_BYTES, Size};
 use sepal_core::domain::Fault;
 
-/// The code of a server's error that asks for pages to be opened first (`URLElicitationRequired`).
+/// The JSON-RPC error code that asks the person to open pages first (`URLElicitationRequired`).
 const PAGE_REQUIRED: ErrorCode = ErrorCode(-32042);
 
-/// A situation with an MCP server.
+/// An error of an MCP server or of a call to it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It did not finish the handshake.
+    /// The server did not finish the handshake.
     #[error("the MCP server `{server}` did not complete the handshake: {reason}")]
     Handshake {
         server: String,
-        /// What it did instead.
+        /// The server's behavior, or the cause of the failure.
         reason: String,
     },
-    /// It says that it knows no handshake: what it speaks came later.
+    /// The server does not know `initialize`: it speaks a later protocol version.
     #[error("the MCP server `{server}` knows no handshake (`initialize`)")]
     NoHandshake { server: String },
-    /// It cannot be reached: nothing that was sent to it ran.
+    /// The server cannot be reached: nothing that was sent to it ran.
     #[error("the MCP server `{server}` cannot be reached: {reason}")]
     Unreachable { server: String, reason: String },
-    /// It wants its person to connect; nothing that was sent to it ran.
+    /// The person has to sign in to the server first; nothing that was sent to it ran.
     #[error(
         "the MCP server `{server}` needs to be connected: its person has to sign in to it{}",
         .scopes.as_deref().map_or(String::new(), |scopes| format!(" and allow `{scopes}`"))
     )]
     Unauthorized {
         server: String,
-        /// The scopes that it asks for, separated by spaces.
+        /// The scopes that the server asks for, separated by spaces.
         scopes: Option<String>,
     },
-    /// It wants its person to open pages first; nothing that was sent to it ran.
+    /// The person has to open pages first; nothing that was sent to the server ran.
     #[error("the MCP server wants its person to open a page first: {}", .addresses.iter().map(|it| it.url.as_str()).collect::<Vec<_>>().join(" "))]
     AddressRequired { addresses: Vec<Address> },
-    /// It refused the request before it began anything.
+    /// The server refused the request before it began to run.
     #[error("the MCP server `{server}` did not take the call: {reason}")]
     NotTaken { server: String, reason: String },
-    /// It answered, but not to the call, which may have happened.
+    /// The server sent something else than an answer to the call, which may have run.
     #[error("the MCP server `{server}` gave no answer to the call: {reason}")]
     NoAnswer {
         server: String,
-        /// What it said instead.
+        /// The server's message, or the form of its answer.
         reason: String,
     },
-    /// It answered with more than is read.
+    /// The answer is larger than the limit.
     #[error("the answer is too large: it has {size}, and at most {most} are read")]
     TooLarge {
-        /// How large it is.
+        /// The size of the answer.
         size: Size,
-        /// How large it may be.
+        /// The limit, in bytes.
         most: usize,
     },
-    /// The stream ended while a request ran; the call may have happened.
+    /// The stream ended while a request ran; the call may have run.
     #[error("the MCP server `{server}` went away during the call")]
     Gone { server: String },
-    /// No answer in time; it was told to cancel.
+    /// The server did not answer in time and was told to cancel.
     #[error("no answer within {} s", .after.as_secs())]
     Timeout {
         after: Duration,
-        /// Whether the server said within the grace time that the call is over.
+        /// True if the server confirmed within the grace time that the call is over.
         is_confirmed: bool,
     },
-    /// The call was cancelled by us.
+    /// We cancelled the call.
     #[error("the call was cancelled")]
     Cancelled {
-        /// Whether the server said within the grace time that the call is over.
+        /// True if the server confirmed within the grace time that the call is over.
         is_confirmed: bool,
     },
-    /// The task that the server made of the call has no result.
+    /// The task that the server created for the call ended without a result.
     #[error(transparent)]
     Task(TaskEnd),
     /// The server answered with a JSON-RPC error.
@@ -91,7 +91,7 @@ impl From<TaskEnd> for Error {
 }
 
 impl Error {
-    /// A JSON-RPC error in place of an answer.
+    /// Converts the JSON-RPC error that the server sent instead of an answer.
     pub(super) fn of_answer(data: &ErrorData) -> Self {
         match oversized::size(data) {
             Some(size) => Self::TooLarge {
@@ -106,7 +106,7 @@ impl Error {
         }
     }
 
-    /// The same without secrets in what the server said of it.
+    /// Returns the error with secrets masked in the server's words.
     pub(super) fn cleaned(mut self, cleaner: &Cleaner) -> Self {
         match &mut self {
             Self::Handshake { reason, .. }
@@ -143,7 +143,7 @@ impl Error {
         self
     }
 
-    /// Who has to act.
+    /// Returns the fault class, which says who has to act.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unreachable { .. } => Fault::Transient,

@@ -1,7 +1,7 @@
-//! What people do with the files of a workspace, through the server that runs in every sandbox: requests
-//! that are no tools, so that no model asks for them. Other servers are never asked.
+//! Lists, reads, uploads and deletes files of a workspace for people, through the server that runs in every
+//! sandbox. These requests are not tools, so no model can call them. Other servers never receive them.
 //!
-//! Answers come from inside the sandbox, so each is looked at before anything believes it.
+//! Answers come from inside the sandbox, so each one is validated before it is used.
 
 use std::time::Duration;
 
@@ -14,62 +14,62 @@ use serde_json::{Value, json};
 use super::connection::Connection;
 use super::error::Error;
 
-/// The methods, as `mcp-server` answers them.
+/// The methods that `mcp-server` implements for this.
 const LIST: &str = "sepal/listFolder";
 const READ: &str = "sepal/readFile";
 const PUT: &str = "sepal/putFile";
 const REMOVE: &str = "sepal/removeFile";
 
-/// Bytes of one part of a file: a sandbox with little memory takes it as base64 in a line of JSON.
+/// Most bytes in one part of a file: a sandbox with little memory takes the part as base64 in a line of JSON.
 pub const FILE_PART: usize = 512 * 1024;
-/// Entries of a page of a folder.
+/// The most entries in one page of a folder.
 pub const FOLDER_PAGE: usize = 1000;
-/// The longest name, with every byte of it written as `\x..`.
+/// The longest name, with every byte written as `\x..`.
 const MAX_NAME: usize = 255 * 4 + 3;
-/// The longest target of a link, in the same form.
+/// The longest link target, in the same form.
 const MAX_TARGET: usize = 4096 * 4 + 3;
-/// The longest version of a file.
+/// The longest version string of a file.
 const MAX_VERSION: usize = 100;
-/// The longest words about a refusal.
+/// The longest explanation of a refusal, in characters.
 const MAX_TEXT: usize = 1000;
 
-/// Why the server did not do something.
+/// The reason that the server refused a file operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileRefusal {
-    /// It is not there.
+    /// The path does not exist.
     Missing,
-    /// It is there, and it is no file.
+    /// The path exists and is not a file.
     NotFile,
-    /// It is there, and it is no folder.
+    /// The path exists and is not a folder.
     NotFolder,
-    /// Something of that name is there that may not be replaced.
+    /// An entry of that name exists and may not be replaced.
     Exists,
-    /// It is not as it was.
+    /// The file has changed since the version that the request named.
     Changed,
-    /// The workspace has no room for it.
+    /// The workspace has no room left for the file.
     Full,
-    /// No path, or no answer to what was asked.
+    /// The path or the request is invalid.
     Invalid,
-    /// The file system forbids it.
+    /// The file system denies access.
     Forbidden,
-    /// Too much goes on at the same time.
+    /// Too many operations run at the same time.
     Busy,
-    /// The file system broke.
+    /// The file system failed.
     #[serde(other)]
     Failed,
 }
 
-/// Something was not done.
+/// A file operation that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The server refused it.
+    /// The server refused the operation.
     #[error("{text}")]
     Refused { kind: FileRefusal, text: String },
-    /// The server is older than the question.
+    /// The server is too old to know the method.
     #[error("the sandbox's image is older than this gateway and knows nothing of files for people")]
     Outdated,
-    /// The server did not answer, or answered nonsense.
+    /// The server did not answer, or sent an invalid answer.
     #[error(transparent)]
     Server(#[from] Error),
 }
@@ -78,22 +78,22 @@ pub enum FileError {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FolderEntry {
-    /// In bash's form where it is no plain text.
+    /// The name, in bash's quoted form if it is not plain text.
     pub name: String,
     pub kind: EntryKind,
-    /// Of a file; 0 for anything else.
+    /// The size of a file; 0 for anything else.
     pub bytes: u64,
-    /// When the content was changed, in milliseconds since 1970.
+    /// When the content was last changed, in milliseconds since 1970.
     pub modified_ms: i64,
-    /// Which content a file has.
+    /// The version of a file's content.
     #[serde(default)]
     pub version: Option<String>,
-    /// Where a link leads.
+    /// The target of a link.
     #[serde(default)]
     pub target: Option<String>,
 }
 
-/// What an entry is.
+/// The type of a folder entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
@@ -109,9 +109,9 @@ pub enum EntryKind {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FolderPage {
     pub entries: Vec<FolderEntry>,
-    /// How many the folder has.
+    /// The number of entries in the whole folder.
     pub total: u64,
-    /// Where the next page begins; none at the end.
+    /// The position of the next page; `None` on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }
@@ -119,11 +119,11 @@ pub struct FolderPage {
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePart {
-    /// Which content it is part of.
+    /// The version of the content that the part belongs to.
     pub version: String,
-    /// Of the whole file.
+    /// The size of the whole file.
     pub bytes: u64,
-    /// When the content was changed, in milliseconds since 1970.
+    /// When the content was last changed, in milliseconds since 1970.
     pub modified_ms: i64,
     pub data: Vec<u8>,
 }
@@ -137,29 +137,29 @@ struct PartAnswer {
     data: String,
 }
 
-/// Part of an upload.
+/// One part of an upload.
 #[derive(Debug, Clone, Copy)]
 pub struct UploadPart<'a> {
-    /// Names the upload, from its first part to its last.
+    /// Identifies the upload from its first part to its last.
     pub id: &'a str,
     pub path: &'a str,
     pub offset: u64,
     pub data: &'a [u8],
     pub is_last: bool,
-    /// Of the whole file, as far as its sender says; 0 = not told.
+    /// The size of the whole file as its sender announced it; 0 if unknown.
     pub bytes: u64,
-    /// The version of the file that may be replaced, `*` for any; none = no file may be.
+    /// The version of the file that may be replaced, or `*` for any; `None` if no file may be replaced.
     pub replaces: Option<&'a str>,
-    /// Bytes that the workspace may have in all.
+    /// The most bytes that the workspace may hold in all.
     pub room: u64,
 }
 
-/// A file that was uploaded.
+/// An uploaded file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct UploadedFile {
     pub version: String,
     pub bytes: u64,
-    /// Whether there was none before.
+    /// True if the file did not exist before.
     pub created: bool,
 }
 
@@ -169,7 +169,7 @@ struct Refused {
     text: String,
 }
 
-/// The files behind an open connection to the server in the sandbox. Each request may take `limit`.
+/// Accesses files over an open connection to the server in the sandbox. Each request may take `limit`.
 #[derive(Clone, Copy)]
 pub struct FileAccess<'c> {
     connection: &'c Connection,
@@ -177,12 +177,12 @@ pub struct FileAccess<'c> {
 }
 
 impl<'c> FileAccess<'c> {
-    /// Those behind that connection.
+    /// Creates an accessor for `connection`.
     pub fn new(connection: &'c Connection, limit: Duration) -> Self {
         Self { connection, limit }
     }
 
-    /// A page of a folder, after the `next` of the page before.
+    /// Returns one page of a folder; `after` is the `next` of the previous page.
     pub async fn list(
         self,
         path: &str,
@@ -200,8 +200,8 @@ impl<'c> FileAccess<'c> {
         is_sound.then_some(page).ok_or_else(nonsense)
     }
 
-    /// At most [`FILE_PART`] bytes of a file, of that version only where one is named; none at all for
-    /// a length of 0.
+    /// Reads at most [`FILE_PART`] bytes of a file, only of `version` if that is given; no bytes if the
+    /// length is 0.
     pub async fn read(
         self,
         path: &str,
@@ -225,7 +225,7 @@ impl<'c> FileAccess<'c> {
             .ok_or_else(nonsense)
     }
 
-    /// Puts a part of a file; what became of the file with the last one.
+    /// Uploads one part of a file. The last part returns the uploaded file.
     pub async fn put(self, part: UploadPart<'_>) -> Result<Option<UploadedFile>, FileError> {
         let asked = json!({
             "id": part.id, "path": part.path, "offset": part.offset,
@@ -241,8 +241,8 @@ impl<'c> FileAccess<'c> {
         is_sound.then_some(Some(done)).ok_or_else(nonsense)
     }
 
-    /// Deletes a file or link, of that version only where one is named; a folder with all that is in
-    /// it where `is_recursive`.
+    /// Deletes a file or link, only of `version` if that is given; with `is_recursive`, a folder and its
+    /// contents.
     pub async fn remove(
         self,
         path: &str,
@@ -262,7 +262,7 @@ impl<'c> FileAccess<'c> {
         let answer = self.connection.request(method, asked, self.limit).await;
         let mut answer = match answer {
             Ok(answer) => answer,
-            // The server answers with the name of a method that it does not know.
+            // A server that does not know a method answers with the method's name.
             Err(Error::Refused(text)) if text.contains(method) => return Err(FileError::Outdated),
             Err(error) => return Err(error.into()),
         };
@@ -285,7 +285,7 @@ pub(super) fn nonsense() -> FileError {
 fn is_sound(entry: &FolderEntry) -> bool {
     let is_plain = |text: &str| !text.chars().any(char::is_control);
     let is_name = !entry.name.is_empty() && entry.name.len() <= MAX_NAME && is_plain(&entry.name);
-    // A name is no path: bash's form escapes nothing that would make one.
+    // A name must not be a path: bash's quoted form does not escape what would make it one.
     is_name
         && !entry.name.contains('/')
         && entry.name != ".."
@@ -295,7 +295,7 @@ fn is_sound(entry: &FolderEntry) -> bool {
             .is_none_or(|target| target.len() <= MAX_TARGET && is_plain(target))
 }
 
-/// Versions go into headers.
+/// Returns true if the text is a valid version: versions are put into headers.
 pub(super) fn is_version(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
     !text.is_empty() && text.len() <= MAX_VERSION && text.bytes().all(is_letter)

@@ -1,4 +1,4 @@
-//! Fuzzes what MCP servers say: their lines, their definitions of tools, their results.
+//! Fuzzes what MCP servers send: lines, tool definitions and tool results.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use super::tools::listing;
 use super::{Cleaner, ClientOffer, Connection, Naming, Offer, ToolAnswer, ToolCall, Toolbox};
 use sepal_core::domain::Tool;
 
-/// Parts the answers of one input: the server says the next one when it is asked something. JSON
-/// cannot hold it.
+/// Separates the answers in one input: the server sends the next one at each request. JSON cannot contain
+/// this byte.
 const NEXT: u8 = 0x1e;
 
-/// A whole connection: handshake, list, one call, whatever the server answers.
+/// Fuzzes a whole connection: handshake, list and one call, with arbitrary answers from the server.
 #[test]
 fn mcp_lines() {
     sepal_fuzz::check("mcp_lines", |input| {
-        // Time goes by as soon as nobody has anything to do: limits cost nothing.
+        // The paused clock advances whenever all tasks are idle, so timeouts cost no time.
         let runtime = Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -72,7 +72,7 @@ async fn serve(input: &[u8], asked: impl AsyncRead + Unpin, mut answers: impl As
     }
 }
 
-/// Definitions and results as they come, without the lines around them.
+/// Fuzzes tool definitions and results without the lines around them.
 #[test]
 fn mcp_tools() {
     sepal_fuzz::check("mcp_tools", |input| {

@@ -1,6 +1,6 @@
-//! Tools from MCP servers: their definitions, and the connections over which they are called.
+//! Connects to MCP servers, reads their tools and calls them.
 //!
-//! A connection takes any byte stream; where the server runs is not this layer's business.
+//! A connection runs over any byte stream; this crate does not know where the server runs.
 
 pub mod authorization;
 mod checkpoint_access;

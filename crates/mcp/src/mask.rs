@@ -1,33 +1,32 @@
-//! Takes the secrets that a server was given out of whatever it says.
+//! Masks a server's secrets in everything that the server says.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// What stands for a value that nobody gets to see.
+/// The replacement for a secret value.
 pub const MASK: &str = "••••";
 
-/// The shortest value that is taken out: shorter ones would black out ordinary words.
+/// The shortest value that is masked: shorter ones would mask ordinary words.
 const SHORTEST_SECRET: usize = 6;
-/// The shortest line of a secret of several lines (a private key, for example) that is taken out by
-/// itself.
+/// The shortest line of a multi-line secret (a private key, for example) that is masked by itself.
 const SHORTEST_LINE: usize = 16;
 
-/// Takes known secrets out of texts.
+/// Masks known secrets in texts.
 #[derive(Clone, Default)]
 pub struct Cleaner(
-    /// Every form in which a secret may stand in a text.
+    /// Every form in which a secret may appear in a text.
     Vec<String>,
 );
 
 impl Cleaner {
-    /// Knows the secrets; those that are too short to be told from ordinary words are left out.
+    /// Creates a cleaner for these secrets; those too short to be told from ordinary words are ignored.
     pub fn new(secrets: &BTreeSet<String>) -> Self {
         let forms: BTreeSet<String> = secrets.iter().flat_map(|secret| forms(secret)).collect();
         Self(forms.into_iter().collect())
     }
 
-    /// The text without secrets. No part of one is left where several overlap.
+    /// Returns the text with secrets masked. Where several secrets overlap, no part of any remains.
     pub fn clean(&self, text: &str) -> String {
         let mut hits: Vec<(usize, usize)> = Vec::new();
         for form in &self.0 {
@@ -50,8 +49,8 @@ impl Cleaner {
         cleaned
     }
 
-    /// The value with all its texts cleaned, names of members among them. A number that holds a secret
-    /// becomes a text.
+    /// Masks all strings of the value, including member names. A number that contains a secret becomes a
+    /// string.
     pub fn clean_value(&self, value: Value) -> Value {
         if self.0.is_empty() {
             return value;
@@ -76,7 +75,7 @@ impl Cleaner {
         }
     }
 
-    /// Members whose names read the same when they are cleaned stay apart.
+    /// Masks names and values of the members. Names that become equal are numbered, so no member is lost.
     fn clean_members(&self, members: Map<String, Value>) -> Map<String, Value> {
         let renamed = |name: &str| self.clean(name);
         let (kept, other): (Map<_, _>, Map<_, _>) = members
@@ -97,7 +96,7 @@ impl Cleaner {
     }
 }
 
-/// Where a form stands in the text, overlaps of it with itself as one.
+/// Adds the places at which `form` appears in the text to `hits`; overlapping matches are merged.
 fn find(text: &str, form: &str, hits: &mut Vec<(usize, usize)>) {
     let own = hits.len();
     let mut from = 0;
@@ -111,8 +110,8 @@ fn find(text: &str, form: &str, hits: &mut Vec<(usize, usize)>) {
     }
 }
 
-/// The forms in which a secret may stand in a text: as it is, in JSON (with and without letters beyond
-/// ASCII), in an address, and line by line.
+/// Returns the forms in which a secret may appear in a text: plain, in JSON (with and without non-ASCII
+/// characters escaped), in a URL, and line by line.
 fn forms(secret: &str) -> Vec<String> {
     let secret = secret.trim();
     let mut plain = vec![secret];

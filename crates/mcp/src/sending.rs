@@ -1,4 +1,4 @@
-//! What is known of a request whose sending failed: whether the server can have begun it.
+//! Decides, for a request whose sending failed, whether the server can have begun to run it.
 
 use rmcp::transport::DynamicTransportError;
 
@@ -7,10 +7,10 @@ use super::remote::{self, Failure};
 use sepal_net as net;
 use sepal_net::below;
 
-/// What became of a request that was not sent, or has no answer that could be read.
+/// Returns the error for a request that was not sent or has no readable answer.
 pub(super) fn failed(server: &str, error: &DynamicTransportError) -> Error {
     let server = server.to_owned();
-    // What was written to a stream may have been read before the stream broke.
+    // The server may have read what was written before the stream broke.
     let Some(error) = error.error.downcast_ref::<remote::HttpError>() else {
         return Error::Gone { server };
     };

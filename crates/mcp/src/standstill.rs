@@ -1,4 +1,4 @@
-//! Time that does not pass for a call while its server is paused from outside.
+//! Stops the clock of a call while its server is paused from outside.
 
 use std::future::pending;
 use std::time::Duration;
@@ -7,22 +7,22 @@ use futures::future::select_all;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-/// Tells when a server is paused, through no fault of its own.
+/// Reports when a server is paused through no fault of its own.
 #[derive(Debug, Clone)]
 pub struct Standstill {
-    /// Whether it is now.
+    /// True while the server is paused.
     pub is_still: watch::Receiver<bool>,
-    /// What is said of a call meanwhile.
+    /// The progress text of a call during the pause.
     pub words: &'static str,
 }
 
-/// Resolves after that time, without the time in which any of these said that it stands still.
+/// Resolves after `limit`, not counting the time in which any of `pauses` is true.
 pub(super) async fn passed(limit: Duration, mut pauses: Vec<watch::Receiver<bool>>) {
     let mut left = limit;
     loop {
         let mut kept = Vec::with_capacity(pauses.len());
         for mut pause in pauses {
-            // Whoever is gone pauses nothing any more.
+            // A pause whose sender is gone no longer counts.
             if pause.wait_for(|is_still| !is_still).await.is_ok() {
                 kept.push(pause);
             }
@@ -37,7 +37,7 @@ pub(super) async fn passed(limit: Duration, mut pauses: Vec<watch::Receiver<bool
     }
 }
 
-/// Resolves when one of these stands still.
+/// Resolves when one of the pauses begins.
 async fn any_begins(pauses: &mut [watch::Receiver<bool>]) {
     let begins = pauses.iter_mut().map(|pause| {
         Box::pin(async {
@@ -53,7 +53,7 @@ async fn any_begins(pauses: &mut [watch::Receiver<bool>]) {
     select_all(begins).await;
 }
 
-/// Resolves each time that the server comes to a standstill, with what is said then.
+/// Resolves each time that the server is paused, with the progress text.
 pub(super) async fn begins(standstill: &mut Option<Standstill>) -> &'static str {
     if let Some(Standstill { is_still, words }) = standstill {
         loop {

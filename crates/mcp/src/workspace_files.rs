@@ -1,5 +1,5 @@
-//! Asks the server that runs in every sandbox about files of the workspace, and puts those of skills and what
-//! people attach there: requests that are no tools, so that no model reads of them. Other servers are never asked.
+//! Asks the server that runs in every sandbox about workspace files, and writes files of skills and
+//! attachments there. These requests are not tools, so no model sees them. Other servers never receive them.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use super::connection::Connection;
 use super::error::Error;
 use sepal_core::domain::FileFacts;
 
-/// The methods, as `mcp-server` answers them.
+/// The methods that `mcp-server` implements for this.
 const FILE_FACTS: &str = "sepal/fileFacts";
 const INSTRUCTIONS: &str = "sepal/workspaceInstructions";
 const PLACE_ATTACHMENT: &str = "sepal/placeAttachment";
 const PLACE_SKILL: &str = "sepal/placeSkill";
 const SKILLS: &str = "sepal/workspaceSkills";
-/// Bytes of one part of a file: a sandbox with little memory takes it as base64 in a line of JSON.
+/// Most bytes in one part of a file: a sandbox with little memory takes the part as base64 in a line of JSON.
 const PART: usize = 512 * 1024;
 
-/// A file at the top of a workspace that says how to work in it. It comes from inside the sandbox, where
-/// commands of the model could have written or forged it.
+/// A file at the top of a workspace with instructions for working in it. It comes from inside the sandbox,
+/// where commands of the model could have written or forged it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct InstructionsFile {
-    /// One of the names that were asked for.
+    /// One of the requested names.
     pub name: String,
-    /// Its beginning.
+    /// The beginning of the file.
     pub content: String,
-    /// How long it is.
+    /// The size of the whole file.
     pub bytes: u64,
 }
 
@@ -38,40 +38,40 @@ struct Answer {
     files: Vec<InstructionsFile>,
 }
 
-/// A file of a skill, to be put into the workspace.
+/// A file of a skill that is written into the workspace.
 #[derive(Debug, Clone, Copy)]
 pub struct SkillFile<'a> {
-    /// The skill's own folder there.
+    /// The skill's own folder in the workspace.
     pub folder: &'a str,
-    /// The file below it.
+    /// The path of the file below `folder`.
     pub path: &'a str,
     pub content: &'a [u8],
     pub is_executable: bool,
 }
 
-/// Which skills of a workspace are asked for.
+/// Selects the skills of a workspace to return.
 #[derive(Debug, Clone, Copy)]
 pub struct SkillsQuestion<'a> {
-    /// Folders of the workspace whose folders are skills.
+    /// Workspace folders whose subfolders are skills.
     pub roots: &'a [&'a str],
-    /// The only one, by the name of its folder; none = all of them.
+    /// The folder name of the only skill to return; `None` for all skills.
     pub only: Option<&'a str>,
     pub max_skills: usize,
-    /// Bytes that are told of each `SKILL.md`.
+    /// Most bytes to return of each `SKILL.md`.
     pub max_bytes: u64,
 }
 
-/// A folder of a workspace with a `SKILL.md`. It comes from inside the sandbox, where commands of the model
-/// could have written or forged it.
+/// A workspace folder with a `SKILL.md`. It comes from inside the sandbox, where commands of the model could
+/// have written or forged it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FoundSkill {
-    /// One of the folders that were asked for.
+    /// One of the requested roots.
     pub root: String,
-    /// The name of its own folder.
+    /// The name of the skill's folder.
     pub name: String,
-    /// The beginning of its `SKILL.md`.
+    /// The beginning of the `SKILL.md`.
     pub content: String,
-    /// How long that is.
+    /// The size of the whole `SKILL.md`.
     pub bytes: u64,
 }
 
@@ -86,9 +86,9 @@ struct SkillsAnswer {
 }
 
 impl Connection {
-    /// Puts a file under that name, or the next free one, into the folder of attachments; the name that
-    /// it has there. An error where the server refuses it, is older than the question, or takes too
-    /// long for a part.
+    /// Writes a file into the attachments folder under `name`, or the next free name, and returns the name
+    /// used. Fails if the server refuses the file, does not know the method, or takes longer than `limit` for
+    /// a part.
     pub async fn place_attachment(
         &self,
         name: &str,
@@ -112,8 +112,8 @@ impl Connection {
         placed.ok_or_else(|| Error::Refused("the answer names no file".to_owned()))
     }
 
-    /// What is known of the file that a `write_file` with that path would write. An error where the
-    /// server refuses such a write, is older than the question, answers nonsense, or takes too long.
+    /// Returns the facts about the file that a `write_file` with that path would write. Fails if the server
+    /// refuses such a write, does not know the method, sends an invalid answer, or takes too long.
     pub async fn file_facts(&self, path: &str, limit: Duration) -> Result<FileFacts, Error> {
         let asked = json!({ "path": path });
         let answer = self.request(FILE_FACTS, asked, limit).await?;
@@ -123,8 +123,8 @@ impl Connection {
             .ok_or_else(|| Error::Refused("the answer is not about a file".to_owned()))
     }
 
-    /// Those of the named files that are there, with at most `max_bytes` of each. An error where the
-    /// server is older than the question, answers nonsense, or takes too long.
+    /// Returns those of the named files that exist, with at most `max_bytes` of each. Fails if the server
+    /// does not know the method, sends an invalid answer, or takes too long.
     pub async fn workspace_instructions(
         &self,
         names: &[&str],
@@ -134,7 +134,7 @@ impl Connection {
         let asked = json!({ "names": names, "maxBytes": max_bytes });
         let answer = self.request(INSTRUCTIONS, asked, limit).await?;
         let answer: Option<Answer> = serde_json::from_value(answer).ok();
-        // A byte that is no text takes three once it is replaced.
+        // An invalid byte becomes a replacement character of three bytes.
         let most = max_bytes.saturating_mul(3);
         let is_sound = |file: &InstructionsFile| {
             names.contains(&file.name.as_str()) && file.content.len() as u64 <= most
@@ -145,8 +145,8 @@ impl Connection {
             .ok_or_else(|| Error::Refused("the answer is not about these files".to_owned()))
     }
 
-    /// Puts a file of a skill into the workspace; false where something else has its name. An error where
-    /// the server refuses it, is older than the question, or takes too long for a part.
+    /// Writes a file of a skill into the workspace; returns false if something else has its name. Fails if
+    /// the server refuses the file, does not know the method, or takes longer than `limit` for a part.
     pub async fn place_skill_file(
         &self,
         file: SkillFile<'_>,
@@ -174,8 +174,8 @@ impl Connection {
         }
     }
 
-    /// The skills that lie in the workspace. An error where the server is older than the question, answers
-    /// nonsense, or takes too long.
+    /// Returns the skills in the workspace. Fails if the server does not know the method, sends an invalid
+    /// answer, or takes too long.
     pub async fn workspace_skills(
         &self,
         question: SkillsQuestion<'_>,
@@ -187,7 +187,7 @@ impl Connection {
         });
         let answer = self.request(SKILLS, asked, limit).await?;
         let answer: Option<SkillsAnswer> = serde_json::from_value(answer).ok();
-        // A byte that is no text takes three once it is replaced.
+        // An invalid byte becomes a replacement character of three bytes.
         let most = question.max_bytes.saturating_mul(3);
         let is_sound = |skill: &FoundSkill| {
             question.roots.contains(&skill.root.as_str())

@@ -1,4 +1,4 @@
-//! HTTP clients: one for addresses of the operator, one for addresses that a tenant named.
+//! Builds HTTP clients: one for addresses of the operator, one for addresses that a tenant set.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -8,28 +8,28 @@ use rustls::RootCertStore;
 
 use crate::Guard;
 
-/// How long an idle connection is kept for the next request.
+/// The time that an idle connection is kept for the next request.
 const POOL_IDLE: Duration = Duration::from_secs(90);
-/// Idle connections per host.
+/// The most idle connections per host.
 const POOL_IDLE_PER_HOST: usize = 64;
-/// How often an HTTP/2 connection is asked whether it still lives.
+/// The interval of HTTP/2 keep-alive pings.
 const HTTP2_PING: Duration = Duration::from_secs(20);
-/// How long it may take to say so.
+/// The time limit for the answer to a ping.
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How the outside is reached.
+/// The settings of outgoing connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a connection may take to open.
+    /// The time limit for opening a connection.
     pub connect_timeout: Duration,
-    /// How long a peer may be silent; `None` = whoever asks looks after that. There is no limit on a
-    /// whole answer: streams may be long.
+    /// The longest silence of a peer; `None` = the caller applies its own limit. A complete response has no
+    /// limit, because streams may be long.
     pub read_timeout: Option<Duration>,
-    /// A proxy for everything, for example `http://proxy:3128`. The environment is not asked.
+    /// A proxy for all requests, for example `http://proxy:3128`. Environment variables are ignored.
     pub proxy: Option<String>,
-    /// Hosts that are reached without it, comma-separated.
+    /// Hosts that are reached without the proxy, comma-separated.
     pub no_proxy: Option<String>,
-    /// What peers are told who we are.
+    /// The user agent that peers see.
     pub user_agent: String,
 }
 
@@ -45,10 +45,10 @@ impl Default for Settings {
     }
 }
 
-/// Why no client could be built.
+/// The reason why a client could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The proxy's address cannot be read.
+    /// The proxy's address is invalid.
     #[error("`{0}` is no address of a proxy")]
     Proxy(String, #[source] reqwest::Error),
     /// TLS or the user agent cannot be set up.
@@ -56,9 +56,9 @@ pub enum Error {
     Client(#[source] reqwest::Error),
 }
 
-/// Chooses ring for TLS in the whole process. Call it first thing; calling it again does nothing.
+/// Installs ring as the TLS provider of the whole process. Call it first; further calls have no effect.
 pub fn install_tls() {
-    // An error only says that a provider is installed already.
+    // The only error is that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
@@ -66,7 +66,7 @@ pub fn install_tls() {
 pub fn client(settings: &Settings) -> Result<Client, Error> {
     let mut client = builder(settings);
     if let Some(address) = &settings.proxy {
-        // The address may hold a password, so the text names only what is safe to show.
+        // The address may hold a password, so the error shows only the part after it.
         let all = reqwest::Proxy::all(address).map_err(|e| Error::Proxy(shown(address), e))?;
         let except = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
         client = client.proxy(all.no_proxy(except));
@@ -74,9 +74,9 @@ pub fn client(settings: &Settings) -> Result<Client, Error> {
     client.build().map_err(Error::Client)
 }
 
-/// Builds a pooled client that connects only to what the guard allows, whatever address or name it
-/// is given; [`blocked`] tells its refusals. It goes through no proxy: the proxy would resolve the
-/// names, and nobody could judge them.
+/// Builds a pooled client that connects only to addresses that the guard allows; [`blocked`] extracts its
+/// refusals. It uses no proxy, because a proxy would resolve the names itself and the guard could not check
+/// the addresses.
 pub fn guarded_client(settings: &Settings, guard: &Guard) -> Result<Client, Error> {
     builder(settings)
         .dns_resolver(Arc::new(guard.resolver()))
@@ -85,19 +85,19 @@ pub fn guarded_client(settings: &Settings, guard: &Guard) -> Result<Client, Erro
         .map_err(Error::Client)
 }
 
-/// The authorities that this system trusts, read once: left to itself every client reads hundreds of
-/// files. A change counts from the next start on.
+/// The certificate authorities that this system trusts, read once: otherwise every client would read hundreds
+/// of files. Changes take effect at the next start.
 static AUTHORITIES: LazyLock<Authorities> = LazyLock::new(|| {
     let found = rustls_native_certs::load_native_certs();
-    // One that cannot be read must not keep the others from being used.
+    // An invalid certificate must not prevent the use of the others.
     let mut roots = RootCertStore::empty();
     let all = found.certs.into_iter();
     let readable = all.filter(|authority| roots.add(authority.clone()).is_ok());
     let certificates: Vec<_> = readable
         .filter_map(|authority| Certificate::from_der(&authority).ok())
         .collect();
-    // A machine without them can serve people all the same: only peers over https are refused then,
-    // because none of them can be believed.
+    // Without certificates the server still works for people; only https connections to peers fail, because
+    // no peer can be verified.
     if certificates.is_empty() {
         tracing::warn!(
             errors = ?found.errors,
@@ -111,19 +111,19 @@ static AUTHORITIES: LazyLock<Authorities> = LazyLock::new(|| {
     }
 });
 
-/// The same authorities as each library wants them.
+/// The trusted authorities, in the forms of both libraries.
 struct Authorities {
     roots: RootCertStore,
     certificates: Vec<Certificate>,
 }
 
-/// The authorities that this system trusts.
+/// The certificate authorities that this system trusts.
 pub fn authorities() -> RootCertStore {
     AUTHORITIES.roots.clone()
 }
 
-/// The authorities that this system trusts, as PEM: for programs in sandboxes, which see no files of
-/// the system's. Read anew each time; empty where the system has none.
+/// The certificate authorities that this system trusts, as PEM, for programs in sandboxes, which cannot read
+/// the system's files. Read again at each call; empty if the system has none.
 pub fn authorities_pem() -> String {
     use base64::Engine as _;
     const LINE: usize = 64;
@@ -166,8 +166,7 @@ fn builder(settings: &Settings) -> ClientBuilder {
         .http2_keep_alive_while_idle(true)
 }
 
-/// What lies below an error of the HTTP client, outermost first; what repeats the one above is
-/// left out.
+/// The chain of causes of an HTTP client's error, outermost first, without repetitions.
 pub fn below(error: &reqwest::Error) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut next = std::error::Error::source(error);
@@ -184,7 +183,7 @@ pub fn below(error: &reqwest::Error) -> String {
     texts.join(": ")
 }
 
-/// The address without what stands before the `@`.
+/// The address without the credentials before the `@`.
 fn shown(address: &str) -> String {
     address
         .rsplit_once('@')

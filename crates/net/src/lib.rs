@@ -1,7 +1,7 @@
-//! The one way out: every HTTP client of the product is built here, once, and shared.
+//! Outgoing network access: all HTTP clients of the product are built here, once, and shared.
 //!
-//! [`client`] is for addresses of the operator, [`guarded_client`] for addresses that a tenant named,
-//! a [`Mailer`] for mail, and a [`Proxy`] for sandboxed programs. No other crate resolves a name or opens a
+//! [`client`] is for addresses of the operator, [`guarded_client`] for addresses that a tenant set,
+//! [`Mailer`] for mail, and [`Proxy`] for sandboxed programs. No other crate resolves a name or opens a
 //! connection that a tenant or a program asked for.
 
 mod client;

@@ -1,4 +1,4 @@
-//! Mail by SMTP, through the relay that the operator named.
+//! Sends mail by SMTP through the operator's relay.
 
 use std::time::Duration;
 
@@ -11,38 +11,39 @@ use percent_encoding::percent_decode_str;
 use secrecy::{ExposeSecret as _, SecretString};
 use url::{Host, Url};
 
-/// How long the relay may take for each step.
+/// The time limit of each SMTP step.
 const STEP: Duration = Duration::from_secs(10);
-/// The longest address that RFC 5321 lets a relay take.
+/// The longest address that RFC 5321 allows, in bytes.
 const MAX_ADDRESS: usize = 254;
 
-/// A text for one person.
+/// A plain-text message to one person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
-    /// Names the message: the same for each attempt, so that a relay or reader may know it again.
+    /// Identifies the message; the same for each attempt, so that a relay or mail reader can detect
+    /// duplicates.
     pub id: String,
     pub to: String,
     pub subject: String,
-    /// Plain text.
+    /// The body as plain text.
     pub body: String,
 }
 
-/// Why no mail was or will be sent.
+/// The reason why a mail was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum MailError {
-    /// `notifications.smtp.url` cannot be used.
+    /// The address of `notifications.smtp.url` is invalid.
     #[error("`notifications.smtp.url` is no address of an SMTP relay")]
     Relay,
-    /// No such address can be written to, or from.
+    /// A recipient or sender address is invalid.
     #[error("`{0}` is no mail address")]
     Address(String),
-    /// The relay will not take it, however often it is asked.
+    /// The relay refuses the mail permanently.
     #[error("the relay refuses the mail")]
     Refused(#[source] lettre::transport::smtp::Error),
-    /// The relay cannot take it now.
+    /// The relay cannot accept the mail at present.
     #[error("the relay does not take the mail now")]
     Away(#[source] lettre::transport::smtp::Error),
-    /// The mail cannot be put into its form.
+    /// The message could not be built.
     #[error("the mail cannot be written")]
     Form(#[source] lettre::error::Error),
 }
@@ -55,9 +56,9 @@ pub struct Mailer {
 }
 
 impl Mailer {
-    /// A mailer for `smtps://` (TLS from the start, port 465) or `smtp://` (STARTTLS, port 587), with
-    /// user and password if the address has them. On this machine `smtp://` is plain, and anywhere
-    /// else with `?tls=none`: a password never leaves the machine unencrypted by mistake.
+    /// Creates a mailer for `smtps://` (TLS from the start, port 465) or `smtp://` (STARTTLS, port 587), with
+    /// the user and password of the address, if any. `smtp://` is unencrypted (port 25) only to a loopback
+    /// address or with `?tls=none`, so a password never leaves the machine unencrypted by mistake.
     pub fn open(url: &SecretString, from: &str) -> Result<Self, MailError> {
         let url = Url::parse(url.expose_secret()).map_err(|_| MailError::Relay)?;
         let host = url.host_str().filter(|host| !host.is_empty());
@@ -87,7 +88,7 @@ impl Mailer {
         })
     }
 
-    /// Hands a mail to the relay. An answer of the relay's means that the relay has it.
+    /// Hands a mail to the relay; on success the relay has accepted it.
     pub async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         let to: Address = mail
             .to
@@ -110,8 +111,8 @@ impl Mailer {
     }
 }
 
-/// Whether it reads like the address of one mailbox. Whether anybody reads what goes there, only a mail
-/// can tell.
+/// Returns true if the text has the form of a mail address. Whether the mailbox exists can be found out only
+/// by sending mail.
 pub fn is_mail_address(text: &str) -> bool {
     text.len() <= MAX_ADDRESS
         && text
@@ -121,7 +122,7 @@ pub fn is_mail_address(text: &str) -> bool {
 
 fn is_plain(url: &Url) -> bool {
     let is_own = match url.host() {
-        // Not among the schemes whose hosts the parser reads.
+        // The URL parser does not recognize addresses in URLs with the scheme `smtp`.
         Some(Host::Domain(name)) => {
             let bare = name.trim_start_matches('[').trim_end_matches(']');
             name == "localhost"

@@ -1,5 +1,5 @@
-//! Which entries `runtime.log.level` lets through. Two levels are more serious than those of the
-//! library: `fatal` and `panic` are errors that bear a mark (S0.55).
+//! Filters log entries by `runtime.log.level`. Two levels are above those of the library: `fatal` and `panic`
+//! are errors with a marker field (S0.55).
 
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
@@ -10,21 +10,22 @@ use tracing_subscriber::layer::Context;
 
 use sepal_config::LogLevel;
 
-/// An entry with this field says that the process, or all that it is for, cannot go on.
+/// Marks an entry that reports that the process, or its whole task, cannot go on.
 pub(super) const FATAL_FIELD: &str = "fatal";
-/// An entry with this field tells of a panic; see `panic.rs`.
+/// Marks an entry that reports a panic; see `panic.rs`.
 pub(super) const PANIC_FIELD: &str = "panic.location";
 
 /// The filter in front of every output.
 pub(super) struct Levels {
     targets: Targets,
-    /// An entry needs one of these fields; `None` = it needs none.
+    /// The marker fields of which an entry needs one; `None` = no marker is needed.
     marks: Option<&'static [&'static str]>,
 }
 
 impl Levels {
-    /// Our own entries at the level; those of libraries one or two steps more serious, since their
-    /// `debug` would drown ours.
+    /// Lets our own entries through at the level, and those of libraries at a level that is at most one step
+    /// more serious, because their `debug` entries would drown ours. At `fatal` and `panic`, no entries of
+    /// libraries pass.
     pub(super) fn new(level: LogLevel) -> Self {
         let (ours, theirs) = match level {
             LogLevel::Trace => (LevelFilter::TRACE, LevelFilter::DEBUG),
@@ -115,7 +116,7 @@ mod tests {
         tracing::error!(target: "hyper", "one-foreign");
     }
 
-    /// What of one entry of each kind is written at that level.
+    /// The entries that are written at the level, out of one of each kind.
     fn written(level: LogLevel) -> Vec<&'static str> {
         let output = Written::default();
         let writer = output.clone();

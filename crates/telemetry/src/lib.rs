@@ -1,5 +1,5 @@
-//! The log: one subscriber for the process, a hook for panics, and what keeps secrets out of both.
-//! Beside it figures ([`metrics`]) and traces ([`traces`]), which know nothing of the log.
+//! Logging: one subscriber for the process, a panic hook, and the redaction of secrets. Also metrics
+//! ([`metrics`]) and traces ([`traces`]), which are independent of the log.
 
 mod level;
 mod log;
@@ -14,5 +14,6 @@ pub use metrics::{Present, instruments};
 pub use redact::{redact, redact_args, redact_json};
 pub use relay::{LogEntry, subscribe};
 
-/// The name of the program, with which the names of its crates begin, so also the targets of their log entries.
+/// The name of the program. The names of its crates start with it, and so do the targets of their log
+/// entries.
 pub(crate) const PROGRAM: &str = "sepal";

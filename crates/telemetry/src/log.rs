@@ -1,4 +1,4 @@
-//! The log of the process: its levels, its form and where it is written.
+//! Configures the log of the process: its level, format and output.
 
 use std::fs::File;
 use std::io::IsTerminal as _;
@@ -15,7 +15,7 @@ use sepal_config::{Log, LogFormat, LogLevel, LogOutput};
 use crate::level::Levels;
 use crate::{panic, relay};
 
-/// Why the log cannot be set up.
+/// The reason why the log cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file of `runtime.log.output` cannot be opened.
@@ -24,10 +24,10 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// Somebody set up a subscriber before.
+    /// A subscriber was set up before.
     #[error("the log of this process is already set up")]
     AlreadyStarted(#[source] tracing_subscriber::util::TryInitError),
-    /// The subscriber is gone.
+    /// The subscriber no longer exists.
     #[error("the log of this process is gone")]
     Gone(#[source] reload::Error),
 }
@@ -42,7 +42,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts logging at `info` to standard error, panics included, until [`Self::configure`].
+    /// Starts logging at `info` to standard error, including panics, until [`Self::configure`] is called.
     pub fn start() -> Result<Self, Error> {
         let (filter, filter_handle) = reload::Layer::new(Levels::new(LogLevel::Info));
         let (is_terminal, stderr) = open(&LogOutput::Stderr)?;
@@ -61,7 +61,7 @@ impl Telemetry {
         })
     }
 
-    /// Goes on as the settings say (D21).
+    /// Applies the log settings (D21).
     pub fn configure(&self, log: &Log) -> Result<(), Error> {
         let (is_terminal, output) = open(&log.output)?;
         let writer = writer(log.format, is_terminal, output);
@@ -71,7 +71,7 @@ impl Telemetry {
     }
 }
 
-/// The output, and whether a person reads it directly.
+/// Opens the output; the flag is true if the output is a terminal.
 fn open(output: &LogOutput) -> Result<(bool, BoxMakeWriter), Error> {
     Ok(match output {
         LogOutput::Stderr => (
@@ -88,7 +88,7 @@ fn open(output: &LogOutput) -> Result<(bool, BoxMakeWriter), Error> {
                 path: path.clone(),
                 source,
             })?;
-            // One write for each entry, so appending needs no lock.
+            // Each entry is one write, so appending needs no lock.
             (false, BoxMakeWriter::new(Arc::new(file)))
         }
     })
@@ -110,7 +110,7 @@ where
             .with_current_span(true)
             .with_span_list(false)
             .boxed(),
-        // The library's own default has colours unless NO_COLOR is set.
+        // The library's default uses colors unless NO_COLOR is set.
         LogFormat::Text if is_terminal => layer.boxed(),
         LogFormat::Text => layer.with_ansi(false).boxed(),
     }
@@ -128,7 +128,7 @@ mod tests {
     use super::{Error, open, writer};
     use sepal_config::{LogFormat, LogLevel, LogOutput};
 
-    /// What a file holds after one entry of ours and one of a library.
+    /// The content of a log file after one entry of ours and one of a library.
     fn written(path: &Path, level: LogLevel, format: LogFormat) -> String {
         let (is_terminal, output) = open(&LogOutput::File(path.to_owned())).unwrap();
         let subscriber = tracing_subscriber::registry()

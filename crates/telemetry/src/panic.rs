@@ -1,11 +1,11 @@
-//! Panics are logged like everything else, so that an operator who reads the log file sees them.
+//! Logs panics like everything else, so that an operator sees them in the log file.
 
 use std::backtrace::Backtrace;
 use std::panic::PanicHookInfo;
 
 use super::redact;
 
-/// Replaces the process's hook, which would write to standard error only.
+/// Replaces the default panic hook, which writes only to standard error.
 pub(super) fn log_panics() {
     std::panic::set_hook(Box::new(log));
 }
@@ -17,7 +17,7 @@ fn log(info: &PanicHookInfo<'_>) {
     tracing::error!(
         panic.location = location.as_deref().unwrap_or("unknown"),
         panic.thread = thread.name().unwrap_or("unnamed"),
-        // Empty unless RUST_BACKTRACE asks for it.
+        // Empty unless RUST_BACKTRACE is set.
         panic.backtrace = %Backtrace::capture(),
         "Panicked: {}",
         redact(message),

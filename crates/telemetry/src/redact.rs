@@ -1,13 +1,13 @@
-//! Keeps what looks like a secret out of log fields. A net below the rule that none is logged.
+//! Redacts text that looks like a secret in log fields: a safety net for the rule that no secret is logged.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// What stands in place of a secret.
+/// The text that replaces a secret.
 const REDACTED: &str = "[redacted]";
 
-/// How API keys and tokens of the usual vendors begin; our own first.
+/// Prefixes of API keys and tokens of common vendors; our own comes first.
 const PREFIXES: &[&str] = &[
     "spl_",
     "sk-",
@@ -29,7 +29,7 @@ const PREFIXES: &[&str] = &[
     "eyJ",
 ];
 
-/// Shorter ones are words (`sk-learn`).
+/// The shortest key in bytes; shorter texts are ordinary words (`sk-learn`).
 const SHORTEST_KEY: usize = 16;
 
 /// Endings of names whose values are secrets.
@@ -45,22 +45,21 @@ const SECRET_NAMES: &[&str] = &[
     "credentials",
 ];
 
-/// How much of a call's arguments a log entry shows.
+/// The most characters of a call's arguments in a log entry.
 const MAX_ARGS: usize = 200;
 
-/// What the words read so far say of the next one.
+/// The expectation for the next word, by the words before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Nothing.
+    /// The next word is ordinary.
     Plain,
-    /// It is a secret.
+    /// The next word is a secret.
     Secret,
-    /// It is the colon between a quoted name and its secret, or nothing.
+    /// The next word may be the colon between a quoted name and its secret.
     Colon,
 }
 
-/// The text with keys, bearer tokens, `name=value` secrets, passwords in addresses and query
-/// strings replaced.
+/// Redacts keys, bearer tokens, `name=value` secrets, passwords in URLs, and query strings.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let mut redacted = String::with_capacity(text.len());
     let mut next = Next::Plain;
@@ -91,11 +90,11 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What a word that is no secret says of the next one.
+/// The expectation for the word after `word`, which is not a secret itself.
 fn after(next: Next, word: &str, end: &str) -> Next {
     let is_colon = word == ":" || word == "=";
     let name = word.trim_end_matches([':', '=']);
-    // "basic" alone is a word of prose.
+    // "basic" on its own is an ordinary word.
     let follows = word.eq_ignore_ascii_case("bearer") || next == Next::Secret;
     if (is_scheme(word) && follows) || (next == Next::Colon && is_colon) {
         Next::Secret
@@ -110,12 +109,12 @@ fn after(next: Next, word: &str, end: &str) -> Next {
     }
 }
 
-/// The word before the credentials of an `Authorization` header.
+/// Returns true for the scheme before the credentials in an `Authorization` header.
 fn is_scheme(word: &str) -> bool {
     word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic")
 }
 
-/// The arguments of a call on one short line, members with secret names replaced.
+/// The arguments of a call on one short line, with the values of secret names redacted.
 pub fn redact_args(args: &Value) -> String {
     let text = without_secrets(args).to_string();
     let short: String = text.chars().take(MAX_ARGS).collect();
@@ -126,8 +125,8 @@ pub fn redact_args(args: &Value) -> String {
     }
 }
 
-/// A JSON document on one line of at most `most` characters, members with secret names replaced, also
-/// in texts that hold JSON themselves. What is no JSON is a text like any other.
+/// A JSON document on one line of at most `most` characters, with the values of secret names redacted,
+/// including those in JSON inside of texts. Anything but JSON is redacted as text.
 pub fn redact_json(text: &str, most: usize) -> String {
     let clean = match serde_json::from_str::<Value>(text) {
         Ok(value) => without_secrets(&value).to_string(),
@@ -139,7 +138,7 @@ pub fn redact_json(text: &str, most: usize) -> String {
     }
 }
 
-/// The arguments of a call, as some providers write them: an object inside a text.
+/// Parses JSON inside of a text: some providers send the arguments of a call this way.
 fn inner_json(text: &str) -> Option<Value> {
     let is_object = text.trim_start().starts_with('{');
     is_object.then(|| serde_json::from_str(text).ok())?
@@ -182,7 +181,7 @@ fn is_secret_name(name: &str) -> bool {
     name == "key" || SECRET_NAMES.iter().any(|ending| name.ends_with(ending))
 }
 
-/// One word: a key, `name=value`, or an address.
+/// Redacts the secret in one word: a key, `name=value`, or a URL.
 fn word_without_secret(word: &str) -> Cow<'_, str> {
     if word.len() >= SHORTEST_KEY && PREFIXES.iter().any(|prefix| word.starts_with(prefix)) {
         return Cow::Borrowed(REDACTED);
@@ -203,7 +202,7 @@ fn word_without_secret(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// `user:password@` and everything behind the question mark.
+/// Redacts `user:password@` and the query of a URL.
 fn address_without_secret(scheme: &str, rest: &str) -> String {
     let (rest, query) = match rest.split_once('?') {
         Some((rest, _)) => (rest, format!("?{REDACTED}")),

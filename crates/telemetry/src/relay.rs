@@ -1,4 +1,4 @@
-//! Hands the log's entries to whoever listens in this process, for example an MCP client.
+//! Passes log entries on to listeners in this process, for example an MCP client.
 
 use std::fmt::{Debug, Write as _};
 
@@ -11,23 +11,23 @@ use tracing_subscriber::layer::Context;
 
 use super::level::{FATAL_FIELD, PANIC_FIELD};
 
-/// Entries that a slow listener may be behind.
+/// The most entries that a slow listener may be behind.
 const BEHIND: usize = 256;
 
 /// One entry of the log.
 #[derive(Debug, Clone)]
 pub struct LogEntry {
-    /// How serious it is.
+    /// The severity.
     pub level: Level,
-    /// Whether it tells of a panic.
+    /// True if the entry reports a panic.
     pub is_panic: bool,
-    /// Whether it says that the process, or all that it is for, cannot go on.
+    /// True if the entry reports that the process, or its whole task, cannot go on.
     pub is_fatal: bool,
     pub message: String,
     pub fields: Map<String, Value>,
 }
 
-/// Everything that is logged from now on; `None` where no log was started.
+/// Subscribes to all entries from now on; `None` if no log was started.
 pub fn subscribe() -> Option<broadcast::Receiver<LogEntry>> {
     tracing::dispatcher::get_default(|dispatch| {
         let relay = dispatch.downcast_ref::<Relay>();
@@ -35,7 +35,7 @@ pub fn subscribe() -> Option<broadcast::Receiver<LogEntry>> {
     })
 }
 
-/// The layer that hands entries on.
+/// The layer that passes entries on.
 pub(super) struct Relay {
     entries: broadcast::Sender<LogEntry>,
 }
@@ -50,14 +50,14 @@ impl Default for Relay {
 
 impl<S: Subscriber> Layer<S> for Relay {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        // Only our own entries: those about sending would cause further ones.
+        // Only entries of our own crates: entries about sending would cause further entries.
         let is_ours = event.metadata().target().starts_with(crate::PROGRAM);
         if !is_ours || self.entries.receiver_count() == 0 {
             return;
         }
         let mut fields = Fields::default();
         event.record(&mut fields);
-        // An error only says that nobody listens any more.
+        // An error only means that nobody listens any more.
         let _ = self.entries.send(LogEntry {
             level: *event.metadata().level(),
             is_panic: fields.others.contains_key(PANIC_FIELD),
@@ -120,7 +120,7 @@ mod tests {
 
     use super::{LogEntry, Relay, subscribe};
 
-    /// What a listener hears of one entry; nothing of others' entries.
+    /// The entries that a listener receives.
     fn heard(log: fn()) -> Vec<LogEntry> {
         let subscriber = tracing_subscriber::registry().with(Relay::default());
         tracing::subscriber::with_default(subscriber, || {

@@ -1,11 +1,11 @@
-//! Holds a request against what was written in its place.
+//! Compares a request with the request that the template wrote in its place.
 
 use serde_json::Value;
 
 use crate::refusal::Refusal;
 
-/// Refuses the first field that a request says otherwise than the template, or that the template
-/// does not have. What a request leaves open, also by `null`, the template decides.
+/// Refuses the first field whose value differs from the template's, or that the template lacks. The template
+/// decides on fields that a request omits or sets to `null`.
 pub(super) fn compare(asked: &Value, made: &Value) -> Result<(), Refusal> {
     at(asked, Some(made), "")
 }

@@ -1,4 +1,4 @@
-//! What the engine is asked to make: written here from a few values, and from nothing else.
+//! Writes the engine's requests from a few values of the client's request, and from nothing else.
 
 mod compare;
 mod container;
@@ -14,14 +14,14 @@ use crate::{refusal::Refusal, settings::Label};
 
 /// The label with the sandbox.
 const SANDBOX: &str = "sepal.sandbox";
-/// What the names of labels begin with that Sepal may choose.
+/// The prefix of the labels that Sepal may set.
 const PREFIX: &str = "sepal.";
 const MAX_LABELS: usize = 16;
 const MAX_LABEL_BYTES: usize = 512;
 
 type Labels = BTreeMap<String, String>;
 
-/// A request as it came, and the values of it that are used.
+/// Parses a request as a whole, and the values of it that are used.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<(Value, T), Refusal> {
     let wrong = |text: String| Refusal::Malformed(format!("the body is not as expected: {text}"));
     let whole = serde_json::from_slice(body).map_err(|error| wrong(error.to_string()))?;
@@ -30,7 +30,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<(Value, T), Refusal> {
     Ok((whole, used.map_err(|error| wrong(error.to_string()))?))
 }
 
-/// Sepal's own labels of a sandbox's thing, with ours.
+/// Returns Sepal's own labels of a sandbox's object, with ours added.
 fn labels(mut asked: Labels, sandbox: &str, label: &Label) -> Result<Labels, Refusal> {
     let is_short = |it: &String| it.len() <= MAX_LABEL_BYTES;
     let is_known = |(name, value): (&String, &String)| {

@@ -1,5 +1,5 @@
-//! The volume of a workspace: of a driver's options none but its size, because others can name any
-//! folder of the machine.
+//! Writes the request for a workspace's volume: the only driver option is its size, because others can name
+//! any folder of the machine.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,15 +15,15 @@ struct Asked {
     driver_opts: Option<Options>,
 }
 
-/// What the driver is told.
+/// The options for the driver.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Options {
-    /// In bytes.
+    /// The size in bytes.
     size: Option<String>,
 }
 
-/// The name of the volume, and the request that makes it.
+/// Returns the name of the volume, and the request that creates it.
 pub(crate) fn volume(body: &[u8], settings: &Settings) -> Result<(String, Value), Refusal> {
     let (whole, asked) = read::<Asked>(body)?;
     let Some(sandbox) = name::sandbox_of_volume(&asked.name) else {
@@ -44,8 +44,8 @@ pub(crate) fn volume(body: &[u8], settings: &Settings) -> Result<(String, Value)
     Ok((asked.name, made))
 }
 
-/// A size in plain bytes. A volume may hold twice what one file may: so much a workspace has while
-/// somebody clears up.
+/// Checks a size in plain bytes. A volume may hold twice as much as one file: a workspace may be that large
+/// while somebody clears up.
 fn checked(size: &str, largest_file: i64) -> Result<&str, Refusal> {
     let most = largest_file.saturating_mul(2);
     let is_plain = size.bytes().all(|letter| letter.is_ascii_digit());

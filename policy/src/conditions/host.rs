@@ -1,8 +1,8 @@
-//! Hosts of addresses, read so strictly that no client could read another host.
+//! Parses the hosts of addresses, so strictly that no client could read another host.
 
 use super::Fit;
 
-/// How surely `text` is an address at `pattern`.
+/// Returns how surely `text` is an address at `pattern`.
 pub(super) fn fit(text: &str, pattern: &str) -> Fit {
     let Some(host) = host_of(text) else {
         return Fit::Unsure;
@@ -17,8 +17,8 @@ pub(super) fn fit(text: &str, pattern: &str) -> Fit {
     }
 }
 
-/// The host of an `http` or `https` address, in small letters. `None` for everything of which
-/// clients might think differently: user names, brackets, escapes, other alphabets.
+/// Returns the host of an `http` or `https` address, in lower case. `None` for everything that clients might
+/// read differently: user names, brackets, escapes, other alphabets.
 pub(crate) fn host_of(text: &str) -> Option<String> {
     let text = text.to_ascii_lowercase();
     let rest = text
@@ -33,7 +33,7 @@ pub(crate) fn host_of(text: &str) -> Option<String> {
     is_sure.then(|| host.to_owned())
 }
 
-/// Whether a rule may name this host.
+/// Returns true if a rule may name this host.
 pub(crate) fn is_host_pattern(pattern: &str) -> bool {
     let pattern = pattern.to_ascii_lowercase();
     is_host(pattern.strip_prefix("*.").unwrap_or(&pattern))
@@ -46,7 +46,7 @@ fn is_host(host: &str) -> bool {
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
     };
-    // `0x7f.1` and `127.1` are addresses in disguise.
+    // `0x7f.1` and `127.1` are other notations of IP addresses.
     let is_number = |label: &str| label.starts_with(|sign: char| sign.is_ascii_digit());
     let last = host.rsplit('.').next().unwrap_or_default();
     host.split('.').all(is_label)

@@ -1,4 +1,4 @@
-//! What must hold for a call: commands, exact arguments, paths, hosts, a JSON Schema, cost.
+//! Defines the conditions on a call: commands, exact arguments, paths, hosts, a JSON Schema, cost.
 
 mod host;
 mod path;
@@ -8,15 +8,16 @@ use serde_json::Value;
 
 use crate::call::{Call, argument};
 
-/// What must hold for a call; all that is named must hold. Unknown names are refused, because a
-/// condition that is not looked at would widen its rule.
+/// The conditions on a call, all of which must hold. Unknown names are refused, because an ignored condition
+/// would widen its rule.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Conditions {
-    /// The command is one of these. Fits only tools that run command lines, part by part.
+    /// The command begins with one of these prefixes. Applies only to tools that run command lines, part by
+    /// part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<CommandPrefix>>,
-    /// The arguments are exactly these; harmless ones of a tool that runs commands do not count.
+    /// The arguments are exactly these; harmless arguments of a tool that runs commands do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exactly: Option<Value>,
     /// Each of these arguments is a path below its folder.
@@ -36,17 +37,17 @@ pub struct Conditions {
     pub cost_below: Option<u64>,
 }
 
-/// Words with which a command begins.
+/// The words with which a command begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandPrefix {
     /// Whole words, as the program gets them.
     pub words: Vec<String>,
-    /// Whether more words may follow.
+    /// True if more words may follow.
     #[serde(default = "yes")]
     pub more: bool,
-    /// Whether these may be any words. Without it, an allow rule takes only words of which it is known
-    /// that they are harmless; so do rules that were kept before there was this field.
+    /// True if these may be any words. Without it, an allow rule takes only words that are known to be
+    /// harmless; so do rules that were stored before this field existed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_words: bool,
 }
@@ -56,7 +57,8 @@ fn yes() -> bool {
 }
 
 impl CommandPrefix {
-    /// These words, and further ones. For an allow rule only words that are known to be harmless.
+    /// Creates a prefix that further words may follow; for an allow rule only words that are known to be
+    /// harmless.
     pub fn new<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         Self {
             words: words.into_iter().map(str::to_owned).collect(),
@@ -89,11 +91,11 @@ pub struct HostIs {
 pub(crate) use host::{host_of, is_host_pattern};
 pub(crate) use path::{folder_of, is_folder};
 
-/// How surely something holds.
+/// How surely a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
     No,
-    /// It may hold: allow rules take it for no, ask and deny rules for a reason to ask.
+    /// It may hold: allow rules treat it as no, ask and deny rules as a reason to ask.
     Unsure,
     Yes,
 }
@@ -105,18 +107,18 @@ impl From<bool> for Fit {
 }
 
 impl Conditions {
-    /// Whether nothing is named, so that every call fits.
+    /// Returns true if there are no conditions, so that every call fits.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What a session has cost in which a call may fit, where that matters.
+    /// Returns a session cost at which a call may fit, if there is a condition on the cost.
     pub fn fitting_cost(&self) -> Option<u64> {
         let above = self.cost_above.map(|least| least.saturating_add(1));
         above.or(self.cost_below.map(|most| most.saturating_sub(1)))
     }
 
-    /// How surely everything but command and schema holds.
+    /// Returns how surely all conditions but command and schema hold.
     pub(crate) fn fit(&self, call: &Call<'_>) -> Fit {
         let exactly = self.exactly.iter().map(|wanted| is_exactly(wanted, call));
         let paths = self.paths.iter().map(|path| {
@@ -142,7 +144,7 @@ impl Conditions {
     }
 }
 
-/// Whether the arguments are those, harmless ones aside.
+/// Returns whether the arguments equal `wanted`, ignoring harmless ones.
 fn is_exactly(wanted: &Value, call: &Call<'_>) -> Fit {
     let (Some(shell), Value::Object(wanted), Value::Object(have)) =
         (call.shell, wanted, call.arguments)
@@ -158,7 +160,7 @@ fn is_exactly(wanted: &Value, call: &Call<'_>) -> Fit {
     (is_same && names(wanted) == names(have)).into()
 }
 
-/// How surely every text of an argument fits: one, or a list of them.
+/// Returns how surely every text of an argument fits: a single text, or a list of them.
 fn every_text(value: Option<&Value>, fit: impl Fn(&str) -> Fit) -> Fit {
     let fits: Vec<Fit> = match value {
         None | Some(Value::Null) => return Fit::No,
@@ -172,7 +174,7 @@ fn every_text(value: Option<&Value>, fit: impl Fn(&str) -> Fit) -> Fit {
     let (least, most) = (fits.iter().min(), fits.iter().max());
     match (least, most) {
         (Some(least), Some(most)) if least == most => *least,
-        // Some of a list, which is neither all nor none.
+        // Only some of the list fit.
         _ => Fit::Unsure,
     }
 }

@@ -1,8 +1,8 @@
-//! Paths in the workspace, by their text: what links lead to is not known here.
+//! Matches paths in the workspace by their text: the targets of links are unknown here.
 
 use super::Fit;
 
-/// How surely `text` names `below` or something in it.
+/// Returns how surely `text` names `below` or something in it.
 pub(super) fn fit(text: &str, below: &str, workspace: Option<&str>) -> Fit {
     let Some(path) = Path::read(text, workspace) else {
         return Fit::Unsure;
@@ -13,7 +13,7 @@ pub(super) fn fit(text: &str, below: &str, workspace: Option<&str>) -> Fit {
     let mut names = path.names.iter();
     let is_below = folders.all(|folder| names.next() == Some(&folder));
     match (is_below, path.climbs) {
-        // Whoever climbs from a link climbs from somewhere else.
+        // A `..` behind a link leads to the parent of the link's target.
         (_, true) => Fit::Unsure,
         (is_below, false) => is_below.into(),
     }
@@ -22,14 +22,14 @@ pub(super) fn fit(text: &str, below: &str, workspace: Option<&str>) -> Fit {
 struct Path<'a> {
     /// Names below the workspace, without `.` and `..`.
     names: Vec<&'a str>,
-    /// Whether the text has a `..`.
+    /// True if the text has a `..`.
     climbs: bool,
 }
 
 impl<'a> Path<'a> {
-    /// `None` for what leaves the workspace, or is written in a way that tools may read differently.
+    /// Parses a path; `None` if it leaves the workspace, or if tools may read it differently.
     fn read(text: &'a str, workspace: Option<&str>) -> Option<Self> {
-        // Tools of the sandbox take `$'…'` for a name in bash's own form, and `~` may be a home.
+        // Tools of the sandbox take `$'…'` for a name in bash's quoted form, and `~` may be a home folder.
         if text.starts_with("$'") || text.starts_with('~') || text.contains(['\\', '\0']) {
             return None;
         }
@@ -60,14 +60,14 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Whether a rule may name this folder.
+/// Returns true if a rule may name this folder.
 pub(crate) fn is_folder(below: &str) -> bool {
     !below.starts_with(['/', '~', '$'])
         && !below.contains(['\\', '\0'])
         && below.split('/').all(|name| name != "..")
 }
 
-/// The folder of the file that `text` names, if it is surely one in the workspace.
+/// Returns the folder of the file that `text` names, if it is surely in a folder of the workspace.
 pub(crate) fn folder_of(text: &str, workspace: Option<&str>) -> Option<String> {
     let path = Path::read(text, workspace).filter(|path| !path.climbs)?;
     let (_, folders) = path.names.split_last()?;

@@ -1,4 +1,4 @@
-//! What a rule must be before it decides anything.
+//! Checks a rule before it decides anything.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::decide::decide;
 use crate::conditions::{Conditions, is_folder, is_host_pattern};
 use crate::rule::{Approvers, Effect, Example, Network, Rule, Scope};
 
-/// What is wrong with a rule.
+/// A problem of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Problem {
     #[error("two rules have the id `{rule}`")]
@@ -25,7 +25,7 @@ pub enum Problem {
     OtherExampleMatched { rule: String },
 }
 
-/// Ids that stand twice.
+/// Returns the ids that occur twice.
 pub(super) fn names(rules: &[Rule]) -> Vec<Problem> {
     let mut seen = BTreeSet::new();
     let again = rules.iter().filter(|rule| !seen.insert(&rule.id));
@@ -36,8 +36,8 @@ pub(super) fn names(rules: &[Rule]) -> Vec<Problem> {
         .collect()
 }
 
-/// Makes a rule ready that was kept before. An allow rule that by now fits fewer commands than its
-/// example stays, and decides what it still fits.
+/// Compiles a rule that was already stored. An allow rule that by now matches fewer commands than its example
+/// stays, and decides what it still matches.
 pub(super) fn kept(mut rule: Rule) -> Result<Compiled, Vec<Problem>> {
     let narrower = |problems: &[Problem]| {
         let is_narrower = |problem| matches!(problem, &Problem::ExampleNotMatched { .. });
@@ -52,7 +52,7 @@ pub(super) fn kept(mut rule: Rule) -> Result<Compiled, Vec<Problem>> {
     }
 }
 
-/// Makes a rule ready, or says everything that is wrong with it.
+/// Compiles a rule, or returns all its problems.
 pub(super) fn rule(rule: Rule) -> Result<Compiled, Vec<Problem>> {
     let mut problems: Vec<Problem> = std::iter::once(&rule.when)
         .chain(&rule.except)
@@ -112,7 +112,8 @@ fn wrong_field(rule: &Rule) -> Option<&'static str> {
     }
 }
 
-/// A rule about connections says nothing of calls, so that nobody takes it for a narrower one.
+/// Checks that a rule about connections has no conditions on calls, so that nobody mistakes it for a narrower
+/// one.
 fn wrong_network(rule: &Rule, network: &Network) -> Option<&'static str> {
     if network.hosts.is_empty() {
         Some("the list of hosts is empty")
@@ -177,7 +178,7 @@ fn takes_any_words(conditions: &Conditions) -> bool {
     prefixes.any(|prefix| prefix.any_words)
 }
 
-/// Whether the schema asks for nothing.
+/// Returns true if the schema accepts everything.
 fn fits_everything(schema: &Value) -> bool {
     *schema == Value::Bool(true) || schema.as_object().is_some_and(serde_json::Map::is_empty)
 }
@@ -188,7 +189,7 @@ fn has_no_argument(conditions: &Conditions) -> bool {
     paths.chain(hosts).any(|name| name.trim().is_empty())
 }
 
-/// Tries the rule alone on its examples.
+/// Checks the rule alone on its examples.
 fn examples(compiled: Compiled) -> Result<Compiled, Vec<Problem>> {
     let rule = &compiled.rule;
     let Some(examples) = &rule.examples else {
@@ -196,7 +197,7 @@ fn examples(compiled: Compiled) -> Result<Compiled, Vec<Problem>> {
     };
     let fits_everything = rule.server.is_any() && rule.tool.is_any() && rule.when.is_empty();
     let decides = |example: &Example| {
-        // A rule that has ended is still checked: the examples are about what it fits.
+        // An expired rule is still checked: the examples are about what it matches.
         let call = example.call(rule.definition.as_deref(), 0);
         let decision = decide(std::iter::once(&compiled), &call);
         decision.effect == rule.effect && decision.rules().next().is_some()

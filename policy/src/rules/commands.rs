@@ -1,10 +1,10 @@
-//! Prefixes of commands against commands that were read: strictly for allow, widely for deny.
+//! Matches command prefixes against parsed commands: strictly for allow, broadly for deny.
 
 use crate::because::Gap;
 use crate::conditions::{CommandPrefix, Fit};
 use crate::shell::{Harm, Hidden, Part, Word, base_name, harm};
 
-/// Why a prefix does not surely mean the whole part; `None` if it does.
+/// Returns the reason that a prefix does not surely cover the whole part; `None` if it does.
 pub(super) fn gap(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
     let begins = part.words.len() >= prefix.words.len()
         && shared(prefix, part) == prefix.words.len()
@@ -29,7 +29,7 @@ pub(super) fn gap(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
     }
 }
 
-/// The reason the words behind the prefix, or the folder that it names, are not surely harmless.
+/// Returns the reason that the words after the prefix, or the folder that it names, are not surely harmless.
 fn further(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
     let named = prefix.words.len();
     let names_folder = named > 1 && part.words.len() == named;
@@ -46,7 +46,7 @@ fn further(prefix: &CommandPrefix, part: &Part) -> Option<Gap> {
     })
 }
 
-/// How many words the part begins with as the prefix does.
+/// Returns the number of leading words that the part and the prefix share.
 pub(super) fn shared(prefix: &CommandPrefix, part: &Part) -> usize {
     let pairs = prefix.words.iter().zip(&part.words);
     pairs
@@ -54,9 +54,9 @@ pub(super) fn shared(prefix: &CommandPrefix, part: &Part) -> usize {
         .count()
 }
 
-/// How surely a prefix means something of the part.
+/// Returns how surely a prefix matches something in the part.
 pub(super) fn touch(prefix: &CommandPrefix, part: &Part) -> Fit {
-    // What a command runs may be anything.
+    // The commands that a command runs are unknown.
     let least = if part.hidden.is_some() {
         Fit::Unsure
     } else {
@@ -75,7 +75,7 @@ pub(super) fn touch(prefix: &CommandPrefix, part: &Part) -> Fit {
     }
 }
 
-/// `rm` also means `/bin/rm`; a path may mean the same file as another path or a name.
+/// Compares programs: `rm` also means `/bin/rm`; a path may mean the same file as another path or a name.
 fn is_program(wanted: &str, program: &str) -> Fit {
     if wanted == program || (!wanted.contains('/') && wanted == base_name(program)) {
         Fit::Yes
@@ -86,7 +86,7 @@ fn is_program(wanted: &str, program: &str) -> Fit {
     }
 }
 
-/// How surely the words behind the program are meant.
+/// Returns how surely the words after the program match.
 fn touch_rest(wanted: &[String], words: &[Word], more: bool) -> Fit {
     let is_same = words.len() >= wanted.len()
         && wanted
@@ -107,8 +107,7 @@ fn touch_rest(wanted: &[String], words: &[Word], more: bool) -> Fit {
     if is_open {
         return Fit::Unsure;
     }
-    // Options may stand between the words, and may be written in other ways: `-rf`, `-f -r`,
-    // `--force`.
+    // Options may stand between the words, and may be written in other ways: `-rf`, `-f -r`, `--force`.
     let is_option = |word: &str| word.starts_with('-');
     let has_options = words.iter().filter_map(Word::literal).any(is_option);
     let mut words = words.iter().filter_map(Word::literal);
@@ -120,8 +119,8 @@ fn touch_rest(wanted: &[String], words: &[Word], more: bool) -> Fit {
     }
 }
 
-/// Whether a word stands where another one is wanted, and no option before it could take it for its
-/// value: `git log push` is no `git push`.
+/// Returns true if another word stands in the place of a wanted one, and no option before it could take it as
+/// its value: `git log push` does not match `git push`.
 fn begins_otherwise(wanted: &[String], words: &[Word]) -> bool {
     let is_option = |word: &str| word.starts_with('-');
     for (wanted, word) in wanted.iter().zip(words) {

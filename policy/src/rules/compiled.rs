@@ -1,4 +1,4 @@
-//! One rule that was checked, and what of a call it fits.
+//! Matches one checked rule against calls.
 
 use sepal_schema::{Formats, Schema};
 
@@ -9,17 +9,17 @@ use crate::conditions::{Conditions, Fit};
 use crate::rule::{Effect, Rule};
 use crate::shell::Part;
 
-/// What of a call is decided at once: a part of its command, or the whole call.
+/// The unit of a decision: a part of a call's command, or the whole call.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unit<'a> {
-    /// A call of a tool that runs no commands, or of which no rule is about commands.
+    /// A call of a tool that runs no commands, or to which no rule about commands applies.
     Whole,
-    /// A command line that was not read.
+    /// A command line that could not be read.
     Unread,
     Part(&'a Part),
 }
 
-/// Conditions with their schema made ready.
+/// Conditions with their compiled schema.
 #[derive(Debug)]
 pub(super) struct Test {
     conditions: Conditions,
@@ -40,18 +40,18 @@ impl Test {
         self.conditions.command.is_some()
     }
 
-    /// How surely everything but the command holds.
+    /// Returns how surely all conditions but the command hold.
     pub(super) fn fit_of_call(&self, call: &Call<'_>) -> Fit {
         let fit = self.conditions.fit(call);
         let Some(schema) = self.schema.as_ref().filter(|_| fit != Fit::No) else {
             return fit;
         };
-        // Where the evaluation takes too many steps, nobody knows whether it fits.
+        // If the evaluation takes too many steps, the result is unsure.
         let schema = schema.is_valid(call.arguments);
         fit.min(schema.map_or(Fit::Unsure, Fit::from))
     }
 
-    /// Whether all of `unit` is surely meant.
+    /// Returns true if the command condition surely covers all of `unit`.
     fn covers(&self, call: &Call<'_>, unit: Unit<'_>) -> bool {
         let Some(prefixes) = &self.conditions.command else {
             return true;
@@ -64,7 +64,7 @@ impl Test {
         call.has_only_its_command() && matches!(unit, Unit::Part(part) if is_covered(part))
     }
 
-    /// How surely something of `unit` is meant.
+    /// Returns how surely the command condition matches something in `unit`.
     fn touches(&self, unit: Unit<'_>) -> Fit {
         match (&self.conditions.command, unit) {
             (None, _) => Fit::Yes,
@@ -78,7 +78,7 @@ impl Test {
     }
 }
 
-/// A rule with its conditions made ready.
+/// A rule with its compiled conditions.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) rule: Rule,
@@ -108,16 +108,16 @@ impl Compiled {
             .is_some_and(|until_ms| until_ms <= now_ms)
     }
 
-    /// Whether the rule allowed another definition. Ask and deny hold for every definition: a server
-    /// must not end what refuses it by describing its tool anew.
+    /// Returns true if the rule allowed another definition. Ask and deny apply to every definition: a server
+    /// must not escape a refusal by changing its tool's description.
     pub(super) fn has_drifted(&self, definition: Option<&str>) -> bool {
         let wanted = self.rule.definition.as_deref();
         self.rule.effect == Effect::Allow && wanted.is_some() && wanted != definition
     }
 
-    /// Whether `unit` is surely among what the rule opens to a model's review. As strict as an allow
-    /// rule: what may be meant is not opened, what may be an exception is not, and a definition that
-    /// the rule names must be that of now.
+    /// Returns true if the rule surely opens `unit` to a model's review. As strict as an allow rule:
+    /// uncertain matches and possible exceptions are not opened, and a definition that the rule names must be
+    /// the current one.
     pub(super) fn opens(&self, call: &Call<'_>, unit: Unit<'_>) -> bool {
         let wanted = self.rule.definition.as_deref();
         let may_be_meant =
@@ -129,7 +129,7 @@ impl Compiled {
             && !self.except.iter().any(may_be_meant)
     }
 
-    /// How surely the rule's own effect holds for `unit`, when all but the command fits so surely.
+    /// Returns how surely the rule's effect applies to `unit`, given how surely all but the command fits.
     pub(super) fn fit(&self, fit_of_call: Fit, call: &Call<'_>, unit: Unit<'_>) -> Fit {
         match self.rule.effect {
             Effect::Allow => (fit_of_call == Fit::Yes && self.when.covers(call, unit)).into(),

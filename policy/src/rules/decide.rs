@@ -1,4 +1,4 @@
-//! Deny, then ask, then allow; nearer scopes win between the last two.
+//! Decides a call by rules: deny first, then ask, then allow; between the last two nearer scopes win.
 
 use super::commands;
 use super::compiled::{Compiled, Unit};
@@ -8,22 +8,22 @@ use crate::conditions::Fit;
 use crate::rule::{Approver, Approvers, Effect, Scope};
 use crate::shell::{self, Part, Unread};
 
-/// What is decided for one unit.
+/// The decision on one unit.
 struct Verdict {
     effect: Effect,
     because: Because,
     approvers: Vec<Approvers>,
-    /// Whether all that asks opened the unit to a model's review.
+    /// True if all asking rules opened the unit to a model's review.
     is_open: bool,
 }
 
-/// A rule that is about the call and not over, and how surely all but the command fits.
+/// A live rule that is about the call, and how surely all conditions but the command hold.
 struct Candidate<'a> {
     compiled: &'a Compiled,
     fit: Fit,
 }
 
-/// What happens to a call by these rules, which are in the order of their ids.
+/// Decides a call by these rules, which are ordered by id.
 pub(super) fn decide<'a>(
     rules: impl Iterator<Item = &'a Compiled>,
     call: &'a Call<'a>,
@@ -63,7 +63,7 @@ fn read(call: &Call<'_>) -> Result<Vec<Part>, Unread> {
     shell::read(call.command().ok_or(Unread::NoText)?)
 }
 
-/// One decision of those for all parts: the strictest one, with its weightiest reason.
+/// Combines the decisions on all parts: the strictest one, with its heaviest reason.
 fn together(verdicts: Vec<Verdict>) -> Decision {
     let effect = verdicts
         .iter()
@@ -113,7 +113,7 @@ fn together(verdicts: Vec<Verdict>) -> Decision {
 struct Court<'a> {
     call: &'a Call<'a>,
     candidates: Vec<Candidate<'a>>,
-    /// Rules that would be about it, but have ended or are about another definition.
+    /// Rules that would be about the call, but have expired or are about another definition.
     dead: Vec<&'a Compiled>,
 }
 
@@ -195,8 +195,8 @@ impl<'a> Court<'a> {
             .iter()
             .map(|(rule, _)| rule.rule.approvers.clone())
             .collect();
-        // What no rule surely asks of others is the owner's to decide, whatever is wanted of them for
-        // another part: their yes does not let it run alone.
+        // If no rule surely asks other people for this unit, the owner decides on it, whoever has to approve
+        // another part: their approval alone does not let this unit run.
         if asking.iter().all(|(_, fit)| *fit != Fit::Yes) {
             approvers.push(Approvers::default());
         }
@@ -208,7 +208,7 @@ impl<'a> Court<'a> {
         }
     }
 
-    /// The rules of one effect that fit, at least perhaps.
+    /// Returns the rules with this effect that fit, at least possibly.
     fn fitting(&self, effect: Effect, unit: Unit<'_>) -> Vec<(&'a Compiled, Fit)> {
         let candidates = self.candidates.iter();
         candidates
@@ -221,7 +221,7 @@ impl<'a> Court<'a> {
             .collect()
     }
 
-    /// Why a unit is asked that no rule decides.
+    /// Returns the reason that a unit is asked which no rule decides.
     fn unanswered(&self, unit: Unit<'_>, unread: Option<Unread>) -> Because {
         let once_allowed = self.dead.iter().filter(|rule| {
             let fit = || rule.fit(rule.when.fit_of_call(self.call), self.call, unit);
@@ -239,7 +239,8 @@ impl<'a> Court<'a> {
         }
     }
 
-    /// The allow rule that shares most words with the part, and what it lacks.
+    /// Returns the allow rule that shares the most words with the part, and the reason that it does not allow
+    /// it.
     fn nearest(&self, part: &Part) -> Option<(RuleName, Gap)> {
         let allowing = self
             .candidates

@@ -1,4 +1,4 @@
-//! Rules that were checked and can decide.
+//! Compiles rules and decides calls by them.
 
 mod check;
 mod commands;
@@ -14,23 +14,23 @@ use crate::rule::{Effect, Rule};
 
 pub use self::check::Problem;
 
-/// Rules that are decided by together. Cloning is cheap; their order does not matter.
+/// Rules that decide together. Cloning is cheap; their order does not matter.
 #[derive(Debug, Clone, Default)]
 pub struct Rules(Arc<[Arc<Compiled>]>);
 
 impl Rules {
-    /// Checks rules and makes them ready, examples included.
+    /// Checks and compiles rules, including their examples.
     ///
     /// # Errors
-    /// Every problem of every rule. Nothing is decided by some of the rules, because one that was
-    /// left out might deny.
+    /// Every problem of every rule. A part of the rules never decides alone, because an omitted rule might
+    /// deny.
     pub fn compile(rules: Vec<Rule>) -> Result<Self, Vec<Problem>> {
         let problems = check::names(&rules);
         let mut compiled = Vec::with_capacity(rules.len());
         let mut problems = problems;
         for rule in rules {
             match check::rule(rule) {
-                // What a session's commands may reach decides no call.
+                // A rule about a session's network decides no call.
                 Ok(rule) if rule.rule.network.is_some() => {}
                 Ok(rule) => compiled.push(Arc::new(rule)),
                 Err(found) => problems.extend(found),
@@ -42,9 +42,9 @@ impl Rules {
         Ok(Self::sorted(compiled))
     }
 
-    /// The same for rules that were kept before and can be mended by nobody who reads this: what cannot
-    /// be used decides less, never more. An allow rule is left out; in the place of an ask or deny rule
-    /// stands one that asks for every call of the tools that it names, whatever else allows them.
+    /// Does the same for stored rules that the reader of an error could not fix: an unusable rule makes
+    /// decisions stricter, never looser. An unusable allow rule is left out; an unusable ask or deny rule is
+    /// replaced by one that asks for every call of the tools that it names, whatever else allows them.
     pub fn compile_safely(rules: Vec<Rule>) -> Self {
         let mut compiled = Vec::with_capacity(rules.len());
         for rule in rules {
@@ -59,7 +59,7 @@ impl Rules {
         Self::sorted(compiled)
     }
 
-    /// These rules and those.
+    /// Returns the union of both rule sets.
     #[must_use]
     pub fn and(&self, others: &Self) -> Self {
         let all = self.0.iter().chain(others.0.iter());
@@ -71,15 +71,15 @@ impl Rules {
         Self(compiled.into())
     }
 
-    /// What happens to a call, and why.
+    /// Decides a call, with the reason.
     ///
-    /// Deny comes first, whatever its scope. Then binding asks. Then the nearest scope in which a
-    /// rule asks or allows, where ask comes first. What no rule allows is asked.
+    /// Deny comes first, in any scope. Then binding ask rules. Then the nearest scope in which a rule asks or
+    /// allows, with ask first. A call that no rule allows is asked.
     pub fn decide(&self, call: &Call<'_>) -> Decision {
         decide::decide(self.0.iter().map(AsRef::as_ref), call)
     }
 
-    /// The rules, by id.
+    /// Returns the rules, ordered by id.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.iter().map(|compiled| &compiled.rule)
     }
@@ -88,7 +88,7 @@ impl Rules {
 #[cfg(test)]
 mod tests;
 
-/// Asks for whatever the rule may have been about.
+/// Returns a rule that asks for every call that `rule` may be about.
 fn in_place_of(rule: &Rule) -> Rule {
     let mut strict = Rule::new(rule.id.clone(), Effect::Ask, rule.scope);
     strict.name.clone_from(&rule.name);

@@ -1,6 +1,6 @@
-//! A place in a command line.
+//! Tracks a position in a command line.
 
-/// What of a command line is still to be read.
+/// The unread rest of a command line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
@@ -12,7 +12,7 @@ impl<'a> Cursor<'a> {
         Self { text, at: 0 }
     }
 
-    /// Everything that is still to be read.
+    /// Returns the unread rest.
     pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         Some(sign)
     }
 
-    /// Goes on behind `prefix`, if it is next.
+    /// Moves past `prefix`, if it is next.
     pub(super) fn take(&mut self, prefix: &str) -> bool {
         let is_next = self.starts_with(prefix);
         if is_next {
@@ -40,7 +40,7 @@ impl<'a> Cursor<'a> {
         is_next
     }
 
-    /// What is next, as long as its signs are like that.
+    /// Returns the next characters for which `is_like` is true, and moves past them.
     pub(super) fn take_while(&mut self, is_like: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let end = rest.find(|sign| !is_like(sign)).unwrap_or(rest.len());
@@ -48,18 +48,18 @@ impl<'a> Cursor<'a> {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// Whether `sign` was read last.
+    /// Returns true if `sign` was read last.
     pub(super) fn is_behind(&self, sign: char) -> bool {
         self.text.get(..self.at).unwrap_or_default().ends_with(sign)
     }
 
-    /// What was read since `start`.
+    /// Returns the text read since `start`.
     pub(super) fn since(&self, start: &Self) -> &'a str {
         self.text.get(start.at..self.at).unwrap_or_default()
     }
 
-    /// Blanks, and ends of lines that a backslash takes away. Only where no word could go on with the
-    /// next line.
+    /// Skips blanks and line continuations (a backslash before a newline), but only where no word could
+    /// continue on the next line.
     pub(super) fn skip_blanks(&mut self) {
         loop {
             self.take_while(is_blank);
@@ -76,7 +76,7 @@ pub(super) fn is_blank(sign: char) -> bool {
     matches!(sign, ' ' | '\t')
 }
 
-/// Whether an unquoted `sign` ends a word.
+/// Returns true if an unquoted `sign` ends a word.
 pub(super) fn ends_word(sign: char) -> bool {
     is_blank(sign) || matches!(sign, '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>')
 }

@@ -1,17 +1,17 @@
-//! Lists, pipelines and loops: the grammar around words. It takes more than bash takes,
-//! never other commands than bash runs.
+//! Parses lists, pipelines and loops: the grammar around words. The grammar accepts more than bash does, but
+//! never yields other commands than bash runs.
 
 use super::cursor::{Cursor, ends_word, is_blank, is_name, is_name_start};
 use super::redirections::HereDocument;
 use super::{Hidden, MAX_DEPTH, MAX_PARTS, Part, Unread, Word};
 
-/// Words with a meaning of their own where a command begins.
+/// Words with a special meaning at the beginning of a command.
 const RESERVED: &[&str] = &[
     "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done",
     "case", "esac", "select", "function", "coproc", "in", "[[", "]]",
 ];
 
-/// Where a list of commands ends.
+/// The end of a list of commands.
 #[derive(Clone, Copy)]
 enum End {
     Text,
@@ -22,25 +22,25 @@ enum End {
     Branch,
 }
 
-/// A variable of a loop around.
+/// The variable of an enclosing loop.
 pub(super) struct LoopVariable<'a> {
     pub(super) name: &'a str,
-    /// Whether all its values are words that begin no option.
+    /// True if none of its values can begin an option.
     pub(super) is_tame: bool,
 }
 
-/// The reader of one command line.
+/// The parser of one command line.
 pub(super) struct Grammar<'a> {
     pub(super) cursor: Cursor<'a>,
     pub(super) loops: Vec<LoopVariable<'a>>,
     pub(super) parts: Vec<Part>,
     pub(super) waiting: Vec<HereDocument<'a>>,
     pub(super) depth: usize,
-    /// Substitutions around.
+    /// The number of enclosing substitutions.
     pub(super) substitutions: usize,
 }
 
-/// All simple commands of the text, in the order in which they end.
+/// Returns all simple commands of the text, in the order in which they end.
 pub(super) fn commands(cursor: Cursor<'_>, depth: usize) -> Result<Vec<Part>, Unread> {
     let mut grammar = Grammar {
         cursor,
@@ -58,7 +58,7 @@ pub(super) fn commands(cursor: Cursor<'_>, depth: usize) -> Result<Vec<Part>, Un
 }
 
 impl Grammar<'_> {
-    /// Reads commands up to `end`, which is left unread.
+    /// Parses commands up to `end`, which stays unread.
     fn list(&mut self, end: End) -> Result<(), Unread> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -91,7 +91,7 @@ impl Grammar<'_> {
         Ok(())
     }
 
-    /// Whether `;;`, `;&` or `;;&` is next.
+    /// Returns true if `;;`, `;&` or `;;&` is next.
     fn ends_branch(&self) -> bool {
         self.cursor.starts_with(";;") || self.cursor.starts_with(";&")
     }
@@ -102,7 +102,7 @@ impl Grammar<'_> {
         }
     }
 
-    /// Commands between `&&`, `||` and `|`.
+    /// Parses commands joined by `&&`, `||` and `|`.
     fn and_or(&mut self) -> Result<(), Unread> {
         loop {
             self.command()?;
@@ -117,7 +117,7 @@ impl Grammar<'_> {
         }
     }
 
-    /// Blanks, comments and ends of lines.
+    /// Skips blanks, comments and line ends.
     fn skip_lines(&mut self) -> Result<(), Unread> {
         loop {
             self.cursor.skip_blanks();
@@ -134,7 +134,7 @@ impl Grammar<'_> {
         }
     }
 
-    /// The reserved word that is next.
+    /// Returns the reserved word that is next.
     fn reserved(&self) -> Option<&'static str> {
         let rest = self.cursor.rest();
         let word = rest.split(ends_word).next().unwrap_or_default();
@@ -221,7 +221,7 @@ impl Grammar<'_> {
         self.redirections_of_compound()
     }
 
-    /// `case WORD in PATTERN) …;; esac`. Every branch may run.
+    /// Parses `case WORD in PATTERN) …;; esac`. Every branch may run.
     fn case(&mut self) -> Result<(), Unread> {
         self.take_reserved(&["case"])?;
         self.cursor.skip_blanks();
@@ -254,7 +254,7 @@ impl Grammar<'_> {
         self.redirections_of_compound()
     }
 
-    /// A word where one has to stand.
+    /// Parses a word, which has to be next.
     fn plain_word(&mut self) -> Result<(), Unread> {
         match self.cursor.peek() {
             Some(sign) if !ends_word(sign) && sign != '#' => self.word().map(|_| ()),
@@ -262,7 +262,7 @@ impl Grammar<'_> {
         }
     }
 
-    /// Whether `name ()` is next.
+    /// Returns true if `name ()` is next.
     fn starts_function(&self) -> bool {
         let mut ahead = self.cursor;
         let name = ahead.take_while(|sign| is_name(sign) || sign == '-');
@@ -270,8 +270,8 @@ impl Grammar<'_> {
         name.starts_with(is_name_start) && ahead.take("(")
     }
 
-    /// A function's name and what it runs when it is called. From then on its name means something
-    /// else, so the definition is a part of its own that no prefix allows.
+    /// Parses a function's name and body. The definition changes the meaning of the name, so it becomes a
+    /// part of its own that no prefix allows.
     fn function(&mut self, start: Cursor<'_>, has_keyword: bool) -> Result<(), Unread> {
         self.cursor.skip_blanks();
         let name = self.cursor.take_while(|sign| is_name(sign) || sign == '-');
@@ -289,7 +289,7 @@ impl Grammar<'_> {
         if !is_group || self.cursor.starts_with("((") {
             return Err(Unread::Form("this kind of function"));
         }
-        // Its words are read when it is called, where loops around are over.
+        // The body runs when the function is called, when enclosing loops may have ended.
         let loops = std::mem::take(&mut self.loops);
         self.command()?;
         self.loops = loops;
@@ -301,7 +301,7 @@ impl Grammar<'_> {
         Ok(())
     }
 
-    /// `do … done` and what is redirected.
+    /// Parses `do … done` and its redirections.
     fn body(&mut self) -> Result<(), Unread> {
         self.take_reserved(&["do"])?;
         self.list(End::Words(&["done"]))?;
@@ -317,8 +317,8 @@ impl Grammar<'_> {
             return Err(Unread::Form("this kind of loop"));
         }
         self.cursor.skip_blanks();
-        // The shell changes some variables by itself, such as `_`, and programs read others, such as
-        // `PATH`, `HOME` or `http_proxy`; none of them is of small letters alone.
+        // The shell changes some variables by itself, such as `_`, and programs read others, such as `PATH`,
+        // `HOME` or `http_proxy`; none of them consists of lower case letters only.
         let is_own = name
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
@@ -357,7 +357,7 @@ impl Grammar<'_> {
         Ok(())
     }
 
-    /// One command of words, with assignments and redirections.
+    /// Parses one simple command, with assignments and redirections.
     fn simple(&mut self) -> Result<(), Unread> {
         let start = self.cursor;
         let mut end = self.cursor;
@@ -400,7 +400,7 @@ impl Grammar<'_> {
         Ok(())
     }
 
-    /// Keeps a part, unless it does nothing.
+    /// Adds a part, unless it does nothing.
     fn add(&mut self, part: Part) -> bool {
         let does_something = !part.words.is_empty() || part.redirects || part.hidden.is_some();
         if does_something {
@@ -409,7 +409,7 @@ impl Grammar<'_> {
         does_something
     }
 
-    /// Whether the next word sets a variable.
+    /// Returns true if the next word sets a variable.
     fn is_assignment(&self) -> Result<bool, Unread> {
         let mut ahead = self.cursor;
         if !ahead.take_while(is_name).starts_with(is_name_start) {
@@ -421,7 +421,7 @@ impl Grammar<'_> {
         Ok(ahead.starts_with("=") || ahead.starts_with("+="))
     }
 
-    /// Redirections of a loop or a group, which are a part of their own.
+    /// Parses the redirections of a loop or a group, which become a part of their own.
     fn redirections_of_compound(&mut self) -> Result<(), Unread> {
         self.cursor.skip_blanks();
         let start = self.cursor;
@@ -440,7 +440,7 @@ impl Grammar<'_> {
         self.cursor.starts_with("<(") || self.cursor.starts_with(">(")
     }
 
-    /// The commands that stood between backquotes, read as a text of their own.
+    /// Parses the commands between backquotes as a separate text.
     pub(super) fn backquoted(&mut self, text: &str) -> Result<(), Unread> {
         let mut inner = Grammar {
             cursor: Cursor::new(text),
@@ -458,14 +458,14 @@ impl Grammar<'_> {
         Ok(())
     }
 
-    /// The commands of `$(`, `<(` or `>(`, which was just read.
+    /// Parses the commands of `$(`, `<(` or `>(`, which was just read.
     pub(super) fn substitution(&mut self) -> Result<(), Unread> {
         let parts = self.parts.len();
         self.substitutions += 1;
         self.list(End::Parenthesis)?;
         self.substitutions -= 1;
         if self.parts.len() == parts {
-            // Bash leaves out the word of a `<(…)` that holds only a comment.
+            // Bash drops the word of a `<(…)` that contains only a comment.
             return Err(Unread::Form("a substitution that runs nothing"));
         }
         self.cursor.next();
@@ -473,7 +473,7 @@ impl Grammar<'_> {
     }
 }
 
-/// Whether no program takes the word for an option.
+/// Returns true if no program takes the word for an option.
 pub(super) fn begins_no_option(text: &str) -> bool {
     !text.is_empty() && !text.starts_with(['-', '+'])
 }

@@ -1,4 +1,4 @@
-//! Command lines of bash, read as the simple commands that they may run. What is not surely
+//! Parses bash command lines into the simple commands that they may run. A command line that is not surely
 //! understood is [`Unread`].
 
 mod cursor;
@@ -14,14 +14,14 @@ pub(crate) use self::options::{Harm, harm, offered_prefix};
 pub(crate) use self::runners::base_name;
 use self::{cursor::Cursor, runners::Look};
 
-/// Longer command lines are not read, in bytes.
+/// The longest command line that is read, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
-/// Commands of one line that are looked at.
+/// The most commands of one line.
 const MAX_PARTS: usize = 512;
-/// How deep commands may stand in commands.
+/// The deepest nesting of commands.
 const MAX_DEPTH: usize = 24;
 
-/// Why a command line was not read.
+/// The reason that a command line was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unread {
     #[error("the command is no text")]
@@ -38,14 +38,14 @@ pub enum Unread {
     Unfinished(&'static str),
 }
 
-/// A word of a command, after quotes are taken away.
+/// A word of a command, after quote removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// The program gets exactly this.
+    /// The exact text that the program gets.
     Literal(String),
-    /// The program gets something that is only known when the command runs.
+    /// A text that is known only when the command runs.
     Open {
-        /// Whether it is at least one word, and none that begins an option.
+        /// True if it becomes at least one word, none of which begins an option.
         is_tame: bool,
     },
 }
@@ -58,26 +58,26 @@ impl Word {
         }
     }
 
-    /// Whether the word may become options, or several words, or none.
+    /// Returns true if the word may become options, several words, or none.
     pub(crate) fn is_wild(&self) -> bool {
         *self == Self::Open { is_tame: false }
     }
 }
 
-/// Why what a command runs cannot be told from its words.
+/// The reason that a command's words do not tell what it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hidden {
-    /// Variables are set, and some of them are commands.
+    /// Variables are set, and the values of some variables are commands.
     Assignment,
-    /// What runs is only known when it runs.
+    /// The command itself is known only when it runs.
     Expansion,
-    /// The command changes what later words of the shell mean.
+    /// The command changes the meaning of later words of the shell.
     ChangesShell,
-    /// The command runs a text in a language that is not read here.
+    /// The command runs a text in a language that is not parsed here.
     Code,
-    /// The command runs what it reads from its input.
+    /// The command runs its input.
     Input,
-    /// The command has an option of which it is unknown whether it runs something.
+    /// The command has an unknown option, which may run something.
     Option,
 }
 
@@ -87,21 +87,21 @@ pub(crate) struct Part {
     /// The command as it is written.
     pub(crate) text: String,
     pub(crate) words: Vec<Word>,
-    /// Whether a redirection, or the command's own program, opens a file to write to it.
+    /// True if a redirection, or the command's own program, opens a file for writing.
     pub(crate) redirects: bool,
-    /// Texts that it gets as its input from here-documents and here-strings.
+    /// Texts of here-documents and here-strings, which the command gets as its input.
     pub(crate) inputs: Vec<String>,
     pub(crate) hidden: Option<Hidden>,
     /// The word that names the file which the command runs as a program. A prefix must name it.
     pub(crate) script_at: Option<usize>,
-    /// Whether only deny and ask rules look at this reading of a command.
+    /// True if only deny and ask rules consider this reading of a command.
     pub(crate) is_shadow: bool,
-    /// Whether it changes the folder in which another command of the line runs that goes by the files
-    /// of its folder.
+    /// True if the command changes the folder for another command of the line that depends on files of its
+    /// folder.
     pub(crate) leads: bool,
 }
 
-/// The commands that `text` may run, those that its commands run included.
+/// Returns the commands that `text` may run, including those that its commands run.
 pub(crate) fn read(text: &str) -> Result<Vec<Part>, Unread> {
     let mut parts = Vec::new();
     read_into(text, 0, &mut parts)?;
@@ -112,7 +112,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Part>, Unread> {
     Ok(parts)
 }
 
-/// Marks commands that change the folder of others. Their order does not count: loops run it again.
+/// Marks commands that change the folder of others. Their order does not matter: a loop may run it again.
 fn mark_leading(parts: &mut [Part]) {
     if !parts.iter().any(options::is_of_folder) {
         return;
@@ -136,7 +136,7 @@ fn read_into(text: &str, depth: usize, parts: &mut Vec<Part>) -> Result<(), Unre
     Ok(())
 }
 
-/// Adds `part`, and before it what it runs.
+/// Adds the commands that `part` runs, and then `part` itself.
 fn look_through(mut part: Part, depth: usize, parts: &mut Vec<Part>) -> Result<(), Unread> {
     if depth > MAX_DEPTH || parts.len() >= MAX_PARTS {
         return Err(Unread::TooLarge);
@@ -157,7 +157,7 @@ fn look_through(mut part: Part, depth: usize, parts: &mut Vec<Part>) -> Result<(
         text: shown(&words),
         words,
         is_shadow: is_shadow || part.is_shadow,
-        // What `sudo sh` runs stands in the here-document of `sudo`.
+        // `sudo sh` reads its commands from the here-document of `sudo`.
         inputs: part.inputs.clone(),
         ..Part::default()
     };
@@ -179,19 +179,19 @@ fn look_through(mut part: Part, depth: usize, parts: &mut Vec<Part>) -> Result<(
     Ok(())
 }
 
-/// Words for people; what is open is `…`.
+/// Formats words for people; an open word becomes `…`.
 fn shown(words: &[Word]) -> String {
     let words = words.iter().map(|word| word.literal().unwrap_or("…"));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Signs that every reader of the text sees alike: no controls, no other spaces, nothing invisible
+/// Returns true for characters that every reader sees alike: no controls, no other spaces, nothing invisible
 /// or combining.
 fn is_plain_sign(sign: char) -> bool {
     match sign {
         '\n' | '\t' | ' '..='~' => true,
         sign if sign.is_ascii() || sign.is_whitespace() => false,
-        // What Rust would show as an escape has no form of its own.
+        // A character that Rust would escape has no glyph of its own.
         sign => sign.escape_debug().len() == 1,
     }
 }

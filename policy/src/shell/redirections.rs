@@ -1,4 +1,4 @@
-//! Redirections and here-documents.
+//! Parses redirections and here-documents.
 
 use super::cursor::{ends_word, is_name};
 use super::grammar::Grammar;
@@ -9,14 +9,14 @@ pub(super) struct HereDocument<'a> {
     end: &'a str,
     is_quoted: bool,
     strips_tabs: bool,
-    /// How deep in substitutions it was announced.
+    /// The substitution depth at which it was announced.
     depth: usize,
-    /// The part whose input it is, by its place in the list; of a group it is nobody's.
+    /// The index of the part that reads it; `None` for that of a group.
     pub(super) part: Option<usize>,
 }
 
 impl Grammar<'_> {
-    /// Reads one redirection, if one is next.
+    /// Parses one redirection, if one is next.
     pub(super) fn redirection(&mut self, part: &mut Part) -> Result<bool, Unread> {
         let before = self.cursor;
         let number = self.cursor.take_while(|sign| sign.is_ascii_digit());
@@ -29,7 +29,7 @@ impl Grammar<'_> {
             self.cursor = before;
             return Ok(false);
         }
-        // `{HOME}<file` sets the variable to the number of the file.
+        // `{HOME}<file` sets the variable to the number of the file descriptor.
         let names_variable = number.is_empty() && before.is_behind('}');
         if names_variable && part.words.last().is_some_and(Word::is_wild) {
             part.hidden = Some(Hidden::Assignment);
@@ -55,7 +55,7 @@ impl Grammar<'_> {
             && target.literal().is_some_and(|text| {
                 text == "-" || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
             });
-        // Reading a file changes nothing, but bash connects to a host by such a name.
+        // Reading a file changes nothing, but for these names bash connects to a host.
         let is_only_read = *operator == "<"
             && target.literal().is_some_and(|name| {
                 !name.starts_with("/dev/tcp/") && !name.starts_with("/dev/udp/")
@@ -64,7 +64,7 @@ impl Grammar<'_> {
         Ok(true)
     }
 
-    /// The word behind a redirection.
+    /// Parses the word after a redirection.
     fn target(&mut self) -> Result<Word, Unread> {
         match self.cursor.peek() {
             Some(sign) if !ends_word(sign) || self.starts_substitution() => self.word(),
@@ -72,7 +72,7 @@ impl Grammar<'_> {
         }
     }
 
-    /// Refuses an end of a line within a word while a here-document waits for the line's end.
+    /// Refuses a line end within a word while a here-document waits for the line's end.
     pub(super) fn check_line_end(&self) -> Result<(), Unread> {
         if self.waiting.is_empty() {
             Ok(())
@@ -81,11 +81,11 @@ impl Grammar<'_> {
         }
     }
 
-    /// Reads the end word of a here-document, whose text follows the line.
+    /// Parses the end word of a here-document, whose text follows the line.
     fn announce_here_document(&mut self) -> Result<(), Unread> {
         if self.substitutions > 0 {
-            // Bash 5.2 writes the commands of a substitution anew before it runs them, and joins
-            // lines behind a here-document: `$(a <<X` … `b;`, `c & )` runs `b c`.
+            // Bash 5.2 rewrites the commands of a substitution before it runs them, and joins lines after a
+            // here-document: `$(a <<X` … `b;`, `c & )` runs `b c`.
             return Err(Unread::Form("a here-document in a substitution"));
         }
         let strips_tabs = self.cursor.take("-");
@@ -115,7 +115,7 @@ impl Grammar<'_> {
     /// Reads the texts of all here-documents that the line announced.
     pub(super) fn here_documents(&mut self) -> Result<(), Unread> {
         for document in std::mem::take(&mut self.waiting) {
-            // Announced outside of a substitution whose lines these are.
+            // Announced outside of the substitution that these lines belong to.
             if document.depth > self.depth + 1 || document.depth < self.depth {
                 return Err(Unread::Form("a here-document around a substitution"));
             }

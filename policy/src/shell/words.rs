@@ -1,4 +1,4 @@
-//! Words: quotes, expansions, and what of them is known before the command runs.
+//! Parses words: quotes, expansions, and the parts that are known before the command runs.
 
 use super::cursor::{ends_word, is_name, is_name_start};
 use super::grammar::{Grammar, begins_no_option};
@@ -10,7 +10,7 @@ struct Draft {
     /// The literal text before the first expansion, or all of it.
     text: String,
     is_open: bool,
-    /// Whether the word may become several, none, or begin in an unknown way.
+    /// True if the word may become several words, none, or begin in an unknown way.
     is_wild: bool,
 }
 
@@ -21,7 +21,7 @@ impl Draft {
         }
     }
 
-    /// Something follows that is known only later; `is_tame` if it begins no option by itself.
+    /// Records an expansion; `is_tame` is true if it begins no option by itself.
     fn open(&mut self, is_tame: bool) {
         if !self.is_open {
             self.is_wild |= if self.text.is_empty() {
@@ -33,7 +33,7 @@ impl Draft {
         self.is_open = true;
     }
 
-    /// Something follows that may be several words.
+    /// Records an expansion that may become several words.
     fn split(&mut self) {
         self.is_open = true;
         self.is_wild = true;
@@ -51,14 +51,14 @@ impl Draft {
 }
 
 impl Grammar<'_> {
-    /// Reads the word that begins here.
+    /// Parses the next word.
     pub(super) fn word(&mut self) -> Result<Word, Unread> {
         if self.starts_substitution() {
             self.cursor.next();
             self.cursor.next();
             self.substitution()?;
             return match self.cursor.peek() {
-                // The name of a pipe, `/dev/fd/63`.
+                // The word is the name of a pipe, `/dev/fd/63`.
                 None => Ok(Word::Open { is_tame: true }),
                 Some(sign) if ends_word(sign) && sign != '(' => Ok(Word::Open { is_tame: true }),
                 Some(_) => Err(Unread::Form("this substitution")),
@@ -82,7 +82,7 @@ impl Grammar<'_> {
         Ok(draft.finish())
     }
 
-    /// One sign outside of quotes, which was just read.
+    /// Parses one unquoted character, which was just read.
     fn unquoted(&mut self, sign: char, draft: &mut Draft, is_home: bool) -> Result<(), Unread> {
         match sign {
             '\'' => self.single_quotes(draft)?,
@@ -98,7 +98,7 @@ impl Grammar<'_> {
             '$' => self.dollar(draft, false)?,
             '*' | '?' | '[' => draft.open(false),
             '~' if is_home => draft.open(false),
-            // Bash takes them for homes in words that look like assignments.
+            // Bash expands the tilde in words that look like assignments.
             '=' | ':' if self.cursor.starts_with("~") => {
                 draft.push(sign);
                 draft.open(false);
@@ -157,7 +157,7 @@ impl Grammar<'_> {
         }
     }
 
-    /// The commands between backquotes, of which the first was just read. A backslash in them protects
+    /// Parses the commands between backquotes, the first of which was just read. A backslash in them escapes
     /// `$`, a backquote and itself, and within double quotes also a double quote.
     fn backquotes(&mut self, is_quoted: bool) -> Result<(), Unread> {
         let mut text = String::new();
@@ -186,7 +186,7 @@ impl Grammar<'_> {
         self.backquoted(&text)
     }
 
-    /// What follows a `$`, which was just read.
+    /// Parses the expansion after a `$`, which was just read.
     fn dollar(&mut self, draft: &mut Draft, is_quoted: bool) -> Result<(), Unread> {
         let is_tame = match self.cursor.peek() {
             Some('(') => {

@@ -1,4 +1,4 @@
-//! What of the attachments a model is sent: the newest, as many as fit a request.
+//! Loads the contents of the attachments that a model request carries: the newest, as many as fit.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,15 +8,15 @@ use crate::domain::{Attachment, BlobId, Entry, MediaType, SessionKey, TenantId};
 use crate::llm::{Content, Contents, Encoded, Entries};
 use crate::session::Refusal;
 
-/// Bytes of pictures and documents in one request. As base64 they are a third more, and the vendors
-/// take 20 MB and more.
+/// The most bytes of pictures and documents in one request. Base64 adds a third, and vendors accept 20 MB or
+/// more.
 const MAX_REQUEST_BYTES: u64 = 14_000_000;
-/// Pictures and documents in one request; vendors take 100 and more.
+/// The most pictures and documents in one request; vendors accept 100 or more.
 const MAX_REQUEST_COUNT: usize = 50;
-/// Bytes that the cache keeps.
+/// The capacity of the cache in bytes.
 const MAX_CACHED: usize = 64 * 1024 * 1024;
 
-/// Contents as they are sent, the least used first.
+/// An LRU cache of contents in the form in which they are sent, the least recently used first.
 #[derive(Default)]
 pub(super) struct Cache(Mutex<VecDeque<((TenantId, BlobId), Content)>>);
 
@@ -48,7 +48,7 @@ fn size(content: &Content) -> usize {
 }
 
 impl Attachments {
-    /// The contents of a request. What is left out for want of room is older than what is sent.
+    /// Loads the contents of a request's attachments. If not all fit, the oldest are left out.
     pub(in crate::agent) async fn contents(
         &self,
         key: &SessionKey,
@@ -68,7 +68,7 @@ impl Attachments {
             } else if is_text {
                 self.content(key, attachment).await?
             } else if count == 0 || attachment.bytes > room {
-                // Nothing older either: what is sent is one piece of the conversation.
+                // Leave out everything older too, so that the attachments that are sent are consecutive.
                 (room, count) = (0, 0);
                 Content::LeftOut("left out, because newer attachments fill the request")
             } else {

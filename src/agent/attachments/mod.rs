@@ -1,4 +1,4 @@
-//! What is attached to sessions: taken in, kept, and read again for models and people.
+//! Stores the attachments of sessions, and reads them for models and people.
 
 mod contents;
 mod intake;
@@ -23,49 +23,50 @@ use crate::session::Refusal;
 use crate::store::Records;
 use crate::store::records::AttachedTo;
 
-/// Attachments of one message.
+/// The most attachments of one message.
 pub(in crate::agent) const MAX_OF_MESSAGE: usize = 10;
-/// Uploads that are under way: each holds a whole file in memory.
+/// Limits on uploads under way: each holds a whole file in memory.
 const MAX_UPLOADS: Most = Most {
     all: Some(16),
     per_tenant: Some(8),
     per_user: Some(4),
 };
-/// Requests for files of workspaces that are under way: each holds a part of one in memory.
+/// Limits on requests for workspace files under way: each holds a part of a file in memory.
 const MAX_FILE_REQUESTS: Most = Most {
     all: Some(64),
     per_tenant: Some(24),
     per_user: Some(8),
 };
-/// Files that are decoded at the same time, in the whole gateway.
+/// The most files that are decoded at the same time in the whole gateway.
 const DECODERS: usize = 2;
-/// Pixels from which on a picture is decoded alone: each takes four bytes, twice while it is turned upright.
+/// Pictures with more pixels than this are decoded one at a time: each pixel takes four bytes, and twice that
+/// while the picture is turned upright.
 const LARGE_PICTURE: u64 = 16_000_000;
 
-/// How large attachments may be, in bytes.
+/// The size limits of attachments, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct AttachmentLimits {
-    /// One file as it comes.
+    /// One file as it is sent.
     pub file: u64,
-    /// All that one session keeps.
+    /// All attachments of one session.
     pub session: u64,
-    /// One file as people upload it into a workspace.
+    /// One file that a person uploads into a workspace.
     pub upload: u64,
 }
 
-/// Something that an MCP server gave.
+/// A file or picture that an MCP server returned.
 #[derive(Debug)]
 pub(in crate::agent) struct Given {
-    /// What it is called; may be empty.
+    /// The file name; may be empty.
     pub(in crate::agent) name: String,
-    /// Whether it came as an image.
+    /// True if the server sent it as an image.
     pub(in crate::agent) is_image: bool,
     pub(in crate::agent) bytes: Vec<u8>,
-    /// The resource that it is.
+    /// The resource that it comes from.
     pub(in crate::agent) source: Option<ResourceRef>,
 }
 
-/// What is attached to sessions. Cheap to clone.
+/// The attachments of sessions. Cheap to clone.
 #[derive(Clone)]
 pub struct Attachments(Arc<Shared>);
 
@@ -75,9 +76,9 @@ struct Shared {
     uploads: Arc<Shares>,
     file_requests: Arc<Shares>,
     decoders: Pool,
-    /// For large pictures, of which one at a time fills hundreds of megabytes.
+    /// Decodes large pictures one at a time, because each can take hundreds of megabytes.
     large: Pool,
-    /// One turn for each tenant that decodes. Never held across an await.
+    /// One semaphore for each tenant that decodes. The lock is never held across an await.
     turns: Mutex<HashMap<TenantId, Weak<Semaphore>>>,
     cache: Cache,
 }
@@ -89,7 +90,7 @@ impl fmt::Debug for Attachments {
 }
 
 impl Attachments {
-    /// Kept in the records.
+    /// Stores attachments in `records`.
     pub fn new(records: Records, limits: AttachmentLimits) -> Self {
         Self(Arc::new(Shared {
             records,
@@ -103,8 +104,8 @@ impl Attachments {
         }))
     }
 
-    /// Takes a file in and keeps it with a session. What its sender is counted for is held until the file
-    /// was decoded, also if they hang up before.
+    /// Prepares a file and stores it with a session. The sender's `counted` share is held until the file is
+    /// decoded, even if the sender hangs up before.
     pub(in crate::agent) async fn keep(
         &self,
         to: AttachedTo<'_>,
@@ -141,8 +142,8 @@ impl Attachments {
         ))
     }
 
-    /// The same for what an MCP server gave: sounds and files of any kind too. What came as an image and
-    /// is none is refused.
+    /// Does the same for a file from an MCP server, which may also be a sound or any other kind. Refuses a
+    /// file that was sent as an image but is not one.
     pub(in crate::agent) async fn keep_of_server(
         &self,
         key: &SessionKey,
@@ -159,8 +160,8 @@ impl Attachments {
         self.put(AttachedTo::Stored(key), attachment, content).await
     }
 
-    /// Decodes beside the tasks of sessions: two files at a time, and one of each tenant, so that
-    /// nobody takes the processors of others.
+    /// Decodes a file outside of the session's task: at most two files at a time, and one per tenant, so that
+    /// no tenant takes the processors of others.
     async fn prepare(
         &self,
         tenant: &TenantId,
@@ -170,7 +171,7 @@ impl Attachments {
         let turn = self.turn(tenant).acquire_owned().await;
         let turn = turn.map_err(|_| super::mailbox::stopping())?;
         let name = name.to_owned();
-        // The tenant's turn lasts as long as the work, and so does what its sender is counted for.
+        // Hold the tenant's semaphore and the sender's share until the work is done.
         let held = (turn, counted);
         let broken = |error| {
             tracing::error!(%error, "A file could not be taken in");
@@ -215,7 +216,7 @@ impl Attachments {
         turn
     }
 
-    /// The facts of what a message names, in its order; only what its own session holds.
+    /// Finds the attachments that a message names, in its order. Only those of its own session are found.
     pub(in crate::agent) async fn find(
         &self,
         key: &SessionKey,
@@ -239,7 +240,7 @@ impl Attachments {
         Ok(found)
     }
 
-    /// Lets a session that is about to be written hold what another one of its tenant holds.
+    /// Gives a session that is about to be written the attachments of another session of its tenant.
     pub(in crate::agent) async fn share(
         &self,
         from: &SessionKey,
@@ -250,7 +251,7 @@ impl Attachments {
         shared.map_err(|error| away(from, &error))
     }
 
-    /// One with its content, for people; none = the session does not hold it.
+    /// Returns an attachment with its content, for people; `None` if the session does not have it.
     pub(in crate::agent) async fn read(
         &self,
         key: &SessionKey,
@@ -265,12 +266,12 @@ impl Attachments {
         read.await.map_err(|error| away(key, &error))
     }
 
-    /// How large they may be.
+    /// The size limits.
     pub(in crate::agent) fn limits(&self) -> AttachmentLimits {
         self.0.limits
     }
 
-    /// Counts a request for files of a workspace against whoever asks, while the answer lives.
+    /// Counts a request for workspace files against the caller, for as long as the returned share lives.
     pub(in crate::agent) fn use_files(&self, holder: Holder) -> Result<Share, Refusal> {
         self.0.file_requests.take(holder, 1).map_err(|_| {
             let text = "too many files are being read or written at the same time; try again in a \
@@ -279,7 +280,7 @@ impl Attachments {
         })
     }
 
-    /// Counts an upload against its sender, while the answer lives.
+    /// Counts an upload against its sender, for as long as the returned share lives.
     pub(in crate::agent) fn begin(&self, holder: Holder) -> Result<Share, Refusal> {
         self.0.uploads.take(holder, 1).map_err(|_| {
             let text = "too many files are being attached at the same time; try again in a moment";

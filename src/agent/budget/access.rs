@@ -1,4 +1,4 @@
-//! Who sees and who sets budgets: people for their own sessions, admins for everybody of their tenant.
+//! Shows and sets budgets: people for their own sessions, admins for everybody in their tenant.
 
 use super::Budgets;
 use crate::domain::{
@@ -10,51 +10,51 @@ use crate::store;
 use crate::store::clock::now;
 use crate::store::records::{Payer, SessionRow};
 
-/// Why budgets are not told or set.
+/// The reason budgets are not shown or set.
 #[derive(Debug, thiserror::Error)]
 pub enum BudgetError {
-    /// Not to this caller.
+    /// The caller may not see or set them.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// They cannot be read.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
-/// How a budget stands, for one who may see it.
+/// The state of a budget, for a caller who may see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetView {
     pub standing: BudgetStanding,
-    /// The name of the person, of a person's budget on an admin's list.
+    /// The person's name, for a person's budget in an admin's list.
     pub name: Option<String>,
-    /// When its period is over.
+    /// The end of the budget's period.
     pub resets_at: Option<Timestamp>,
-    /// Whether its sums may be told: what all people spend is for admins.
+    /// True if the amounts may be shown. The spending of a whole tenant is only for admins.
     pub has_sums: bool,
-    /// Whether the caller may set another in its place.
+    /// True if the caller may replace this budget.
     pub may_change: bool,
 }
 
-/// Which budget.
+/// Identifies a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetWhose {
     pub level: BudgetLevel,
-    /// A session or a person; none = each, or the tenant.
+    /// A session or a person; `None` means every one of them, or the tenant.
     pub subject: Option<String>,
     pub period: BudgetPeriod,
 }
 
-/// What it is to be.
+/// The new values of a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetChange {
     pub limit: MicroUsd,
-    /// At which part of it people are warned; none = at the usual one.
+    /// The percentage at which people are warned; `None` for the default.
     pub warn_percent: Option<u8>,
     pub is_hard: bool,
 }
 
 impl Budgets {
-    /// The budgets that are in force for the caller, or for a session of theirs.
+    /// Lists the budgets that apply to the caller, or to one of their sessions.
     pub async fn in_force(
         &self,
         caller: &Caller,
@@ -79,7 +79,7 @@ impl Budgets {
         Ok(seen.map(|standing| view(caller, standing, None)).collect())
     }
 
-    /// All that was set in the caller's tenant, for its admins; nothing for others.
+    /// Lists all budgets set in the caller's tenant, for its admins; empty for others.
     pub async fn list(&self, caller: &Caller) -> Result<Vec<BudgetView>, BudgetError> {
         if !is_admin(caller) || !self.has_any(&caller.tenant.id) {
             return Ok(Vec::new());
@@ -92,7 +92,7 @@ impl Budgets {
             .collect())
     }
 
-    /// Sets a budget, from the next model request on.
+    /// Sets a budget, which applies from the next model request on.
     pub async fn put(
         &self,
         caller: &Caller,
@@ -122,7 +122,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Takes a budget away.
+    /// Deletes a budget.
     pub async fn delete(&self, caller: &Caller, whose: &BudgetWhose) -> Result<(), BudgetError> {
         let subject = self.subject(caller, whose).await?;
         let which = (whose.level, subject.as_str(), whose.period);
@@ -140,7 +140,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Whom a budget is for, where the caller may set it.
+    /// Returns the subject of a budget, if the caller may set it.
     async fn subject(&self, caller: &Caller, whose: &BudgetWhose) -> Result<String, BudgetError> {
         if !whose.period.fits(whose.level) {
             let text = "a session's budget is for its `whole` life, a person's or a tenant's for a \
@@ -186,7 +186,7 @@ impl Budgets {
         there.map(|_| id.to_string()).map_err(BudgetError::from)
     }
 
-    /// The row of a session of the caller's tenant.
+    /// Returns the row of a session of the caller's tenant.
     async fn session(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! An answer that is asked to be shorter, because a budget covers no more of it.
+//! Limits the length of an answer to what a budget covers.
 
 use super::words::{covers, limited};
 use crate::domain::BudgetStanding;
@@ -7,19 +7,19 @@ use crate::session::Refusal;
 /// The longest answer that a budget covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::agent) struct Ceiling {
-    /// Tokens, hidden reasoning included.
+    /// The length in tokens, including hidden reasoning.
     pub(in crate::agent) tokens: u32,
-    /// The budget, as it stood before the request.
+    /// The budget before the request.
     pub(super) standing: BudgetStanding,
 }
 
 impl Ceiling {
-    /// What people are told when the request is sent.
+    /// The notice for people when the request is sent.
     pub(in crate::agent) fn words(&self) -> String {
         covers(&self.standing, self.tokens)
     }
 
-    /// Why the answer ended there.
+    /// The refusal that explains why the answer ended there.
     pub(in crate::agent) fn refusal(&self) -> Refusal {
         limited(&self.standing, self.tokens)
     }

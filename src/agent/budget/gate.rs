@@ -1,5 +1,5 @@
-//! What one model request of a turn has to pass: it reserves before a model is asked, reserves more while
-//! the answer streams, and says when the request may not go on.
+//! Reserves budget for one model request of a turn: before the model is asked, and more while the answer
+//! streams. Stops the request when no budget is left.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,28 +18,28 @@ use crate::llm::catalogue::Model;
 use crate::session::Refusal;
 use crate::store::records::{Payer, Reserved};
 
-/// How long a request waits for what other requests hold.
+/// How long a request waits for budget that other requests have reserved.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Between two tries.
+/// The pause between two tries.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Why a request may not go on.
+/// The reason a request is stopped.
 pub(in crate::agent) type Stopped = Refusal;
 
-/// Who tells people that a budget is about to bite.
+/// Warns people that a budget is about to run out.
 pub(in crate::agent) type Warn<'a> = &'a (dyn Fn(String) + Send + Sync);
 
-/// What one model request of a turn has to pass. What it holds goes back when it is dropped.
+/// Holds the budget reservations of one model request of a turn, and returns them when it is dropped.
 pub(in crate::agent) struct Gate {
     budgets: Budgets,
     payer: Payer,
-    /// What the attempt that is under way uses. Never held across an await.
+    /// The usage of the running attempt. The lock is never held across an await.
     gauge: Mutex<Option<Gauge>>,
-    /// What the request may use in all.
+    /// The amount reserved so far for the whole request.
     paid: watch::Sender<MicroUsd>,
-    /// Rung when it is time to ask for more.
+    /// Notified when more has to be reserved.
     low: Notify,
-    /// Whether anything was asked.
+    /// True once a model was asked.
     is_used: AtomicBool,
 }
 
@@ -55,8 +55,8 @@ impl Gate {
         }
     }
 
-    /// Reserves what it takes to ask this model, beside what earlier attempts cost. Waits for what other
-    /// requests hold. The hard budget that leaves the least, if there is one.
+    /// Reserves the cost of asking this model, in addition to that of earlier attempts. Waits for budget that
+    /// other requests have reserved. Returns the hard budget with the least left, if there is one.
     pub(in crate::agent) async fn admit(
         &self,
         (model, input_tokens): (Model, u64),
@@ -86,7 +86,7 @@ impl Gate {
                 }
                 Grant::Exhausted(standing) => return Err(exhausted(&standing, need)),
                 Grant::Held(standing) if since.elapsed() > PATIENCE => return Err(held(&standing)),
-                // Not all at once, or they would meet again and again.
+                // Spread the retries, or the same requests would collide again and again.
                 Grant::Held(_) => {
                     let jitter = AGAIN.mul_f32(rand::random());
                     tokio::time::sleep(AGAIN / 2 + jitter).await;
@@ -95,7 +95,7 @@ impl Gate {
         }
     }
 
-    /// What costs nobody knows how much is asked only where nothing is refused.
+    /// Admits a request whose cost is unknown only if no hard budget refuses it.
     async fn admit_unpriced(
         &self,
         model: &str,
@@ -118,8 +118,9 @@ impl Gate {
         Ok(None)
     }
 
-    /// Where the budget ends the answer, if it covers less than the longest one: the provider is told, so
-    /// that nothing is thought or said beyond. What other requests hold may come back, and shortens nothing.
+    /// Returns the limit on the answer if the budget covers less than the longest one. The provider is told,
+    /// so that it generates nothing beyond. Reservations of other requests may come back, so they shorten
+    /// nothing.
     pub(in crate::agent) fn ceiling(
         &self,
         tightest: Option<BudgetStanding>,
@@ -139,14 +140,15 @@ impl Gate {
         Ok(step)
     }
 
-    /// An attempt failed, and the same is asked once more. `earlier` is what all of them cost so far.
+    /// Prepares for a retry of the same request after a failed attempt. `earlier` is the cost of all attempts
+    /// so far.
     pub(in crate::agent) fn again(&self, earlier: MicroUsd) {
         if let Some(gauge) = self.gauge().as_mut() {
             gauge.again(earlier);
         }
     }
 
-    /// Takes in a piece of the answer.
+    /// Counts a piece of the answer.
     pub(super) fn hear(&self, event: &ModelEvent) {
         let mut place = self.gauge();
         let Some(gauge) = place.as_mut() else {
@@ -165,7 +167,8 @@ impl Gate {
         }
     }
 
-    /// Waits until what was used is paid for. Who watches meanwhile pays, or ends the request.
+    /// Waits until the usage so far is reserved. [`Gate::cover`] meanwhile reserves more, or ends the
+    /// request.
     pub(super) async fn be_paid(&self) {
         self.is_used.store(true, Ordering::Relaxed);
         let is_over = |paid: MicroUsd| {
@@ -175,12 +178,12 @@ impl Gate {
         if is_over(self.paid()) {
             self.low.notify_one();
             let mut paid = self.paid.subscribe();
-            // Never an error: the sender is here.
+            // Cannot fail: `self` owns the sender.
             let _ = paid.wait_for(|paid| !is_over(*paid)).await;
         }
     }
 
-    /// Waits for an answer, as long as its budgets last.
+    /// Waits for an answer while its budgets last.
     pub(in crate::agent) async fn cover<T>(
         &self,
         answer: impl Future<Output = T>,
@@ -193,8 +196,7 @@ impl Gate {
         }
     }
 
-    /// Reserves more whenever that is needed, and holds on to what is reserved, until the request may not
-    /// go on.
+    /// Reserves more when needed and renews the lease, until the request has to stop.
     async fn watch(&self, warn: Warn<'_>) -> Stopped {
         let mut pause = RENEW;
         loop {
@@ -216,7 +218,7 @@ impl Gate {
                     }
                     Grant::Exhausted(standing) if is_over => return exhausted(&standing, need),
                     Grant::Held(standing) if is_over => return held(&standing),
-                    // There is something left of what it has.
+                    // The reservation is not used up yet.
                     Grant::Exhausted(_) | Grant::Held(_) => AGAIN,
                 },
                 Err(error) if is_over => return away(&error),
@@ -240,12 +242,12 @@ impl Drop for Gate {
             payer: self.payer.clone(),
             is_unused: !self.is_used.load(Ordering::Relaxed),
         };
-        // Where nobody is left to take it, its lease ends.
+        // If the receiver is gone, the lease expires.
         let _ = self.budgets.0.returns.send(back);
     }
 }
 
-/// Nothing is asked that cannot be counted.
+/// The refusal when the store is down: no model is asked whose cost cannot be counted.
 fn away(error: &crate::store::Error) -> Stopped {
     tracing::warn!(?error, "A model request cannot reserve what it may cost");
     Refusal::new(

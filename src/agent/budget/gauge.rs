@@ -1,37 +1,36 @@
-//! What a model request has used so far, as far as one can tell while its answer streams. Pure.
+//! Estimates the usage of a model request while its answer streams. Pure.
 
 use crate::domain::{MicroUsd, Need, TokenUsage};
 use crate::llm::catalogue::Model;
 
-/// Tokens of an answer that are paid for at once where there is enough: so many requests at once hold
-/// little, however long their answers may become.
+/// Tokens of an answer that are normally reserved at once. A small chunk lets many requests run side by side,
+/// however long their answers may become.
 const CHUNK: u64 = 1_024;
-/// With fewer than so many tokens of an answer ahead nothing is asked.
+/// The fewest tokens of an answer that must be covered before a model is asked.
 const LEAST: u64 = 128;
-/// The answer is cut so many tokens before what was paid for is used up: what is on its way is paid for
-/// too.
+/// The answer is cut this many tokens before the reservation is used up, to pay for tokens under way.
 const MARGIN: u64 = 32;
-/// Percent by which providers may count more input than was counted here.
+/// The percentage by which providers may count more input than was counted here.
 const INPUT_MARGIN: u64 = 5;
-/// Bytes of one token of an answer: few enough for languages with long letters.
+/// Bytes per token of an answer: low enough for scripts with multi-byte letters.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What the attempt that is under way has used.
+/// The usage of the running attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Gauge {
     model: Model,
-    /// What it counts where the price is unknown.
+    /// The amount to count if the price is unknown.
     charge: Option<MicroUsd>,
     input_tokens: u64,
-    /// What earlier attempts cost.
+    /// The cost of earlier attempts.
     earlier: MicroUsd,
     said_bytes: u64,
-    /// What the provider has said that the attempt used.
+    /// The usage that the provider reported for this attempt.
     reported: Option<TokenUsage>,
 }
 
 impl Gauge {
-    /// Of a request that is about to be sent; none = nobody knows what it may cost.
+    /// Makes the gauge of a request that is about to be sent; `None` if its cost is unknown.
     pub(super) fn new(
         model: Model,
         charge: Option<MicroUsd>,
@@ -49,30 +48,30 @@ impl Gauge {
         gauge.cost(1).map(|_| gauge)
     }
 
-    /// More of the answer has come.
+    /// Counts more bytes of the answer.
     pub(super) fn hear(&mut self, bytes: usize) {
         self.said_bytes = self.said_bytes.saturating_add(bytes as u64);
     }
 
-    /// The provider counted.
+    /// Takes the provider's own count.
     pub(super) fn report(&mut self, usage: TokenUsage) {
         self.reported = Some(usage);
     }
 
-    /// The attempt failed; the same is asked once more.
+    /// Starts over for a retry of the same request after a failed attempt.
     pub(super) fn again(&mut self, earlier: MicroUsd) {
         self.earlier = earlier;
         self.said_bytes = 0;
         self.reported = None;
     }
 
-    /// What all attempts cost if so many more tokens are said.
+    /// Returns the cost of all attempts if the answer gets `more` further tokens.
     pub(super) fn needs(&self, more: u64) -> MicroUsd {
         let own = self.cost(more).unwrap_or_default();
         MicroUsd(self.earlier.0.saturating_add(own.0))
     }
 
-    /// What is asked for at once.
+    /// The amounts to reserve next.
     pub(super) fn need(&self) -> Need {
         Need {
             least: self.needs(LEAST),
@@ -81,18 +80,18 @@ impl Gauge {
         }
     }
 
-    /// Whether it is time to ask for more: half of a chunk is left.
+    /// Returns true if more has to be reserved: half a chunk is left.
     pub(super) fn is_low(&self, paid: MicroUsd) -> bool {
         self.needs(CHUNK / 2) > paid
     }
 
-    /// Whether what was paid for is used up.
+    /// Returns true if the reservation is used up.
     pub(super) fn is_over(&self, paid: MicroUsd) -> bool {
         self.needs(MARGIN) > paid
     }
 
-    /// Tokens that the answer can have if all attempts together may cost so much; none = as many as its
-    /// longest answer has.
+    /// Returns the number of tokens that the answer can have if all attempts together may cost `left`; `None`
+    /// if the longest answer is covered.
     pub(super) fn covered(&self, left: MicroUsd, longest: u32) -> Option<u32> {
         let is_covered = |tokens: u32| self.needs(u64::from(tokens) + MARGIN) <= left;
         if is_covered(longest) {
@@ -115,7 +114,8 @@ impl Gauge {
         let counted = self.input_tokens.saturating_mul(100 + INPUT_MARGIN) / 100;
         let usage = self.reported.unwrap_or(TokenUsage {
             input_tokens: counted,
-            // What a vendor puts into its cache costs more, where it has such a price.
+            // Vendors that price cache writes charge more for them, so assume that all input is written to
+            // the cache.
             cache_write_tokens: counted,
             ..TokenUsage::default()
         });
@@ -150,7 +150,7 @@ mod tests {
         Gauge::new(model, None, input_tokens, MicroUsd(0)).unwrap()
     }
 
-    /// 2.50 USD for a million tokens in, 10 USD out.
+    /// 2.50 USD per million input tokens, 10 USD per million output tokens.
     fn cost(input: u64, output: u64) -> MicroUsd {
         MicroUsd((input * 25 + output * 100).div_ceil(10))
     }
@@ -166,7 +166,7 @@ mod tests {
         assert!(gauge.is_low(paid) && !gauge.is_over(paid));
         gauge.hear(2_000);
         assert!(gauge.is_over(paid));
-        // What the provider says holds.
+        // The provider's count wins.
         gauge.report(TokenUsage {
             input_tokens: 900,
             output_tokens: 3,
@@ -186,7 +186,7 @@ mod tests {
         check(cost(1_050, 5_000 + MARGIN), 5_000, None);
         check(cost(1_050, 4_999 + MARGIN), 5_000, Some(4_999));
         check(cost(1_050, 700 + MARGIN), 16_384, Some(700));
-        // What is asked at all has so much of an answer.
+        // A request that is admitted covers at least this much of an answer.
         let least = u32::try_from(LEAST - MARGIN).unwrap();
         check(gauge.need().least, 16_384, Some(least));
     }

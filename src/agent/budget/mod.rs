@@ -1,5 +1,5 @@
-//! Budgets of model requests: what each may use is reserved before it is sent, more while its answer
-//! streams, and given back when it is over. Where nobody set a budget, nothing of this runs.
+//! Enforces budgets of model requests: reserves before a request is sent and while its answer streams, and
+//! returns the rest when it ends. Does nothing if no budget is set.
 
 mod access;
 mod ceiling;
@@ -27,32 +27,33 @@ use crate::store::clock::now;
 use crate::store::records::{Payer, Reserved};
 use crate::store::{Error, Records};
 
-/// How long a request holds what it reserved without a sign of life.
+/// How long a reservation lasts without a renewal.
 const LEASE: Duration = Duration::from_secs(45);
-/// How often a running request gives one.
+/// How often a running request renews its lease.
 const RENEW: Duration = Duration::from_secs(15);
-/// How long what a request held is counted after its end, at most: until then its rows have come.
+/// How long, at most, a request's reservation still counts after its end: by then its usage rows are stored.
 const GRACE_MS: i64 = 10_000;
-/// How often what was set is looked up, because another gateway may have set the first budget.
+/// How often the set budgets are looked up, because another gateway may have set the first one.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// Steps of one gateway at once: they wait for each other anyway, and must not take every connection.
+/// The most concurrent reservations of one gateway: they wait for each other anyway, and must not take every
+/// database connection.
 const STEPS: usize = 4;
 
-/// What the settings say of budgets.
+/// The budget settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BudgetSettings {
-    /// What one turn may cost; none = no limit.
+    /// The cost limit of one turn; `None` = no limit.
     pub turn: Option<MicroUsd>,
-    /// What one session may cost, unless an admin of its tenant says otherwise.
+    /// The cost limit of one session, unless an admin of its tenant sets another.
     pub session: Option<MicroUsd>,
-    /// What a request counts whose price is unknown; none = it is refused where a hard budget holds.
+    /// The amount that a request of unknown price counts; `None` = it is refused if a hard budget applies.
     pub unpriced_request: Option<MicroUsd>,
 }
 
-/// What is given back.
+/// A reservation to return.
 struct Return {
     payer: Payer,
-    /// Whether the request used nothing.
+    /// True if the request used nothing.
     is_unused: bool,
 }
 
@@ -63,16 +64,16 @@ pub struct Budgets(Arc<Shared>);
 struct Shared {
     records: Records,
     settings: BudgetSettings,
-    /// Those of the settings as budgets.
+    /// The budgets from the settings.
     defaults: Vec<Budget>,
-    /// Tenants in which something was set. Never held across an await.
+    /// Tenants that have a budget set. The lock is never held across an await.
     tenants: RwLock<HashSet<TenantId>>,
     steps: Semaphore,
     returns: mpsc::UnboundedSender<Return>,
 }
 
 impl Budgets {
-    /// Reads what was set; the task's work gives back what ended requests held, until `stop`.
+    /// Reads the set budgets. The returned task returns the reservations of ended requests, until `stop`.
     pub async fn open(
         records: Records,
         settings: BudgetSettings,
@@ -97,7 +98,7 @@ impl Budgets {
         Ok((budgets, keeping))
     }
 
-    /// Gives back what comes in, and looks now and then in which tenants something was set.
+    /// Returns reservations as they come in, and looks up regularly which tenants have a budget set.
     async fn keep(self, mut returned: mpsc::UnboundedReceiver<Return>, stop: CancellationToken) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
@@ -119,7 +120,7 @@ impl Budgets {
         let until = (!back.is_unused).then(|| Timestamp(now().0.saturating_add(GRACE_MS)));
         let budgets = self.0.records.budgets();
         if let Err(error) = budgets.give_back(&back.payer, until).await {
-            // Its lease ends in any case.
+            // The lease expires in any case.
             tracing::warn!(%error, "What a request held of budgets is given back later");
         }
     }
@@ -132,34 +133,34 @@ impl Budgets {
         Ok(())
     }
 
-    /// From now on something is set in that tenant.
+    /// Records that a tenant now has a budget set.
     fn note(&self, tenant: &TenantId) {
         let tenants = self.0.tenants.write();
         let mut tenants = tenants.unwrap_or_else(PoisonError::into_inner);
         tenants.insert(tenant.clone());
     }
 
-    /// Whether any budget may be in force for the people of a tenant.
+    /// Returns true if a budget may apply to people of the tenant.
     pub fn has_any(&self, tenant: &TenantId) -> bool {
         let tenants = self.0.tenants.read();
         let tenants = tenants.unwrap_or_else(PoisonError::into_inner);
         !self.0.defaults.is_empty() || tenants.contains(tenant)
     }
 
-    /// What budgets count for a request whose price is unknown.
+    /// The amount that budgets count for a request of unknown price.
     pub(in crate::agent) fn charge(&self) -> Option<MicroUsd> {
         self.0.settings.unpriced_request
     }
 
-    /// What a model request has to pass; none where there is no budget.
+    /// Returns the gate of a model request; `None` if no budget applies.
     pub(in crate::agent) fn gate(&self, payer: Payer) -> Option<Arc<Gate>> {
         self.has_any(&payer.key.tenant)
             .then(|| Arc::new(Gate::new(self.clone(), payer)))
     }
 
-    /// One step of a request.
+    /// Reserves once for a request.
     async fn reserve(&self, payer: &Payer, need: Need) -> Result<Reserved, Error> {
-        // Closed by nobody.
+        // Nothing closes this semaphore.
         let _turn = self.0.steps.acquire().await;
         let budgets = self.0.records.budgets();
         let settings = self.0.defaults.as_slice();

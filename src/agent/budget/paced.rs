@@ -1,5 +1,5 @@
-//! A provider whose answers go on only as far as they are paid for: nobody reads, and so nobody is shown,
-//! what no budget covers, however fast it comes.
+//! Wraps a provider so that its answer streams only as far as it is paid for: however fast it comes, no more
+//! is read, or shown, than a budget covers.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use futures::stream::StreamExt as _;
 use super::gate::Gate;
 use crate::llm::{Compactor, Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
 
-/// Asks a provider; every attempt and every piece of its answer passes the gate.
+/// A provider whose attempts, and every piece of whose answers, pass the gate.
 pub(in crate::agent) struct Paced {
     provider: Arc<dyn Provider>,
     gate: Arc<Gate>,
@@ -40,7 +40,7 @@ impl Provider for Paced {
             async move {
                 if let Ok(event) = &event {
                     gate.hear(event);
-                    // What the provider says about an answer costs nothing.
+                    // Metadata of an answer costs nothing.
                     if event.is_said() {
                         gate.be_paid().await;
                     }

@@ -1,5 +1,5 @@
-//! Small requests that show whether a model answers. They belong to no session, and are paid for and listed
-//! as what was used like every other request of their person.
+//! Sends small requests that show whether a model answers. They belong to no session, but count against the
+//! person's budgets and usage like any other request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,30 +17,30 @@ use crate::session::Refusal;
 use crate::store::clock::now;
 use crate::store::records::{EventPlace, Payer, RequestRow, UsageRows};
 
-/// About how many tokens such a request takes.
+/// The approximate input tokens of a probe.
 const INPUT_TOKENS: u64 = 16;
 
-/// A request to make.
+/// A probe to send.
 pub struct Probe<'a> {
     pub offer: &'a Offer,
     pub model: Model,
     pub request: Assembled,
-    /// The time that the model may take.
+    /// The time limit of the model.
     pub patience: Duration,
 }
 
 /// The reason a model did not answer.
 #[derive(Debug)]
 pub enum Unanswered {
-    /// A budget does not cover the request: nothing was asked.
+    /// A budget does not cover the request, so it was not sent.
     Unpaid(Refusal),
     Failed(llm::Error),
-    /// It took too long.
+    /// The model exceeded the time limit.
     Late,
 }
 
 impl Budgets {
-    /// Asks a model, if the budgets of its person cover that, and keeps what it used.
+    /// Asks a model, if the person's budgets cover it, and stores the usage.
     pub async fn probe(&self, holder: &Holder, probe: Probe<'_>) -> Result<(), Unanswered> {
         let Probe {
             offer,
@@ -88,7 +88,7 @@ impl Budgets {
                 let used = answer.usage.or_else(|| has_said.then(|| estimated(answer)));
                 (Err(Unanswered::Failed(error)), used)
             }
-            // Nobody knows what it used, but it was asked.
+            // The usage is unknown, but the model was asked.
             Ok(Err(unpaid)) => (Err(unpaid), Some(estimated(&llm::Answer::default()))),
             Err(_) => (
                 Err(Unanswered::Late),
@@ -138,7 +138,7 @@ impl Budgets {
     }
 }
 
-/// A session of its own, which nobody has, so that probes side by side hold budgets beside each other.
+/// Makes a payer with a session id that no session has, so that concurrent probes reserve independently.
 fn payer(holder: &Holder) -> Payer {
     Payer {
         key: SessionKey {

@@ -1,17 +1,17 @@
-//! What people read of budgets: which one, how much, and who may raise it.
+//! Words the notices and refusals about budgets: which budget, how much, and who may raise it.
 
 use crate::domain::{
     BudgetLevel, BudgetPeriod, BudgetSource, BudgetStanding, Code, MicroUsd, Need,
 };
 use crate::session::Refusal;
 
-/// Why a request is refused, or its answer is cut.
+/// The refusal for an exhausted budget, which stops a request or cuts its answer.
 pub(super) fn exhausted(standing: &BudgetStanding, need: Need) -> Refusal {
     let (limit, used) = (usd(standing.budget.limit), usd(standing.used));
     let more = usd(need.least);
     let mut spent = format!(": {used} USD are spent, and going on takes {more} USD");
     if standing.budget.level == BudgetLevel::Tenant {
-        // What the others spent is theirs.
+        // The spending of other people is not shown.
         spent.clear();
     }
     let text = format!(
@@ -22,10 +22,10 @@ pub(super) fn exhausted(standing: &BudgetStanding, need: Need) -> Refusal {
     Refusal::new(Code::BudgetExhausted, text)
 }
 
-/// What people are told of an answer that may be only so long.
+/// The notice that an answer is limited in length.
 pub(super) fn covers(standing: &BudgetStanding, tokens: u32) -> String {
     let how = if standing.budget.level == BudgetLevel::Tenant {
-        // How much the others left is theirs.
+        // What other people left of the budget is not shown.
         "this answer has to be a short one".to_owned()
     } else {
         format!("this answer may take {tokens} tokens at most")
@@ -37,7 +37,7 @@ pub(super) fn covers(standing: &BudgetStanding, tokens: u32) -> String {
     )
 }
 
-/// Why an answer ended there.
+/// The refusal that explains why an answer ended at its limit.
 pub(super) fn limited(standing: &BudgetStanding, tokens: u32) -> Refusal {
     let much = if standing.budget.level == BudgetLevel::Tenant {
         "no more of this answer".to_owned()
@@ -53,7 +53,7 @@ pub(super) fn limited(standing: &BudgetStanding, tokens: u32) -> Refusal {
     Refusal::new(Code::BudgetExhausted, text)
 }
 
-/// Why a request did not get its turn.
+/// The refusal when other requests hold the rest of the budget.
 pub(super) fn held(standing: &BudgetStanding) -> Refusal {
     let text = format!(
         "other requests hold the rest of the budget {} of {} USD; try again when they are answered; {}",
@@ -64,7 +64,7 @@ pub(super) fn held(standing: &BudgetStanding) -> Refusal {
     Refusal::new(Code::BudgetExhausted, text)
 }
 
-/// Why a model without a price is not asked.
+/// The refusal for a model without a price.
 pub(super) fn unpriced(model: &str) -> Refusal {
     let text = format!(
         "a budget is set, and nobody knows what the model `{model}` costs; an administrator can say \
@@ -74,7 +74,7 @@ pub(super) fn unpriced(model: &str) -> Refusal {
     Refusal::new(Code::BudgetExhausted, text)
 }
 
-/// What people are told before a budget bites.
+/// The warning before a budget runs out.
 pub(super) fn warning(standing: &BudgetStanding) -> String {
     let limit = usd(standing.budget.limit);
     let then = if standing.budget.is_hard {
@@ -117,7 +117,7 @@ fn who_raises(standing: &BudgetStanding) -> &'static str {
     }
 }
 
-/// Dollars and cents, and more digits where that is less than a cent.
+/// Formats dollars and cents, with six decimals for less than a cent.
 fn usd(amount: MicroUsd) -> String {
     let MicroUsd(micro) = amount;
     if micro >= 10_000 || micro == 0 {

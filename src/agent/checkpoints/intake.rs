@@ -1,4 +1,4 @@
-//! Takes in what a look at the workspace showed: contents first, then the step that names them.
+//! Stores a scan of the workspace: contents first, then the step that refers to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +13,12 @@ use crate::mcp::{FileAccess, Found};
 use crate::store::clock::now;
 use crate::store::records::WorkspaceBase;
 
-/// The largest file whose content is kept, in bytes: as much as the server in the sandbox reads in one go,
-/// and as the page compares.
+/// The largest file whose content is stored, in bytes: the sandbox's server reads this much at once, and the
+/// page compares this much.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 impl Checkpoints {
-    /// Looks at the workspace, and adds a step where something changed or calls ran.
+    /// Scans the workspace, and adds a step if files changed or calls ran.
     pub(super) async fn take_in(
         &self,
         tracked: &mut Tracked,
@@ -87,8 +87,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// The contents of what was found, as far as they are kept: of files that are not too large, while the
-    /// files of the workspace fill no more than half of what may be kept. The rest is for their past.
+    /// Reads and stores the contents of found files that are small enough, while the files of the workspace
+    /// take at most half of the limit. The other half is for earlier versions.
     async fn read(
         &self,
         tracked: &mut Tracked,
@@ -138,7 +138,8 @@ impl Checkpoints {
     }
 }
 
-/// What changed, and the entries that only look different: those are remembered as they look now.
+/// Returns the changes, and the entries whose metadata changed but whose content did not: only their new
+/// metadata is remembered.
 fn changes(
     tracked: &Tracked,
     found: Vec<Found>,

@@ -1,8 +1,8 @@
-//! The states of sessions' workspaces: looked at around everything that may change files, kept with what
-//! changed and why, and brought back on wish.
+//! Records the states of sessions' workspaces: scans around everything that may change files, stores the
+//! changes with their causes, and restores earlier states.
 //!
-//! The server in the sandbox looks, because only inside the walls do links lead nowhere. What it tells is
-//! kept in the records, which no command of a model reaches and every gateway reads.
+//! The server in the sandbox scans, because only inside it can no link lead outside. The results are stored
+//! in the records, which a model's commands cannot reach and every gateway can read.
 
 mod intake;
 mod plan;
@@ -30,7 +30,7 @@ pub(in crate::agent) use self::restoring::{Restoring, steps};
 pub(in crate::agent) use self::undo::UndoError;
 pub use self::undo::Undone;
 
-/// How long one question to the server in the sandbox may take.
+/// The time limit of one request to the server in the sandbox.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// The history of one session's workspace.
@@ -38,21 +38,21 @@ pub(in crate::agent) struct Checkpoints {
     records: Records,
     key: SessionKey,
     limits: CheckpointLimits,
-    /// Held while the workspace is looked at: what is found then belongs to one cause.
+    /// Locked during a scan, so that all changes it finds have one cause.
     state: Mutex<State>,
     undos: UndosSeen,
 }
 
 #[derive(Default)]
 struct State {
-    /// The workspace as it was last seen; read from the store at the first look.
+    /// The workspace as of the last scan; read from the store at the first scan.
     tracked: Option<Tracked>,
     window: Window,
-    /// What changed files and could not be followed by a look.
+    /// The cause of changes that no scan could follow.
     late: Option<ChangeCause>,
 }
 
-/// Why the workspace could not be looked at.
+/// The reason the workspace could not be scanned.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::agent) enum CheckpointError {
     #[error(transparent)]
@@ -63,13 +63,13 @@ pub(in crate::agent) enum CheckpointError {
     Overtaken,
 }
 
-/// What a look at a workspace shows.
+/// The result of a scan of the workspace.
 pub(in crate::agent) enum Seen {
-    /// Every entry, and each file would have another version if it were changed from now on.
+    /// All entries. Any later change to a file changes its version.
     Settled(Vec<Found>),
-    /// A file was changed a moment ago: look again in a moment.
+    /// A file changed a moment ago: scan again shortly.
     Fresh,
-    /// Calls run, nothing is kept here, or the server gave no answer.
+    /// Calls run, checkpoints are off, or the server did not answer.
     Unknown,
 }
 
@@ -84,13 +84,13 @@ impl Checkpoints {
         }
     }
 
-    /// Whether anything is kept at all.
+    /// Returns true if checkpoints are on.
     pub(in crate::agent) fn is_on(&self) -> bool {
         self.limits.steps > 0 && self.limits.bytes > 0
     }
 
-    /// Notes that a call is about to run that may change files. What changed before is kept first, unless
-    /// other calls run already.
+    /// Records that a call that may change files is about to run. Stores earlier changes first, unless other
+    /// calls already run.
     pub(in crate::agent) async fn before_call(&self, call: &CallId, connection: &Connection) {
         if !self.is_on() {
             return;
@@ -102,8 +102,8 @@ impl Checkpoints {
         state.window.enter(call);
     }
 
-    /// Notes that the call has ended, and keeps what changed, once no other call runs. Without a
-    /// connection that is left to the next look. Nothing where the call was not noted before.
+    /// Records that the call ended, and stores the changes once no other call runs. Without a connection the
+    /// next scan does that. Does nothing if `before_call` did not record the call.
     pub(in crate::agent) async fn after_call(
         &self,
         call: &CallId,
@@ -115,7 +115,7 @@ impl Checkpoints {
         }
     }
 
-    /// Does what a person wants with files, and keeps what changed by it.
+    /// Carries out a person's change to files and stores the result.
     pub(in crate::agent) async fn by_person<T>(
         &self,
         person: &UserId,
@@ -140,8 +140,8 @@ impl Checkpoints {
         done
     }
 
-    /// The workspace as it is now. The server tells only what is not as it was last seen, which is kept as
-    /// at any look.
+    /// Scans the workspace. The server reports only differences from the last scan, and they are stored as
+    /// after any scan.
     pub(in crate::agent) async fn see(&self, connection: &Connection) -> Seen {
         if !self.is_on() {
             return Seen::Unknown;
@@ -158,8 +158,8 @@ impl Checkpoints {
         }
     }
 
-    /// Changes files in the place of a call that does not run, and keeps what changed by it, unless `change`
-    /// fails: then it has changed nothing. None where calls run.
+    /// Changes files in the place of a call that does not run, and stores the result. If `change` fails, it
+    /// has changed nothing. Returns `None` if calls run.
     pub(in crate::agent) async fn by_call<T, E>(
         &self,
         call: &CallId,
@@ -186,8 +186,8 @@ impl Checkpoints {
         Some(done)
     }
 
-    /// Looks at the workspace and keeps what changed. What goes wrong is a matter of the log: nothing that
-    /// changes files is held up by it, and the next look finds the same.
+    /// Scans the workspace and stores the changes. Errors are only logged: they delay nothing that changes
+    /// files, and the next scan finds the same changes.
     async fn note(
         &self,
         state: &mut State,
@@ -223,7 +223,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Where another gateway was faster, its history is read, and the look repeated once.
+    /// Scans, and if another gateway stored a step first, reads its history and scans once more.
     async fn look_again(
         &self,
         state: &mut State,

@@ -1,4 +1,4 @@
-//! What an undo would change: the workspace as it was before a step, held against what it is now.
+//! Plans an undo: compares the workspace before a step with the current one.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use sha2::{Digest as _, Sha256};
 use super::tracked::Tracked;
 use crate::domain::{FileChange, FileKind, FileState};
 
-/// What an undo would do.
+/// The changes that an undo would make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoPlan {
-    /// The step before which the workspace is brought back.
+    /// The step before which the workspace is restored.
     pub number: u64,
-    /// Names exactly this plan: only what was shown is done.
+    /// Identifies exactly this plan, so that only the plan that was shown is carried out.
     pub digest: String,
     /// Each path that changes, sorted.
     pub changes: Vec<PlannedChange>,
 }
 
-/// A path that an undo would change: `before` is what is there now.
+/// A path that an undo would change. `before` is the current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedChange {
     pub change: FileChange,
-    /// Whether it can be done; not where the content that was there is not kept.
+    /// True if the change is possible; false if the earlier content is not stored.
     pub is_possible: bool,
 }
 
-/// The first `before` of each path is how it was.
+/// Plans an undo. The first `before` of each path is its state to restore.
 pub(super) fn plan(number: u64, tracked: &Tracked, steps: &[(u64, Vec<FileChange>)]) -> UndoPlan {
     let mut was: BTreeMap<&str, Option<&FileState>> = BTreeMap::new();
     for change in steps.iter().flat_map(|(_, changes)| changes) {
@@ -61,7 +61,7 @@ fn is_kept(tracked: &Tracked, was: &FileState) -> bool {
     was.kind != FileKind::File || was.content.as_ref().is_some_and(is_there)
 }
 
-/// Of what people are shown: versions on the disk are not.
+/// Hashes what people are shown, which excludes file versions.
 fn digest(number: u64, changes: &[PlannedChange]) -> String {
     let mut hash = Sha256::new();
     hash.update(number.to_le_bytes());

@@ -1,5 +1,4 @@
-//! Keeps histories within their limits: the oldest steps go first, and with them the contents that only they
-//! name.
+//! Keeps histories within their limits: deletes the oldest steps, and the contents that only they refer to.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use crate::sandbox::host::CheckpointLimits;
 use crate::store::clock::now;
 use crate::store::{Error, Records};
 
-/// Forgets what is too much, and a tenth more, so that not every step has to.
+/// Prunes to ten percent below the limits, so that not every step has to prune.
 pub(super) async fn prune(
     (records, key): (&Records, &SessionKey),
     limits: CheckpointLimits,
@@ -36,7 +35,8 @@ pub(super) async fn prune(
     Ok(())
 }
 
-/// The first step to keep, how many are kept, and the contents that they and the workspace need.
+/// Returns the first step to keep, the number of steps kept, and the contents that they and the workspace
+/// need.
 fn keep(
     tracked: &Tracked,
     steps: &[(u64, Vec<FileChange>)],

@@ -1,4 +1,4 @@
-//! The steps that bring an earlier state back: what is too much goes first, folders before what is in them.
+//! Orders the steps that restore an earlier state: removals first, and folders before their contents.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,12 +9,12 @@ use crate::domain::{ContentHash, FileChange, FileKind, FileState, SessionKey};
 use crate::mcp::{FileAccess, FileError, RestoreStep, Unrestored};
 use crate::store::Records;
 
-/// Bytes of contents in one request as base64, about.
+/// The approximate most bytes of base64 contents in one request.
 const MAX_BATCH_BYTES: usize = 1_400_000;
-/// Steps of one request.
+/// The most steps in one request.
 const MAX_BATCH: usize = 500;
 
-/// A step whose content is not read yet.
+/// A step whose content may not be loaded yet.
 pub(in crate::agent) enum Planned {
     Ready(RestoreStep),
     File {
@@ -25,7 +25,7 @@ pub(in crate::agent) enum Planned {
 }
 
 impl Planned {
-    /// The step, with the content that it names.
+    /// Returns the step with its content, or `None` if the content is not found.
     pub(in crate::agent) fn with(
         self,
         find: impl FnOnce(&str) -> Option<Vec<u8>>,
@@ -44,7 +44,7 @@ impl Planned {
     }
 }
 
-/// Steps on their way to the server in the sandbox, so many in a request that its memory suffices.
+/// Sends steps to the server in the sandbox, in batches that fit its memory.
 pub(in crate::agent) struct Restoring<'c> {
     access: FileAccess<'c>,
     batch: Vec<RestoreStep>,
@@ -73,7 +73,7 @@ impl<'c> Restoring<'c> {
         Ok(())
     }
 
-    /// What the server in the sandbox could not do.
+    /// Sends the rest, and returns the steps that the server in the sandbox could not carry out.
     pub(in crate::agent) async fn end(mut self) -> Result<Vec<Unrestored>, FileError> {
         if !self.batch.is_empty() {
             self.send().await?;
@@ -89,7 +89,8 @@ impl<'c> Restoring<'c> {
     }
 }
 
-/// Does what is possible of a plan; what the server in the sandbox could not do.
+/// Carries out the possible changes of a plan, and returns those that the server in the sandbox could not
+/// carry out.
 pub(super) async fn restore(
     (records, key): (&Records, &SessionKey),
     plan: &UndoPlan,
@@ -109,12 +110,12 @@ pub(super) async fn restore(
     Ok(restoring.end().await?)
 }
 
-/// How deep a path lies; bash's form escapes no separator.
+/// The depth of a path. Bash's escaped form never escapes a slash.
 fn depth(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// The steps from the `before` of each change to its `after`, in an order in which they can be taken.
+/// Returns the steps from the `before` of each change to its `after`, in an order that works.
 pub(in crate::agent) fn steps<'c>(
     changes: impl IntoIterator<Item = &'c FileChange>,
 ) -> Vec<Planned> {
@@ -151,15 +152,14 @@ pub(in crate::agent) fn steps<'c>(
             }
         }
     }
-    // The deepest first: a folder is empty by then, and still open while what is in it is made.
+    // Deepest first: a folder is empty when it is removed, and stays writable until its contents are made.
     removals.reverse();
     modes.reverse();
     let steps = removals.into_iter().chain(folders);
     steps.chain(others).chain(modes).collect()
 }
 
-/// Whether what is there is deleted before anything else is put in its place. A file takes the place of a
-/// file in one go.
+/// Returns true if the existing entry has to be deleted first. A file replaces a file atomically.
 fn has_to_go(is: &FileState, was: Option<&FileState>) -> bool {
     let Some(was) = was else { return true };
     is.kind != was.kind || was.kind == FileKind::Link

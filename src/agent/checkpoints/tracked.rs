@@ -1,4 +1,4 @@
-//! A workspace as it was last seen, and what is kept of it.
+//! Holds a workspace as of the last scan, and the stored part of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,31 +7,31 @@ use crate::mcp::{Found, Scan};
 use crate::store::records::{WorkspaceBase, WorkspaceEntries};
 use crate::store::{Error, Records};
 
-/// Changes after which the whole list is written down again, beside a part of the list itself: so the list
-/// costs less than the changes, and is read with few of them.
+/// The whole list of entries is stored again after this many changes plus a quarter of the list's length: so
+/// storing lists costs less than storing changes, and few changes follow a stored list.
 const BASE_AFTER: usize = 64;
 
-/// A workspace as it was last seen. Ten thousand entries take about two megabytes.
+/// A workspace as of the last scan. Ten thousand entries take about two megabytes.
 pub(super) struct Tracked {
     /// The last step; 0 = none.
     pub(super) number: u64,
     pub(super) entries: WorkspaceEntries,
-    /// The scan that they are of, as the server in the sandbox may still know it.
+    /// The scan that produced the entries. The server in the sandbox may still know it.
     pub(super) scan: Option<String>,
-    /// Whether that scan found no file that may change again without looking so.
+    /// True if that scan found no file that could change again without a visible difference.
     pub(super) is_settled: bool,
-    /// Whether nobody has looked before: then what is there is where the history begins.
+    /// True if this is the first scan, whose result is the start of the history.
     pub(super) is_new: bool,
-    /// Contents that are kept, with their sizes in bytes.
+    /// The stored contents, with their sizes in bytes.
     pub(super) kept: BTreeMap<ContentHash, u64>,
-    /// Steps that are kept.
+    /// The number of stored steps.
     pub(super) steps: u64,
-    /// Changes since the list was written down.
+    /// The number of changes since the list was stored.
     pub(super) since_base: usize,
 }
 
 impl Tracked {
-    /// Reads it from the store.
+    /// Loads the workspace from the store.
     pub(super) async fn load(records: &Records, key: &SessionKey) -> Result<Self, Error> {
         let rows = records.checkpoints();
         let kept = rows.kept(key).await?.into_iter().collect();
@@ -58,7 +58,7 @@ impl Tracked {
         Ok(tracked)
     }
 
-    /// Where the history would begin if only this were kept.
+    /// The current entries as a base for the history.
     pub(super) fn base(&self) -> WorkspaceBase {
         WorkspaceBase {
             number: self.number,
@@ -66,7 +66,7 @@ impl Tracked {
         }
     }
 
-    /// Whether the list is due to be written down, with so many changes more.
+    /// Returns true if the list is due to be stored, after `more` further changes.
     pub(super) fn is_base_due(&self, more: usize) -> bool {
         self.since_base + more > BASE_AFTER + self.entries.len() / 4
     }
@@ -81,7 +81,7 @@ impl Tracked {
         }
     }
 
-    /// The workspace as a scan tells it that found no fresh file.
+    /// Returns the workspace as a scan without fresh files would report it.
     pub(super) fn found(&self) -> Vec<Found> {
         let entries = self.entries.iter();
         let found = entries.map(|(path, is)| Found {
@@ -96,7 +96,7 @@ impl Tracked {
         found.collect()
     }
 
-    /// The contents that the workspace has now, with their sizes, as far as they are kept.
+    /// Returns the stored contents of the current workspace, with their sizes.
     pub(super) fn held(&self) -> BTreeMap<ContentHash, u64> {
         let contents = self.entries.values();
         let contents = contents.filter_map(|entry| entry.content.as_ref());
@@ -104,7 +104,7 @@ impl Tracked {
         held.collect()
     }
 
-    /// Bytes of those that other paths than these have.
+    /// Returns the bytes of stored contents at paths other than `others`.
     pub(super) fn held_bytes_beside(&self, others: &BTreeSet<&str>) -> u64 {
         let entries = self.entries.iter();
         let contents = entries.filter(|(path, _)| !others.contains(path.as_str()));
@@ -114,7 +114,7 @@ impl Tracked {
         sizes.sum()
     }
 
-    /// What a scan found that is not as it was last seen, and the paths of what is gone.
+    /// Returns the scanned entries that differ from the last scan, and the paths that are gone.
     pub(super) fn differences(&self, scan: Scan) -> (Vec<Found>, Vec<String>) {
         let gone = if scan.is_whole {
             let there: BTreeSet<&str> = scan.found.iter().map(|it| it.path.as_str()).collect();
@@ -136,7 +136,7 @@ impl Tracked {
     }
 }
 
-/// Whether a look shows that it is as it was.
+/// Returns true if the scanned entry is unchanged.
 fn is_as(known: &FileState, found: &Found) -> bool {
     let is_same = (known.kind, known.mode, known.bytes, &known.target)
         == (found.kind, found.mode, found.bytes, &found.target);

@@ -1,4 +1,4 @@
-//! Brings the workspace back as it was before a step, and keeps that as a step too.
+//! Restores the workspace to its state before a step, and stores that as a step too.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,18 +11,18 @@ use crate::domain::{ChangeCause, UserId};
 use crate::mcp::{Connection, FileAccess, Unrestored};
 use crate::store::Error;
 
-/// What an undo did.
+/// The result of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undone {
-    /// The step that it is itself; none where nothing had to change.
+    /// The step of the undo itself; `None` if nothing had to change.
     pub number: Option<u64>,
-    /// Paths that are as they were.
+    /// The number of restored paths.
     pub restored: u64,
-    /// Paths that are not, and why.
+    /// The paths that are not restored, with reasons.
     pub unrestored: Vec<Unrestored>,
 }
 
-/// Why an undo is not done.
+/// The reason an undo was refused.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::agent) enum UndoError {
     #[error("calls run in this session; wait until they have ended, or stop them, and undo then")]
@@ -36,7 +36,7 @@ pub(in crate::agent) enum UndoError {
 }
 
 impl Checkpoints {
-    /// What bringing back the workspace as it was before that step would change now.
+    /// Plans what restoring the workspace to its state before that step would change now.
     pub(in crate::agent) async fn plan_undo(
         &self,
         number: u64,
@@ -46,8 +46,8 @@ impl Checkpoints {
         self.plan(&mut state, number, connection).await
     }
 
-    /// Brings back the workspace as it was before that step, if that changes what was shown. What cannot
-    /// be brought back stays as it is.
+    /// Restores the workspace to its state before that step, if the plan is the one that was shown. Paths
+    /// that cannot be restored stay as they are.
     pub(in crate::agent) async fn undo(
         &self,
         (number, shown): (u64, &str),
@@ -67,7 +67,7 @@ impl Checkpoints {
             undoes: Some(number),
             ..ChangeCause::default()
         };
-        // Also where it broke off: what it changed so far is a step that can be undone.
+        // Also after a failure: the partial result is a step that can be undone.
         let looked = self.look_again(&mut state, access, &cause).await;
         self.undos.add();
         looked?;
@@ -78,7 +78,7 @@ impl Checkpoints {
         Ok(undone(plan, tracked, before, &failed))
     }
 
-    /// The paths that people brought back since a call was the last to change files, sorted.
+    /// Returns the paths that people restored since the last call that changed files, sorted.
     pub(in crate::agent) async fn undone_since_calls(&self) -> Result<Vec<String>, Error> {
         if self.undos.are_known_as_none() {
             return Ok(Vec::new());
@@ -127,13 +127,13 @@ impl Checkpoints {
     }
 }
 
-/// Whether the history has to be read to know that nothing was undone: only who has the session undoes, so
-/// none that was read stays none until one is made here.
+/// Remembers whether the history has to be read for undos. Only the gateway that runs the session undoes, so
+/// once the history shows no undo, that holds until one is made here.
 #[derive(Debug)]
 pub(super) struct UndosSeen {
-    /// How many were made here.
+    /// The number of undos made here.
     made: AtomicU64,
-    /// How many had been made when the history had none since the last call.
+    /// The value of `made` when the history had no undo since the last call.
     none_at: AtomicU64,
 }
 
@@ -164,7 +164,7 @@ impl UndosSeen {
     }
 }
 
-/// What is as it was now, and what is not.
+/// Sorts the paths of a plan into restored and not restored ones.
 fn undone(plan: UndoPlan, tracked: &Tracked, before: u64, failed: &[Unrestored]) -> Undone {
     let (mut restored, mut unrestored) = (0, Vec::new());
     for PlannedChange {

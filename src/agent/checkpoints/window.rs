@@ -1,10 +1,10 @@
-//! Which calls run now: the changes of calls that run side by side belong to all of them.
+//! Tracks which calls run: changes of concurrent calls belong to all of them.
 
 use std::collections::BTreeSet;
 
 use crate::domain::{CallId, ChangeCause, UserId};
 
-/// The time from the start of a call that runs alone to the end of the last that began meanwhile.
+/// The time from the start of a first call until no call runs.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     running: BTreeSet<CallId>,
@@ -12,33 +12,33 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Whether no call runs.
+    /// Returns true if no call runs.
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
 
-    /// A call begins.
+    /// Begins a call.
     pub(super) fn enter(&mut self, call: &CallId) {
         if self.running.insert(call.clone()) {
             self.cause.calls.push(call.clone());
         }
     }
 
-    /// A person changes files while calls run.
+    /// Records that a person changes files while calls run.
     pub(super) fn join(&mut self, person: &UserId) {
         if !self.cause.people.contains(person) {
             self.cause.people.push(person.clone());
         }
     }
 
-    /// A call ends; what all of them did together, once it was the last.
+    /// Ends a call. Returns the common cause of all overlapping calls when it is the last one.
     pub(super) fn leave(&mut self, call: &CallId) -> Option<ChangeCause> {
         let was_here = self.running.remove(call);
         (was_here && self.running.is_empty()).then(|| std::mem::take(&mut self.cause))
     }
 }
 
-/// One cause of what was found too late to tell it apart.
+/// Merges the causes of changes that were found too late to tell apart.
 pub(super) fn late(earlier: Option<ChangeCause>, cause: ChangeCause) -> ChangeCause {
     let mut all = earlier.unwrap_or_default();
     for call in cause.calls {

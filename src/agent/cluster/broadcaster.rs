@@ -1,5 +1,5 @@
-//! What gateways on one store tell each other about sessions, as it happens. Lost is lost: every
-//! reader knows how to find out from the journal or by asking.
+//! Publishes what happens in sessions to the other gateways on the same store. Messages may be lost: every
+//! reader can find out from the journal, or by asking.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::domain::{GatewayId, SessionKey};
 use crate::session::Commit;
 use crate::store::live::cluster_bus::{Address, ClusterBus};
 
-/// Messages that may wait; more are dropped while the line hangs.
+/// The most messages that wait; while the bus hangs, further ones are dropped.
 const QUEUE: usize = 8_192;
-/// Messages that go out in one trip.
+/// The most messages published in one round trip.
 const BATCH: usize = 1_024;
-/// A larger commit is not sent along; who needs it reads the journal.
+/// A larger commit is only announced by its version; readers that need it read the journal.
 const MOST_BYTES: usize = 128 * 1024;
 
 enum Outgoing {
@@ -28,7 +28,7 @@ enum Outgoing {
     Message(Address, ClusterMessage),
 }
 
-/// Tells the other gateways; never waits. Cheap to clone.
+/// Sends messages to the other gateways without waiting. Cheap to clone.
 #[derive(Clone)]
 pub(in crate::agent) struct Broadcaster {
     queue: mpsc::Sender<Outgoing>,
@@ -36,7 +36,7 @@ pub(in crate::agent) struct Broadcaster {
 }
 
 impl Broadcaster {
-    /// The sender, and the task's work until `stop`.
+    /// Returns the broadcaster, and the task that publishes until `stop`.
     pub(in crate::agent) fn start(
         cluster_bus: Arc<dyn ClusterBus>,
         stop: CancellationToken,
@@ -49,14 +49,14 @@ impl Broadcaster {
         (broadcaster, publish(cluster_bus, outgoing, stop))
     }
 
-    /// Tells those who follow a session.
+    /// Sends an update to the followers of a session.
     pub(in crate::agent) fn tell(&self, key: &SessionKey, update: impl FnOnce() -> SessionUpdate) {
         if self.is_shared {
             self.send(Outgoing::Update(key.clone(), update()));
         }
     }
 
-    /// Tells that a commit was appended; who is not told what stands in it reads it from the journal.
+    /// Announces an appended commit. If the commit is too large to send, followers read it from the journal.
     pub(in crate::agent) fn tell_commit(&self, key: &SessionKey, commit: &Commit, bytes: usize) {
         self.tell(key, || {
             if bytes > MOST_BYTES {
@@ -67,13 +67,13 @@ impl Broadcaster {
         });
     }
 
-    /// Makes the gateway that runs a session look at it.
+    /// Asks the gateway that runs a session to look at it.
     pub(in crate::agent) fn nudge(&self, runner: &GatewayId, key: &SessionKey) {
         let message = ClusterMessage::Look { key: key.clone() };
         self.write(Address::Gateway(runner.clone()), message);
     }
 
-    /// Tells all gateways.
+    /// Sends a message to all gateways.
     pub(in crate::agent) fn tell_everybody(&self, message: ClusterMessage) {
         self.write(Address::Everybody, message);
     }
@@ -91,7 +91,7 @@ impl Broadcaster {
     }
 }
 
-/// What the feed of one session tells the other gateways.
+/// Forwards the feed of one session to the other gateways.
 #[derive(Clone)]
 pub(in crate::agent) struct FeedBroadcaster {
     broadcaster: Broadcaster,
@@ -119,7 +119,7 @@ impl Outlet for FeedBroadcaster {
     }
 
     fn relay(&self, what: &What) {
-        // Whoever begins meanwhile asks for the whole answer.
+        // A gateway that starts meanwhile asks for the whole answer.
         if self.membership.is_alone() {
             return;
         }
@@ -166,12 +166,12 @@ async fn publish(
         if taken == 0 {
             return;
         }
-        // What comes while this trip lasts goes with the next one, merged.
+        // Updates that arrive during this round trip are merged into the next one.
         cluster_bus.publish(pack(&gateway, batch.drain(..))).await;
     }
 }
 
-/// One message for each session, its deltas merged.
+/// Packs the updates into one message per session, with deltas merged.
 fn pack(gateway: &GatewayId, outgoing: impl Iterator<Item = Outgoing>) -> Vec<(Address, Bytes)> {
     let mut messages: Vec<(Address, ClusterMessage)> = Vec::new();
     let mut at: HashMap<SessionKey, usize> = HashMap::new();

@@ -1,5 +1,4 @@
-//! Tells whoever shows a list of sessions what changed on it: here, and by the other gateways on the same
-//! records.
+//! Broadcasts changes of session lists to local listeners and to the other gateways on the same records.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,17 +11,17 @@ use crate::agent::feed::list_update::ListUpdate;
 use crate::domain::{SessionKey, Timestamp};
 use crate::store::clock::now;
 
-/// News that a listener may be behind; whoever misses some reads the list again.
+/// The most updates that a listener may lag behind; one that misses some reads the list again.
 const RING: usize = 1_024;
-/// How long after its time a session that was given up stays hidden, should nobody say what became of it.
+/// How long a given-up session stays hidden after its time if nobody reports what became of it.
 const LINGER_MS: i64 = 60_000;
 
-/// Tells of rows. Cheap to clone.
+/// Broadcasts changes of list rows. Cheap to clone.
 #[derive(Clone)]
 pub(in crate::agent) struct ListBroadcast {
     listeners: broadcast::Sender<ListUpdate>,
     cluster: Arc<Cluster>,
-    /// Sessions that were given up, until when: to everybody they do not exist.
+    /// Given-up sessions with the time of their deletion: to everybody they do not exist.
     hidden: Arc<Mutex<HashMap<SessionKey, Timestamp>>>,
 }
 
@@ -36,7 +35,7 @@ impl ListBroadcast {
         }
     }
 
-    /// Tells of rows that were written here. A gateway that begins meanwhile reads them.
+    /// Broadcasts rows written by this gateway. A gateway that starts meanwhile reads them from the records.
     pub(in crate::agent) fn tell(&self, rows: Vec<ListUpdate>) {
         let cluster = &self.cluster;
         if !rows.is_empty() && cluster.is_shared() && !cluster.membership.is_alone() {
@@ -48,7 +47,7 @@ impl ListBroadcast {
         self.hear(rows);
     }
 
-    /// Tells of rows wherever they were written.
+    /// Passes on rows, whichever gateway wrote them.
     pub(in crate::agent) fn hear(&self, rows: Vec<ListUpdate>) {
         for news in rows {
             match &news {
@@ -57,13 +56,13 @@ impl ListBroadcast {
                     self.hidden().remove(news.key());
                 }
             }
-            // Nobody listens: no list is shown.
+            // An error means that no list is shown.
             let _ = self.listeners.send(news);
         }
     }
 
-    /// The session was given up. Deleting it, or taking that back, is told; what was missed of that is
-    /// forgotten a while later.
+    /// Hides a session that was given up. A later message reports that it was deleted or restored; if the
+    /// message is lost, the entry expires after a while.
     pub(in crate::agent) fn hide(&self, key: &SessionKey, delete_at: Timestamp) {
         let mut hidden = self.hidden();
         let over = Timestamp(now().0.saturating_sub(LINGER_MS));

@@ -1,4 +1,4 @@
-//! Which gateways live (their heartbeats), as far as this one knows. A hint: the journal decides.
+//! Tracks which gateways live, by their heartbeats. A hint only: the journal decides.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,50 +9,50 @@ use crate::domain::{GatewayId, SessionKey};
 use crate::store::Error;
 use crate::store::live::cluster_bus::ClusterBus;
 
-/// How long a gateway whose own line was down waits until it calls others dead: their heartbeats
-/// were lost as well.
+/// How long a gateway whose own connection was down waits before it declares others dead: it missed their
+/// heartbeats too.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long a gateway that was not heard of any more may still listen: a Redis that starts anew does
-/// not know of it until its next heartbeat.
+/// How long a gateway may still listen after it was last heard of: a Redis that was restarted does not know
+/// it until its next heartbeat.
 const COMPANY: Duration = Duration::from_secs(10);
 
-/// The gateways that are not over.
+/// The gateways that are believed to live.
 pub(in crate::agent) struct Membership {
     cluster_bus: Arc<dyn ClusterBus>,
     /// Never held across an await.
     known: Mutex<Known>,
     began: Instant,
-    /// The end of the last round that found nothing strange, in milliseconds since `began`.
+    /// The end of the last round that found nothing unusual, in milliseconds since `began`.
     ticked: AtomicU64,
 }
 
 struct Known {
     alive: BTreeSet<GatewayId>,
-    /// Those that said goodbye; the name of a gateway does not come back.
+    /// Gateways that said goodbye; a gateway's id is never used again.
     over: BTreeSet<GatewayId>,
-    /// The last time that another gateway was known.
+    /// The last time that another gateway was known to live.
     company: Option<Instant>,
-    /// The last time that heartbeats came in.
+    /// The last time that heartbeats were received.
     heard: Option<Instant>,
-    /// Before this nobody is called dead.
+    /// Until this time no gateway is declared dead.
     patient_until: Option<Instant>,
-    /// What rounds have found that nobody has acted on yet.
+    /// Findings of rounds that were not acted on yet.
     found: Round,
-    /// Sessions that had to be read and could not be.
+    /// Sessions that had to be read when the store did not answer.
     behind: HashSet<SessionKey>,
 }
 
-/// What a round of heartbeats says.
+/// The result of a round of heartbeats.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agent) struct Round {
     pub(in crate::agent) is_somebody_gone: bool,
-    /// This gateway was away so long that others may have taken over what it ran.
+    /// This gateway was silent so long that others may have taken over its sessions.
     pub(in crate::agent) was_away: bool,
 }
 
 impl Membership {
-    /// Only this one is known.
+    /// Starts with only this gateway known.
     pub(in crate::agent) fn new(cluster_bus: Arc<dyn ClusterBus>) -> Self {
         let own = cluster_bus.gateway().clone();
         Self {
@@ -71,8 +71,8 @@ impl Membership {
         }
     }
 
-    /// Whether this process was awake lately. After a longer pause it must look first who runs
-    /// its sessions, before it shows what its effects say.
+    /// Returns true if this process ran lately. After a longer pause it must first check who runs its
+    /// sessions, before it shows the output of its effects.
     pub(in crate::agent) fn is_awake(&self) -> bool {
         if !self.cluster_bus.is_shared() {
             return true;
@@ -86,44 +86,43 @@ impl Membership {
         self.ticked.store(now, Ordering::Release);
     }
 
-    /// Whether no other one was known to live lately. Whoever began a moment ago, and its word of that
-    /// was lost, may be missing until the next round.
+    /// Returns true if no other gateway was known to live lately. A gateway that just started, and whose
+    /// message about that was lost, may be missing until the next round.
     pub(in crate::agent) fn is_alone(&self) -> bool {
         let company = self.known().company;
         company.is_none_or(|seen| seen.elapsed() > COMPANY)
     }
 
-    /// Whether that gateway is not known to be over.
+    /// Returns true unless that gateway is known to be dead.
     pub(in crate::agent) fn is_alive(&self, gateway: &GatewayId) -> bool {
         let known = self.known();
         let is_over = known.over.contains(gateway);
         !is_over && (known.alive.contains(gateway) || known.is_patient(Instant::now()))
     }
 
-    /// Whether that gateway is over, by the newest word on it.
+    /// Returns true if that gateway is dead, according to the newest heartbeats.
     pub(in crate::agent) async fn is_over(&self, gateway: &GatewayId) -> bool {
         if self.is_alive(gateway) {
             return false;
         }
-        // Whoever began a moment ago has not been heard of in the last round.
+        // A gateway that just started was not part of the last round.
         if self.cluster_bus.is_shared() && self.round().await.is_err() {
             return false;
         }
         !self.is_alive(gateway)
     }
 
-    /// After a pause of this process the others may hold it for dead: they hear first that it is
-    /// not.
+    /// Sends a heartbeat first if this process paused, because the others may believe it dead.
     pub(in crate::agent) async fn be_heard(&self) {
         let heard = self.known().heard;
         let is_late = heard.is_some_and(|heard| heard.elapsed() > PATIENCE);
         if is_late && self.cluster_bus.is_shared() {
-            // Without an answer the store does not answer either.
+            // If the bus does not answer, neither does the store.
             let _ = self.round().await;
         }
     }
 
-    /// Gives a heartbeat, and hears who else gave one.
+    /// Sends a heartbeat, and reads those of the others.
     pub(in crate::agent) async fn round(&self) -> Result<Round, Error> {
         let was_awake = self.is_awake();
         let beat = self.cluster_bus.beat().await;
@@ -131,29 +130,29 @@ impl Membership {
         if round.is_ok() {
             self.cluster_bus.has_company(!self.is_alone());
         }
-        // After a pause sessions are looked at first; the round after that finds all well.
+        // After a pause the sessions are checked first; the next round then finds nothing unusual.
         if was_awake || round.as_ref().is_ok_and(|round| !round.was_away) {
             self.tick();
         }
         round
     }
 
-    /// What all rounds have found since this was asked, whoever made them.
+    /// Takes the findings of all rounds since the last call, whoever ran them.
     pub(in crate::agent) fn take_found(&self) -> Round {
         std::mem::take(&mut self.known().found)
     }
 
-    /// Something of a session may have been missed, and it cannot be read now.
+    /// Records that updates of a session may have been missed and cannot be read now.
     pub(in crate::agent) fn fall_behind(&self, key: &SessionKey) {
         self.known().behind.insert(key.clone());
     }
 
-    /// The sessions of which that is so, once the store answers again.
+    /// Takes those sessions, to read them once the store answers again.
     pub(in crate::agent) fn take_behind(&self) -> HashSet<SessionKey> {
         std::mem::take(&mut self.known().behind)
     }
 
-    /// A message counts as a heartbeat.
+    /// Counts a message from that gateway as a heartbeat.
     pub(in crate::agent) fn saw(&self, gateway: &GatewayId) {
         let was_alone = self.is_alone();
         let mut known = self.known();
@@ -195,7 +194,7 @@ impl Membership {
         round
     }
 
-    /// That one says itself that it is over.
+    /// Records that a gateway said goodbye.
     pub(in crate::agent) fn forget(&self, gateway: &GatewayId) {
         let mut known = self.known();
         known.alive.remove(gateway);
@@ -208,7 +207,7 @@ impl Membership {
 }
 
 impl Known {
-    /// Takes note of others that live.
+    /// Records the time if other gateways live.
     fn meet(&mut self, now: Instant) {
         if self.alive.len() > 1 {
             self.company = Some(now);

@@ -1,4 +1,4 @@
-//! The messages that gateways on one store send each other.
+//! Defines the messages that gateways on one store send each other.
 
 use std::sync::Arc;
 
@@ -14,83 +14,83 @@ use crate::servers::ServerUpdate;
 use crate::session::Commit;
 use crate::store::live::cluster_bus::Address;
 
-/// One piece of news of a session.
+/// An update about one session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::agent) enum SessionUpdate {
-    /// It was appended.
+    /// The commit was appended.
     Commit(Arc<Commit>),
-    /// A commit of this version was appended that is too long to be sent along.
+    /// A commit of this version was appended; it is too large to send.
     Moved(u64),
-    /// More of the answer that streams here.
+    /// A piece of the answer that streams at the sender.
     Delta(Delta),
-    /// News of a call that runs here.
+    /// Progress of a call that runs at the sender.
     Progress(CallId, ToolProgress),
-    /// So many bytes of a workspace that is copied here.
+    /// The number of bytes copied so far of a workspace that the sender copies.
     Copying(u64),
-    /// A resource that was read here is another now.
+    /// A resource that the sender read has changed.
     ResourceChanged(ResourceRef),
-    /// A remark on what runs here.
+    /// A notice about an effect that runs at the sender.
     Notice(Notice),
-    /// Whoever streams the answer: tell the whole of it.
+    /// Asks the gateway that streams the answer to send the whole of it.
     TellAnswer,
-    /// The whole of it.
+    /// The whole answer so far.
     Answer(RunningAnswer),
-    /// The session is gone.
+    /// The session was deleted.
     Deleted,
 }
 
-/// What goes over the line.
+/// A message on the cluster bus.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::agent) enum ClusterMessage {
-    /// To those who follow the session.
+    /// To the followers of the session.
     Updates {
-        /// The gateway that writes.
+        /// The sender.
         from: GatewayId,
         /// In the order in which they happened.
         updates: Vec<SessionUpdate>,
     },
     /// To one gateway: a session that it runs has work.
     Look { key: SessionKey },
-    /// To all: that gateway has begun.
+    /// To all: that gateway has started.
     Came { gateway: GatewayId },
-    /// To all: that gateway has ended in order.
+    /// To all: that gateway has shut down.
     Left { gateway: GatewayId },
-    /// To all: something happened to an MCP server.
+    /// To all: an MCP server changed.
     Server {
-        /// The gateway that writes.
+        /// The sender.
         from: GatewayId,
         update: ServerUpdate,
     },
-    /// To all: model providers, or what new sessions begin with, were changed in the records.
+    /// To all: model providers, or the defaults of new sessions, were changed in the records.
     Providers {
-        /// The gateway that writes.
+        /// The sender.
         from: GatewayId,
     },
-    /// To all: rows of lists of sessions were written.
+    /// To all: rows of session lists were written.
     Rows {
-        /// The gateway that writes.
+        /// The sender.
         from: GatewayId,
         rows: Vec<ListUpdate>,
     },
-    /// To all: a session was deleted; its workspace goes where its engine is.
+    /// To all: a session was deleted; the gateway at its engine removes the workspace.
     Removed {
         key: SessionKey,
-        /// Its sandbox, by the journal.
+        /// Its sandbox, according to the journal.
         sandbox: SandboxId,
     },
 }
 
 impl ClusterMessage {
-    /// The beginning of every message of updates from that gateway. Redis hands them back to their
-    /// writer, which need not read them.
+    /// The first bytes of every message of updates from that gateway. Redis also delivers them to their
+    /// sender, which can skip them by this prefix.
     pub(in crate::agent) fn prefix_of(gateway: &GatewayId) -> Bytes {
         let from = serde_json::to_string(gateway).unwrap_or_default();
         Bytes::from(format!(r#"{{"Updates":{{"from":{from},"#))
     }
 
-    /// Says that a commit of that version was appended, to the gateways that follow the session by
-    /// then. For an append that carries the message, where no other gateway is known to live: that
-    /// costs no trip of its own, and a gateway that has just begun does not miss it.
+    /// Encodes the announcement of a commit of that version, for the gateways that follow the session by
+    /// then. The append itself carries it when no other gateway is known to live: that costs no round trip of
+    /// its own, and a gateway that has just started does not miss it.
     pub(in crate::agent) fn moved(gateway: &GatewayId, version: u64) -> Option<Bytes> {
         let message = Self::Updates {
             from: gateway.clone(),
@@ -99,7 +99,8 @@ impl ClusterMessage {
         serde_json::to_vec(&message).map(Bytes::from).ok()
     }
 
-    /// As it goes to all gateways, without the queue of a [`Broadcaster`](super::broadcaster::Broadcaster).
+    /// Encodes the message for all gateways, to be sent without the queue of a
+    /// [`Broadcaster`](super::broadcaster::Broadcaster).
     pub(in crate::agent) fn to_everybody(&self) -> Vec<(Address, Bytes)> {
         let bytes = serde_json::to_vec(self).map(Bytes::from);
         let message = bytes.map(|bytes| (Address::Everybody, bytes));

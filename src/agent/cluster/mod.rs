@@ -1,7 +1,8 @@
-//! The other gateways on the same store: who lives, what is told to them, and what is in use here.
+//! Talks to the other gateways on the same store: tracks which of them live, sends them updates, and
+//! publishes which sessions are in use here.
 //!
-//! Everything that goes over the bus may be lost: the journal decides, and every reader finds out from
-//! it, or by asking.
+//! Every message on the bus may be lost: the journal decides, and every reader finds out from it, or by
+//! asking.
 
 pub(super) mod broadcaster;
 pub(super) mod list_broadcast;
@@ -20,19 +21,19 @@ use self::presence::Presence;
 use crate::domain::{GatewayId, SessionKey};
 use crate::store::live::cluster_bus::ClusterBus;
 
-/// One gateway's part in the cluster.
+/// This gateway's part in the cluster.
 pub(super) struct Cluster {
     pub(super) gateway: GatewayId,
-    /// The line to the others.
+    /// The bus to the other gateways.
     pub(super) bus: Arc<dyn ClusterBus>,
     pub(super) membership: Arc<Membership>,
     pub(super) broadcaster: Broadcaster,
-    /// Tells people and other tools what is in use here.
+    /// Publishes which sessions are in use here.
     pub(super) presence: Arc<Presence>,
 }
 
 impl Cluster {
-    /// Joins in: what is told goes out on `tasks` until `stop`.
+    /// Joins the cluster. Its tasks run on `tasks` until `stop`.
     pub(super) fn start(
         bus: Arc<dyn ClusterBus>,
         tasks: &TaskTracker,
@@ -53,12 +54,12 @@ impl Cluster {
         }
     }
 
-    /// Whether there may be other gateways at all.
+    /// Returns true if there may be other gateways.
     pub(super) fn is_shared(&self) -> bool {
         self.bus.is_shared()
     }
 
-    /// What the feed of a session tells the others.
+    /// The outlet that forwards a session's feed to the other gateways.
     pub(super) fn feed_of(&self, key: &SessionKey) -> FeedBroadcaster {
         FeedBroadcaster::new(
             self.broadcaster.clone(),

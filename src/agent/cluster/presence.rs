@@ -1,5 +1,5 @@
-//! Which sessions are in use here and on what they run, told to whoever reads Redis (S2.7). A
-//! sign for people and other tools: records and journal are the truth, and nothing of ours asks it.
+//! Publishes in Redis which sessions are in use here and where they run (S2.7). This is information for
+//! people and other tools: records and journal are authoritative, and no code of ours reads it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,35 +11,35 @@ use tokio_util::sync::CancellationToken;
 use crate::domain::SessionKey;
 use crate::store::live::cluster_bus::{ClusterBus, PresenceSign, SessionUse, Site};
 
-/// Between two signs of a session that is in use.
+/// How often the entry of a session in use is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 
-/// Says where a session's tools run now.
+/// Tells where a session's tools run now.
 pub(in crate::agent) trait HasSite: Send + Sync {
-    /// What keeps its files, and the container that runs.
+    /// The engine that keeps the files, and the running container.
     fn site(&self) -> Site;
 }
 
-/// The sessions that are in memory here.
+/// The sessions in this gateway's memory.
 pub(in crate::agent) struct Presence {
     cluster_bus: Arc<dyn ClusterBus>,
     /// Never held across an await.
     known: Mutex<Known>,
-    /// Rung when something is another than was told.
+    /// Notified when an entry differs from what was published.
     bell: Notify,
 }
 
 #[derive(Default)]
 struct Known {
     in_use: HashMap<SessionKey, SessionInUse>,
-    /// What was told and is no longer here.
+    /// Published sessions that are no longer in memory here.
     left: Vec<SessionKey>,
 }
 
 struct SessionInUse {
     tools: Arc<dyn HasSite>,
     is_owner: bool,
-    /// What was told last.
+    /// The last published value.
     told: Option<SessionUse>,
 }
 
@@ -62,8 +62,8 @@ impl Presence {
         }
     }
 
-    /// The session is in memory, and this gateway runs it or does not. Told at once if that or its
-    /// sandbox is another than before.
+    /// Records that a session is in memory, and whether this gateway runs it. Published at once if that or
+    /// its sandbox changed.
     pub(in crate::agent) fn note<T: HasSite + 'static>(
         &self,
         key: &SessionKey,
@@ -90,7 +90,7 @@ impl Presence {
         }
     }
 
-    /// The session is not in memory any more, unless another task has it by now.
+    /// Records that a session left memory, unless another task has it by now.
     pub(in crate::agent) fn leave<T: HasSite>(&self, key: &SessionKey, tools: &Arc<T>) {
         let mut known = self.known();
         let entry = known.in_use.get(key);
@@ -104,7 +104,7 @@ impl Presence {
         }
     }
 
-    /// Tells what is new, and now and then everything, until `stop`.
+    /// Publishes changes, and regularly everything, until `stop`.
     pub(in crate::agent) async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut ticks = tokio::time::interval(RENEW_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -119,7 +119,7 @@ impl Presence {
         }
     }
 
-    /// Tells what is new; with `renews`, also that the rest is as it was.
+    /// Publishes changes; with `renews`, also the unchanged entries.
     pub(in crate::agent) async fn tell(&self, renews: bool) {
         let signs = self.collect(renews);
         if signs.is_empty() {
@@ -149,7 +149,7 @@ impl Presence {
         let mut known = self.known();
         let left = std::mem::take(&mut known.left);
         let left = left.into_iter().map(|key| (key, SessionUse::Left));
-        // Who came back meanwhile is told by its entry.
+        // A session that came back is published by its new entry.
         let left: Vec<_> = left
             .filter(|(key, _)| !known.in_use.contains_key(key))
             .collect();

@@ -1,4 +1,4 @@
-//! What the contexts of sessions come from, put in the order of a request.
+//! Puts the context sources of a session into the order of a request.
 
 use std::sync::Arc;
 
@@ -10,20 +10,21 @@ use crate::context::{
     Assembler, ContextBuilder, ContextProvider, HistoryProvider, SystemPromptProvider,
 };
 
-/// What the contexts of an installation's sessions come from, beside each session's own history.
+/// The sources of context for an installation's sessions, besides each session's own history.
 #[derive(Clone, Default)]
 pub struct ContextSources {
     pub system_prompt: SystemPromptProvider,
-    /// Bytes that are read of each file of instructions in a workspace; `None` = they are not read.
+    /// The most bytes read of each instruction file in a workspace; `None` = instruction files are not read.
     pub workspace_instructions: Option<u64>,
-    /// Shown before the history: what seldom changes.
+    /// Providers whose context is shown before the history, because it seldom changes.
     pub before: Vec<Arc<dyn ContextProvider>>,
-    /// Shown right before the newest question: what changes from turn to turn.
+    /// Providers whose context is shown right before the newest question, because it changes from turn to
+    /// turn.
     pub after: Vec<Arc<dyn ContextProvider>>,
 }
 
 impl ContextSources {
-    /// The assembler of the session with those tools and skills.
+    /// Makes the assembler of the session with these tools and skills.
     pub(super) fn of_session(
         &self,
         tools: &Arc<SessionTools>,

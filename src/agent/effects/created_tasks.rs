@@ -1,4 +1,5 @@
-//! Tasks that servers made of running calls: told to the session, and followed once the journal has them.
+//! Records the tasks that servers create for running calls, and lets them be followed once the journal has
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use crate::domain::{CallId, Timestamp};
 use crate::mcp::NewTask;
 use crate::session::{CallTask, Command, Control};
 
-/// Those that the journal does not have yet.
+/// The created tasks that the journal does not have yet.
 #[derive(Clone, Default)]
 pub(super) struct CreatedTasks {
     /// Never held across an await.
@@ -23,7 +24,7 @@ impl CreatedTasks {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the session of a task.
+    /// Sends a created task to the session.
     pub(super) fn tell(
         &self,
         call: &CallId,
@@ -50,17 +51,17 @@ impl CreatedTasks {
         tracker.spawn(async move { outcomes.tell(created).await });
     }
 
-    /// Lets those be followed that the journal has.
+    /// Releases the tasks that the journal now has, so that they are followed.
     pub(super) fn pass_on(&self, control: &Control) {
         for call in control.calls().filter(|call| call.task.is_some()) {
             if let Some(kept) = self.waiting().remove(&call.id) {
-                // The call has ended meanwhile.
+                // An error means that the call has ended meanwhile.
                 let _ = kept.send(());
             }
         }
     }
 
-    /// Lets go of those whose calls do not run here any more.
+    /// Drops the tasks of calls that no longer run here.
     pub(super) fn retain(&self, runs: impl Fn(&CallId) -> bool) {
         self.waiting().retain(|call, _| runs(call));
     }

@@ -1,4 +1,4 @@
-//! Another effect: calls that wait are tried in copies of the workspace, beside whatever else goes on.
+//! Runs dry runs: tries waiting calls in copies of the workspace, beside all other effects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::session::{Command, Control, Effect};
 /// The dry runs of one session.
 #[derive(Default)]
 pub(super) struct DryRuns {
-    /// One that is no longer wanted ends with what it started.
+    /// The running dry runs. Dropping a guard stops the dry run with everything that it started.
     running: BTreeMap<CallId, DropGuard>,
-    /// What is kept of those that are over, by the digests of the results.
+    /// The stored results of finished dry runs, by call and digest.
     kept: BTreeMap<CallId, Digest>,
 }
 
@@ -27,7 +27,7 @@ impl DryRuns {
         self.running.clear();
     }
 
-    /// The results that no card shows any more, and no call shall have.
+    /// Returns the results that no card shows any more and no call can take.
     fn forgotten(&mut self, control: &Control) -> Vec<(CallId, Digest)> {
         let calls = control.calls();
         let now: BTreeMap<CallId, Digest> = calls
@@ -39,7 +39,7 @@ impl DryRuns {
     }
 }
 
-/// Starts those that are missing and stops those that are no longer wanted.
+/// Starts missing dry runs and stops those that are no longer wanted.
 pub(super) fn reconcile(running: &mut Running, wanted: &Wanted<'_>, effects: &[Effect]) {
     let forgotten = running.dry_runs.forgotten(wanted.control);
     if !forgotten.is_empty() {

@@ -1,5 +1,5 @@
-//! What servers ask the person while their calls run: told to the session, and answered once the
-//! journal has the answer.
+//! Passes the elicitations of servers to the session while their calls run, and the answers back once the
+//! journal has them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,10 @@ use crate::session::{
     SamplingStage,
 };
 
-/// Forms of one session that may wait at the same time.
+/// The most forms of one session that may wait at the same time.
 const MAX_WAITING: usize = 8;
 
-/// The questions of servers that wait for an answer.
+/// The elicitations that wait for an answer.
 #[derive(Clone, Default)]
 pub(super) struct Elicitations {
     /// Never held across an await.
@@ -32,14 +32,14 @@ struct Waiting {
     question: Question,
 }
 
-/// Who asks, and where the session hears of it.
+/// The call and server that ask, and the way to the session.
 #[derive(Clone)]
 pub(super) struct Asker {
     pub(super) call: CallId,
     pub(super) server: String,
     pub(super) outcomes: Outcomes,
     pub(super) tracker: TaskTracker,
-    /// Who describes what models are to be asked, and what answers in the session.
+    /// The agent, which describes the model to ask for a sampling request, and the session's model.
     agent: SessionAgent,
     choice: ModelChoice,
 }
@@ -66,8 +66,8 @@ impl Elicitations {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the session what a server asks, and that it does not any more should the server say so. A
-    /// server that asks too much at once is declined, and nobody is bothered.
+    /// Sends an elicitation to the session, and withdraws it if the server does. A server with too many open
+    /// ones is declined without asking the person.
     pub(super) fn ask(&self, asker: &Asker, question: Question) {
         let id = ElicitationId::from_bits(rand::random());
         let shown = elicitation(&id, asker, &question.asked);
@@ -91,13 +91,13 @@ impl Elicitations {
                         outcomes.tell(Command::WithdrawElicitation { id }).await;
                     }
                 }
-                // The question ends once the journal has it.
+                // The journal ends the elicitation.
                 () = completed => outcomes.tell(Command::CompleteElicitation { id }).await,
             }
         });
     }
 
-    /// Passes answers on that the journal has.
+    /// Passes on the answers that the journal has.
     pub(super) fn pass_on(&self, control: &Control) {
         for asked in control.elicitations() {
             let mut all = self.waiting();
@@ -116,7 +116,7 @@ impl Elicitations {
         }
     }
 
-    /// Cancels what was asked for calls that do not run any more.
+    /// Drops the elicitations of calls that no longer run, which cancels them.
     pub(super) fn retain(&self, runs: impl Fn(&CallId) -> bool) {
         self.waiting().retain(|_, waiting| runs(&waiting.call));
     }

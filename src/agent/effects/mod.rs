@@ -1,4 +1,4 @@
-//! What runs for a session now, brought in line with what has to run.
+//! Reconciles the effects that run for a session with those that have to run.
 
 mod aside;
 pub(super) mod context_sources;
@@ -43,13 +43,13 @@ use crate::domain::{CallId, Iteration, ModelRequestId, TurnId, Weighed};
 use crate::history::Limits;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
 
-/// Attempts that are kept for one gateway at one request.
+/// The range of attempt numbers reserved for one gateway at one request.
 const ATTEMPTS: u32 = 1_000;
 
-/// How long servers may take to hear that calls of a deleted session are to stop.
+/// How long to wait for servers to stop the calls of a deleted session.
 const END_GRACE: Duration = Duration::from_secs(3);
 
-/// Ends its request of the model when it is dropped. Nothing looks at it while the answer streams.
+/// A running model request, which is aborted on drop. It is not polled from here while the answer streams.
 struct Request {
     task: AbortHandle,
     meter: Arc<Meter>,
@@ -61,7 +61,7 @@ impl Drop for Request {
     }
 }
 
-/// Ends its task when it is dropped: a request for a title, the review of a call, the copy of a workspace.
+/// A task that is aborted on drop: a title request, the review of a call, or the copy of a workspace.
 struct Beside(AbortHandle);
 
 impl Drop for Beside {
@@ -70,16 +70,17 @@ impl Drop for Beside {
     }
 }
 
-/// Where effects tell what came of them.
+/// Sends the outcomes of effects to the session's task.
 #[derive(Clone)]
 pub(super) struct Outcomes {
     session: Option<mpsc::WeakSender<Message>>,
-    /// Under which they were started.
+    /// The epoch in which the effects were started.
     epoch: u64,
 }
 
 impl Outcomes {
-    /// Tells the session's task. If that is gone, so is the outcome: the next runner calls it unknown.
+    /// Sends an outcome to the session's task. If the task is gone, the outcome is lost, and the next runner
+    /// marks the call as unknown.
     async fn tell(&self, command: Command) {
         let session = self.session.as_ref();
         if let Some(sender) = session.and_then(mpsc::WeakSender::upgrade) {
@@ -88,7 +89,7 @@ impl Outcomes {
         }
     }
 
-    /// The same for what can be told again later: nobody waits, and a mailbox that is full takes nothing.
+    /// Sends an outcome that can be sent again later, without waiting; fails if the mailbox is full.
     fn try_tell(&self, command: Command) -> bool {
         let session = self.session.as_ref();
         let sender = session.and_then(mpsc::WeakSender::upgrade);
@@ -97,15 +98,15 @@ impl Outcomes {
     }
 }
 
-/// What has to run, and what it is made of.
+/// The effects that have to run, with their inputs.
 pub(super) struct Wanted<'a> {
     pub(super) control: &'a Control,
     pub(super) entries: &'a [Arc<Weighed>],
-    /// Where entries are missing among them.
+    /// The place among the entries where some are missing.
     pub(super) gap: Gap,
     pub(super) choice: &'a ModelChoice,
     pub(super) journal: &'a Journal,
-    /// Whether other gateways may go on with the session; the journal tells whether one has.
+    /// True if other gateways may take over the session, as the journal would tell.
     pub(super) is_shared: bool,
     pub(super) feed: &'a Arc<Feed>,
     pub(super) agent: &'a SessionAgent,
@@ -116,20 +117,20 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Running {
     model: Option<(ModelRequestId, Request)>,
     calls: BTreeMap<CallId, Stopper>,
-    /// What their servers ask the person.
+    /// The elicitations of the running calls.
     asked: Elicitations,
-    /// Tasks of them that the journal does not have yet.
+    /// Tasks of the running calls that the journal does not have yet.
     created: CreatedTasks,
     title: Option<Beside>,
     review: Option<(CallId, Beside)>,
     workspace: Option<Beside>,
     dry_runs: DryRuns,
     samples: Samples,
-    /// Under which all of them were started.
+    /// The epoch in which all of them were started.
     epoch: u64,
     outcomes: Option<mpsc::WeakSender<Message>>,
     tracker: TaskTracker,
-    /// Held by whoever looks at the session's files.
+    /// Counts the users of the session's files.
     guests: Arc<()>,
 }
 
@@ -152,7 +153,7 @@ impl Running {
         }
     }
 
-    /// While it is held, the session stays in memory.
+    /// Returns a guard that keeps the session in memory.
     pub(super) fn guest(&self) -> Arc<()> {
         Arc::clone(&self.guests)
     }
@@ -175,38 +176,38 @@ impl Running {
             && self.samples.is_empty()
     }
 
-    /// Whether an answer streams here.
+    /// Returns true if an answer streams here.
     pub(super) fn has_model(&self) -> bool {
         self.model.is_some()
     }
 
-    /// Whether none of the running calls is ours.
+    /// Returns true if no call runs here.
     pub(super) fn has_no_calls(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// How many calls run here, those that have ended and are not decided yet included.
+    /// Returns the number of calls that run here, including ended ones whose outcome is not committed yet.
     pub(super) fn calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// Ends the request of the model; what it used so far.
+    /// Stops the model request, and returns its meter.
     pub(super) fn stop_model(&mut self) -> Option<Arc<Meter>> {
         let (_, request) = self.model.take()?;
         Some(Arc::clone(&request.meter))
     }
 
-    /// Ends the running calls for good, and waits a moment until their servers have heard of it.
+    /// Ends the running calls for good, and waits briefly until their servers have stopped them.
     pub(super) async fn end_calls(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         calls.values().for_each(Stopper::stop);
         let ended = calls.values().map(Stopper::ended);
-        // Who has not answered by then may go on.
+        // Servers that have not answered by then may go on.
         let _ = tokio::time::timeout(END_GRACE, join_all(ended)).await;
     }
 
-    /// Ends what runs here. Calls that run as tasks go on at their servers, and whoever runs the session
-    /// next picks them up.
+    /// Stops all effects. Calls that run as tasks continue at their servers, and the session's next runner
+    /// resumes them.
     pub(super) fn stop_all(&mut self) {
         self.model = None;
         self.calls.clear();
@@ -219,10 +220,10 @@ impl Running {
         self.samples.clear();
     }
 
-    /// Starts what is missing and stops what is no longer wanted.
+    /// Starts missing effects and stops those that are no longer wanted.
     pub(super) fn reconcile(&mut self, wanted: &Wanted<'_>) {
         if self.epoch != wanted.control.epoch {
-            // Somebody else went on meanwhile: what still runs here has no meaning any more.
+            // Another gateway ran the session meanwhile, so the effects that still run here are obsolete.
             self.stop_all();
             self.epoch = wanted.control.epoch;
         }
@@ -255,7 +256,7 @@ impl Running {
         }
         dry_runs::reconcile(self, wanted, &effects);
         aside::sampling::reconcile(self, wanted, &effects);
-        // Before calls are stopped: a server that is told both hears the answer first.
+        // Before calls are stopped, so that a server that gets both receives the answer first.
         self.asked.pass_on(wanted.control);
         self.created.pass_on(wanted.control);
         let mut calls = BTreeMap::new();
@@ -336,7 +337,7 @@ impl Running {
         }
     }
 
-    /// Asks beside a turn, as the row of the request says it.
+    /// Makes an asker for a request beside a turn. Its usage row has iteration 0.
     fn asker(wanted: &Wanted<'_>, turn: TurnId) -> Asker {
         let request = ModelRequestId {
             turn,
@@ -357,7 +358,8 @@ impl Running {
         Beside(asking.abort_handle())
     }
 
-    /// A review goes on when the person was faster: it is paid for in any case, and then it counts.
+    /// Starts a review. It continues if the person decides first: it is paid for in any case, and its usage
+    /// is counted.
     fn review(&self, wanted: &Wanted<'_>, running: &RunningReview) -> (CallId, Beside) {
         let call = wanted.control.call(&running.call).cloned();
         let id = running.call.clone();
@@ -379,7 +381,7 @@ impl Running {
     }
 }
 
-/// The first attempt of the running request: above all that were shown before a take-over.
+/// Returns the first attempt of the running request, above all that were shown before a take-over.
 pub(super) fn first_attempt(control: &Control) -> u32 {
     let restarts = control.turn.as_ref().map_or(0, |turn| turn.restarts);
     restarts.saturating_mul(ATTEMPTS).saturating_add(1)

@@ -1,4 +1,4 @@
-//! A call that runs here, until it has ended, is to stop, or is let go.
+//! Runs one call until it has ended, is stopped, or is released.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::domain::CallId;
 use crate::mcp::CallNews;
 use crate::session::Command;
 
-/// Ends its call when it is dropped: the tool server is told, unless the call runs as a task, which others
-/// pick up.
+/// Stops its call on drop: the tool server is told, unless the call runs as a task, which another gateway
+/// resumes.
 pub(super) struct Stopper {
     stop: CallStop,
     ended: CancellationToken,
 }
 
 impl Stopper {
-    /// The person does not want the call any more.
+    /// Cancels the call for the person.
     pub(super) fn stop(&self) {
         self.stop.cancel.cancel();
     }
@@ -39,7 +39,7 @@ impl Drop for Stopper {
     }
 }
 
-/// Starts an approved call, or picks up the task that it runs as.
+/// Starts an approved call, or resumes the task that it runs as.
 pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {
     let call = Arc::clone(wanted.control.call(id)?);
     let stop = CallStop::default();

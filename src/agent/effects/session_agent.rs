@@ -1,4 +1,4 @@
-//! What a session's agent is made of: model, tools, sandbox and rules, chosen once per session.
+//! Builds the agent of a session: model, tools, sandbox and rules.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,47 +27,47 @@ use crate::skills::Skills;
 use crate::store::records::Payer;
 use crate::telemetry::traces::Traces;
 
-/// Tokens that an answer is expected to need where nobody set a limit.
+/// The expected tokens of an answer if no limit is set.
 const ORDINARY_ANSWER: u64 = 4096;
-/// How much longer what is summarised is than its summary, where models are compared by price.
+/// The assumed ratio of a summary's source to the summary, for comparing models by price.
 const TYPICAL_RATIO: u64 = 10;
 
-/// What a request reads of its session.
+/// The input of a request from its session.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::agent) struct Reads<'a> {
-    /// What was asked, for prompts that say it.
+    /// The person's question, for prompts that contain it.
     pub(in crate::agent) input: &'a str,
-    /// What the session's providers gave.
+    /// The arranged contexts of the session's providers.
     pub(in crate::agent) arranged: &'a Arranged,
-    /// Those of the session.
+    /// The session's limits.
     pub(in crate::agent) limits: history::Limits,
-    /// Whether results are in a short form, or were so in a request before.
+    /// True if results are shortened, or were in an earlier request.
     pub(in crate::agent) has_short_results: bool,
 }
 
-/// What every request of a session says beside its history.
+/// The part of a request besides the history.
 pub(in crate::agent) struct RequestBase {
     pub(in crate::agent) system: SystemText,
     pub(in crate::agent) tools: Arc<[Tool]>,
-    /// What a vendor that searches tools by itself is told instead of them.
+    /// The tools that are deferred to a search instead of sent.
     pub(in crate::agent) deferral: Option<Deferral>,
-    /// What of the history fits beside them.
+    /// The limits of the history that fits beside it.
     pub(in crate::agent) limits: history::Limits,
-    /// What would fit if the session read the whole window of the model.
+    /// The limits if the session read the whole window of the model.
     pub(in crate::agent) whole: history::Limits,
-    /// Tokens of prompt and tools, and of whatever providers gave beside the history.
+    /// Tokens of prompt, tools, and the providers' contexts besides the history.
     pub(in crate::agent) tokens: u64,
-    /// Those of prompt and tools one by one, before the provider's reports corrected them.
+    /// The tokens of prompt and tools one by one, before correction by the provider's reports.
     pub(in crate::agent) weights: Arc<PromptWeights>,
-    /// Tokens that the model can read, if somebody said so.
+    /// The model's window in tokens, if it is known.
     pub(in crate::agent) window: Option<u64>,
 }
 
-/// A model that may say yes to calls in the place of the person who would be asked.
+/// A model that may approve calls in place of the person who would be asked.
 #[derive(Debug, Clone)]
 pub struct Reviewer {
     pub choice: ModelChoice,
-    /// How long it may take for one call.
+    /// The time limit for one call.
     pub time_limit: Duration,
 }
 
@@ -77,39 +77,39 @@ pub struct AgentFactory {
     pub providers: Providers,
     pub catalogue: Catalogue,
     pub context: ContextSources,
-    /// Limits of the working context, and what makes room in it.
+    /// The limits of the working context, and its compaction strategies.
     pub history: history::ContextRules,
-    /// Tokens that one summary of what leaves the context may take; 0 = none is written.
+    /// The token limit of one summary of entries that leave the context; 0 = no summaries.
     pub summary_budget: u64,
-    /// What happens after a transient fault of the provider.
+    /// The retries after a transient error of the provider.
     pub retry: RetryConfig,
     /// Sent only when set (S0.45).
     pub temperature: Option<f64>,
-    /// How much models think of which nobody has said anything else; none = as they do by themselves.
+    /// The effort of models for which no other is set; `None` = the model's own default.
     pub effort: Option<Effort>,
     /// The longest answer; sent only when set.
     pub max_tokens: Option<u32>,
-    /// Percent of the model's window that definitions of tools may take before they are searched
-    /// instead of sent; 0 = they are always sent.
+    /// The percentage of the model's window above which tool definitions are searched instead of sent; 0 =
+    /// they are always sent.
     pub defer_tools_percent: u8,
-    /// Who searches them.
+    /// The kind of tool search.
     pub tool_search: ToolSearch,
     /// How long a turn may go on without a person (S0.58).
     pub turn_limit: Option<Duration>,
-    /// Where sandboxed tools run.
+    /// The host of sandboxed tools.
     pub place: Arc<SandboxHost>,
     /// The MCP servers of the installation and its tenants.
     pub servers: Servers,
-    /// What is attached to sessions.
+    /// The attachments of sessions.
     pub attachments: Attachments,
-    /// The skills of its tenants and their people; none = sessions have none.
+    /// The skills of tenants and people; `None` = no skills.
     pub skills: Option<Skills>,
-    /// What requests may cost.
+    /// The budgets of requests.
     pub budgets: Budgets,
     pub traces: Traces,
     /// The agent's name in traces.
     pub agent_name: Arc<str>,
-    /// Who reviews calls that administrators opened; none = nobody.
+    /// The reviewer of calls that administrators opened to it; `None` = nobody.
     pub reviewer: Option<Reviewer>,
 }
 
@@ -118,12 +118,12 @@ pub struct AgentFactory {
 pub struct SessionAgent {
     pub(in crate::agent) tenant: TenantId,
     pub(in crate::agent) session: SessionId,
-    /// Whose session it is.
+    /// The owner of the session.
     owner: UserId,
     pub(in crate::agent) budgets: Budgets,
     pub(in crate::agent) providers: Providers,
     pub(in crate::agent) catalogue: Catalogue,
-    /// Gathers what its requests are made of.
+    /// Assembles the contexts of requests.
     pub(in crate::agent) context: Assembler,
     pub(in crate::agent) history: history::ContextRules,
     pub(in crate::agent) summary_budget: u64,
@@ -143,8 +143,8 @@ pub struct SessionAgent {
 }
 
 impl SessionAgent {
-    /// The standing part of the next request; input, tools and prompt are counted before each one
-    /// (S2.63).
+    /// Returns the part of the next request besides the history; input, tools and prompt are counted before
+    /// each request (S2.63).
     pub(in crate::agent) fn request_base(
         &self,
         choice: &ModelChoice,
@@ -156,25 +156,26 @@ impl SessionAgent {
         let own = OwnTools::new(self.skills.are_offered(), reads.has_short_results);
         let offer = self.tools.offer(window, self.defer_tools_percent, own);
         let (tools, searchable) = (offer.definitions, offer.searchable);
-        // The prompt names what is told in any case: only the provider knows who searches.
+        // The prompt lists only tools that are sent in any case, because the provider decides who searches
+        // the others.
         let told = searchable.as_ref().map(|searchable| &searchable.told);
         let told = told.filter(|told| !told.is_empty()).unwrap_or(&tools);
         let system = reads.arranged.system(told, reads.input)?;
         let tokens = system.tokens(&tools, counter);
         let answer = self.max_tokens.map_or_else(
-            // Not told: an answer of ordinary length, or what a small model can spare.
+            // Without a limit: an ordinary answer, or what a small model can spare.
             || ORDINARY_ANSWER.min(window / 4),
             u64::from,
         );
         let longest = self.longest_answer(choice).map(u64::from);
         let answer = longest.map_or(answer, |longest| answer.min(longest));
         let taken = match tokens + answer {
-            // A guess must not leave the past without any room.
+            // An assumed window must still leave room for the history.
             taken if model.is_window_assumed => taken.min(window / 2),
             taken => taken,
         };
         let fits = |limits: history::Limits| match model.max_input {
-            // The answer needs no room of a request that has a limit of its own.
+            // If the input has its own limit, the answer needs no room in it.
             Some(most) => limits.within(window, taken).within(most, tokens),
             None => limits.within(window, taken),
         };
@@ -195,18 +196,18 @@ impl SessionAgent {
 }
 
 impl AgentFactory {
-    /// What holds for the working context of a tenant's sessions unless they chose otherwise.
+    /// Returns the context rules of a tenant's sessions unless they chose others.
     pub(in crate::agent) fn context_rules(&self, tenant: &TenantId) -> history::ContextRules {
         context_rules(&self.history, (&self.providers, tenant))
     }
 
-    /// What answers in a person's new session.
+    /// Returns the model of a person's new session.
     pub fn model_choice(&self, whose: (&TenantId, &UserId)) -> ModelChoice {
         self.providers.default_choice(whose)
     }
 
-    /// The agent of `owner`'s session, which began with that sandbox. Nothing is started yet; which model
-    /// answers is looked up at each request.
+    /// Makes the agent of `owner`'s session, which began with that sandbox. Starts nothing yet; the model is
+    /// looked up at each request.
     pub fn create_agent(
         &self,
         key: &SessionKey,
@@ -252,7 +253,7 @@ impl AgentFactory {
     }
 }
 
-/// What the settings or the tenant's admins say of the working context.
+/// Combines the settings with the strategies of the tenant's admins.
 fn context_rules(
     settings: &history::ContextRules,
     (providers, tenant): (&Providers, &TenantId),
@@ -265,40 +266,39 @@ fn context_rules(
 }
 
 impl SessionAgent {
-    /// What holds for the working context unless the session chose otherwise.
+    /// Returns the context rules unless the session chose others.
     pub(in crate::agent) fn context_rules(&self) -> history::ContextRules {
         context_rules(&self.history, (&self.providers, &self.tenant))
     }
 
-    /// How much of the past the session lets its model read: what the settings say, or whatever the
-    /// model's window holds.
+    /// Returns how much of the history the session lets its model read: by the settings, or the whole window.
     pub(in crate::agent) fn limits(&self, control: &Control) -> history::Limits {
         self.context_rules().limits(control)
     }
 
-    /// The same for the next request, which may read less since one was too long for its provider.
+    /// Returns the limits of the next request, lowered if an earlier one was too long for its provider.
     pub(in crate::agent) fn turn_limits(&self, control: &Control) -> history::Limits {
         self.limits(control).lowered(control)
     }
 
-    /// How a model's vendor compacts what it is sent; none = Sepal does.
+    /// Returns the compactor of a model's vendor; `None` = Sepal compacts.
     pub(in crate::agent) fn compactor(&self, choice: &ModelChoice) -> Option<Compactor> {
         let offer = self.providers.find(&self.tenant, &choice.provider);
         offer?.provider.compactor(&choice.model)
     }
 
-    /// What makes room where earlier turns do not fit.
+    /// Returns the strategies to use if earlier turns do not fit.
     pub(in crate::agent) fn strategies(&self, control: &Control) -> Vec<CompactionStrategy> {
         self.context_rules().strategies(control).to_vec()
     }
 
-    /// What counts the tokens of a model.
+    /// Returns the token counter of a model.
     pub(in crate::agent) fn counter(&self, choice: &ModelChoice) -> Counter {
         let offer = self.providers.find(&self.tenant, &choice.provider);
         offer.map_or_else(Counter::default, |offer| offer.counter(&choice.model))
     }
 
-    /// What is known or assumed of a model.
+    /// Returns the known or assumed description of a model.
     pub(in crate::agent) fn describe(&self, choice: &ModelChoice) -> Model {
         let offer = self.providers.find(&self.tenant, &choice.provider);
         offer.map_or_else(
@@ -310,16 +310,16 @@ impl SessionAgent {
         )
     }
 
-    /// How much a model may think: what the session chose, what was said of the model, or the
-    /// settings' own.
+    /// Returns the effort of a model: from the session, the provider's setting for the model, or the
+    /// settings.
     pub(in crate::agent) fn effort(&self, choice: &ModelChoice) -> Option<Effort> {
         let offer = self.providers.find(&self.tenant, &choice.provider);
         let said = offer.and_then(|offer| offer.said().efforts.get(&choice.model).copied());
         choice.effort.or(said).or(self.effort)
     }
 
-    /// Who writes a summary: the cheapest model that the session's provider offers. No other provider,
-    /// because the person chose who reads the conversation.
+    /// Chooses the model that writes a summary: the cheapest one that the session's provider offers. Never
+    /// another provider, because the person chose who reads the conversation.
     pub(in crate::agent) fn summariser(&self, session: &ModelChoice, due: &Due) -> ModelChoice {
         let Some(offer) = self.providers.find(&self.tenant, &session.provider) else {
             return session.clone();
@@ -343,7 +343,7 @@ impl SessionAgent {
         )
     }
 
-    /// The session that it answers in.
+    /// The key of its session.
     pub(in crate::agent) fn key(&self) -> SessionKey {
         SessionKey {
             tenant: self.tenant.clone(),
@@ -351,7 +351,7 @@ impl SessionAgent {
         }
     }
 
-    /// Who pays for a model request of the running turn.
+    /// Returns the payer of a model request of the running turn.
     pub(in crate::agent) fn payer(&self, control: &Control, request: ModelRequestId) -> Payer {
         let turn = control.turn.as_ref();
         Payer {
@@ -363,15 +363,15 @@ impl SessionAgent {
         }
     }
 
-    /// What a model reads of what is attached, where the session lets it read so much.
+    /// Returns the model's ability to read attachments, within the session's limits.
     pub(in crate::agent) fn reader(&self, choice: &ModelChoice, limits: history::Limits) -> Reader {
         let window = self.describe(choice).context_window;
         let most = limits.max_tokens.map_or(window, |most| most.min(window));
         Reader::new(self.sight(choice), most)
     }
 
-    /// What a model can see of what is attached. One that nobody described is sent everything: its
-    /// provider knows better.
+    /// Returns the attachments that a model can see. A model without a description is sent everything: its
+    /// provider decides.
     fn sight(&self, choice: &ModelChoice) -> Sight {
         let Some(offer) = self.providers.find(&self.tenant, &choice.provider) else {
             return Sight::Documents;
@@ -390,7 +390,7 @@ impl SessionAgent {
         }
     }
 
-    /// Tokens of the longest answer of a model, if somebody said so.
+    /// Returns the token limit of a model's answer, if one is set.
     pub(in crate::agent) fn longest_answer(&self, choice: &ModelChoice) -> Option<u32> {
         let offer = self.providers.find(&self.tenant, &choice.provider)?;
         let said = offer.said().max_outputs.get(&choice.model)?;

@@ -1,5 +1,5 @@
-//! What traces say of a turn: names and attributes of OpenTelemetry's conventions for generative AI,
-//! and ours (`sepal.…`). Never what people, models and tools say.
+//! Defines the trace of a turn, with names and attributes of OpenTelemetry's conventions for generative AI,
+//! and our own (`sepal.…`). Contains no texts of people, models or tools.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::session::{Call, CallStatus, Decider, ModelChoice, Outcome};
 use crate::store::clock::now;
 use crate::telemetry::traces::{Span, Trace, Traces};
 
-/// The trace of one turn. The trace and its first span follow from the journal, so that whichever
-/// gateways a turn lives on, and however often they start, they tell parts of one trace.
+/// The trace of one turn. The ids of the trace and its root span follow from the journal, so that all
+/// gateways that run the turn, and all their restarts, add to one trace.
 #[derive(Clone)]
 pub(in crate::agent) struct TurnTrace {
     traces: Traces,
@@ -25,11 +25,11 @@ pub(in crate::agent) struct TurnTrace {
 }
 
 impl SessionAgent {
-    /// The trace of that turn, if anybody wants one.
+    /// Returns the trace of that turn, if tracing is on.
     pub(in crate::agent) fn trace(&self, turn: TurnId, started: Timestamp) -> Option<TurnTrace> {
         self.traces.is_on().then(|| {
             let (tenant, session) = (self.tenant.to_string(), self.session.to_string());
-            // A session's own name may come back after it was deleted; its hour does not.
+            // A named session may be created again after it was deleted, but not with the same start time.
             let facts = [&tenant, &session, &turn.to_string(), &started.0.to_string()];
             TurnTrace {
                 trace: Trace::of(&facts.map(String::as_str)),
@@ -45,7 +45,7 @@ impl SessionAgent {
 }
 
 impl TurnTrace {
-    /// The turn itself, with the model that was asked last and how often one was.
+    /// Adds the root span of the turn, with the last model asked and the number of requests.
     pub(in crate::agent) fn ended(
         &self,
         how: &TurnEnd<'_>,
@@ -73,7 +73,7 @@ impl TurnTrace {
         self.traces.end(span, at);
     }
 
-    /// A call that was decided, or that nobody can decide any more.
+    /// Adds the wait of a call that was decided, or that can no longer be decided.
     pub(in crate::agent) fn waited(
         &self,
         call: &Call,
@@ -90,11 +90,11 @@ impl TurnTrace {
         self.traces.end(span, at);
     }
 
-    /// A call that has its result. One that never ran has waited, or could not be valid.
+    /// Adds a call that has its result. A call that never ran has only a wait, or was invalid.
     pub(in crate::agent) fn call_ended(&self, call: &Call, outcome: &Outcome, at: Timestamp) {
         let start = match &call.status {
             CallStatus::Executing { at, .. } => *at,
-            // Its name is what the model made up.
+            // The model made up its name.
             CallStatus::Pending { .. } if call.facts.is_none() => {
                 let mut span = Span::child(self.trace, "execute_tool", at);
                 span.set("gen_ai.operation.name", "execute_tool");
@@ -135,7 +135,7 @@ impl TurnTrace {
         span
     }
 
-    /// Every span says whose it is, so that a collector may keep tenants apart.
+    /// Adds tenant, session and turn to a span, so that a collector can separate tenants.
     fn with_whose(&self, mut span: Span) -> Span {
         span.set("sepal.tenant.id", self.tenant.clone());
         span.set("gen_ai.conversation.id", self.session.clone());
@@ -144,7 +144,7 @@ impl TurnTrace {
     }
 }
 
-/// How a turn ended.
+/// The end of a turn.
 pub(in crate::agent) enum TurnEnd<'a> {
     /// The model stopped for this reason.
     Answered(&'a str),
@@ -152,7 +152,7 @@ pub(in crate::agent) enum TurnEnd<'a> {
     Cancelled,
 }
 
-/// A model request that runs. Dropped before its end it was cancelled.
+/// The span of a running model request. Dropping it before its end records a cancellation.
 pub(in crate::agent) struct RequestSpan {
     turn: TurnTrace,
     span: Option<Span>,
@@ -166,7 +166,7 @@ impl RequestSpan {
         (choice, iteration): (&ModelChoice, Iteration),
         request: &Assembled,
     ) -> Self {
-        // A clock that went back since the turn began must not put its parts before it.
+        // A clock that went back must not place this span before its turn.
         let begun = now().max(turn.started);
         let name = format!("chat {}", choice.model);
         let mut span = turn.with_whose(Span::child(turn.trace, &name, begun).as_client());
@@ -188,7 +188,7 @@ impl RequestSpan {
         }
     }
 
-    /// The first piece of the answer is there.
+    /// Records the time to the first piece of the answer.
     pub(in crate::agent) fn answers(&mut self) {
         if let Some(span) = &mut self.span {
             let ms = now().since_ms(self.begun);
@@ -199,7 +199,7 @@ impl RequestSpan {
         }
     }
 
-    /// An attempt failed, and another one follows.
+    /// Records that an attempt failed and another one follows.
     pub(in crate::agent) fn retries(&mut self, next: u32, code: Code) {
         if let Some(span) = &mut self.span {
             let facts = vec![
@@ -239,7 +239,7 @@ fn say_answer(span: &mut Span, answer: &llm::Answer) {
     if let Some(finish) = answer.finish {
         span.list("gen_ai.response.finish_reasons", finish.as_str());
     }
-    // What a provider has not counted is not guessed here.
+    // Usage that the provider did not report is not estimated here.
     if let Some(usage) = answer.usage {
         let tokens = [
             ("gen_ai.usage.input_tokens", usage.input_tokens),
@@ -252,7 +252,7 @@ fn say_answer(span: &mut Span, answer: &llm::Answer) {
     }
 }
 
-/// The conventions have a name of their own for one of them.
+/// Returns the provider name of the conventions, which differs from ours for one provider.
 fn provider_name(kind: &'static str) -> &'static str {
     if kind == ProviderKind::Gemini.as_str() {
         "gcp.gemini"
@@ -261,7 +261,7 @@ fn provider_name(kind: &'static str) -> &'static str {
     }
 }
 
-/// What decided, never who.
+/// Names the kind of decider, never the person.
 fn decider_name(by: &Decider) -> &'static str {
     match by {
         Decider::Person(_) => "person",

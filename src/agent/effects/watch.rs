@@ -1,4 +1,4 @@
-//! What is measured of a model request: for the operator's figures, for traces, and for people.
+//! Measures model requests: for metrics, for traces, and for people.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::trace::RequestSpan;
 use crate::llm::{self, ModelEvent, Progress};
 use crate::telemetry::instruments;
 
-/// Measures how long a model thinks aloud before it says or asks something. The clock is read twice.
+/// Measures how long a model streams reasoning before anything else. Reads the clock only twice.
 #[derive(Default)]
 pub(super) struct Thinking {
     since: Option<Instant>,
@@ -38,13 +38,13 @@ fn whole_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Measures one model request. A piece after the first costs one comparison.
+/// Measures one model request. Each piece after the first costs one comparison.
 pub(super) struct Watch {
     provider: &'static str,
     since: Instant,
-    /// From its start to its first piece.
+    /// The time from the start to the first piece.
     first: Option<Duration>,
-    /// The same for traces.
+    /// The span for traces.
     span: Option<RequestSpan>,
 }
 
@@ -80,7 +80,7 @@ impl Watch {
         }
     }
 
-    /// Gives the time to the first piece, in milliseconds.
+    /// Ends the measurement, and returns the time to the first piece in milliseconds.
     pub(super) fn end(self, answer: &Result<llm::Answer, llm::Failed>) -> Option<u64> {
         let outcome = if answer.is_ok() { "answered" } else { "failed" };
         instruments().model_asked(self.provider, outcome, self.since.elapsed());

@@ -1,4 +1,4 @@
-//! The fourth effect: a fork gets a copy of the other session's files, before anything else is asked.
+//! Copies the other session's files into a fork, before any other effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::domain::SessionKey;
 use crate::sandbox::CopyWatch;
 use crate::session::Command;
 
-/// How often people are told how far it is; what takes less is not talked about.
+/// How often progress is shown; a copy that takes less is not mentioned.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// Begins the copy of the workspace that a fork begins with.
+/// Starts the copy of the workspace that a fork begins with.
 pub(super) fn copy(running: &Running, wanted: &Wanted<'_>) -> Option<Beside> {
     let origin = wanted.control.forked_from.as_ref()?;
     let copying = WorkspaceCopying {
@@ -34,13 +34,13 @@ pub(super) fn copy(running: &Running, wanted: &Wanted<'_>) -> Option<Beside> {
 /// A copy of a workspace.
 struct WorkspaceCopying {
     tools: Arc<SessionTools>,
-    /// Whose is copied.
+    /// The session whose workspace is copied.
     source: SessionKey,
     feed: Arc<Feed>,
 }
 
 impl WorkspaceCopying {
-    /// The outcome as a command. The copy stops when this is dropped.
+    /// Copies the workspace, and returns the outcome as a command. Dropping the future stops the copy.
     async fn run(self) -> Command {
         let watch = CopyWatch::default();
         let copying = self.tools.assignment.copy_from(&self.source, &watch);

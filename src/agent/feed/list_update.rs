@@ -1,37 +1,37 @@
-//! What changed on the lists of sessions.
+//! Defines changes of session lists.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{Holder, SessionKey, Timestamp, UserId};
 use crate::store::records::SessionRow;
 
-/// A row of a list of sessions that is written.
+/// A written row of a session list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all of them are rows, and each is passed on at once"
 )]
 pub enum ListUpdate {
-    /// It is another, or new.
+    /// The row is new or changed.
     Changed(SessionRow),
-    /// The session was given up: it is deleted at that time, unless that is taken back. Then it is
-    /// told as changed.
+    /// The session was given up: it is deleted at `delete_at`, unless it is restored, which is sent as
+    /// `Changed`.
     GivenUp {
         key: SessionKey,
-        /// On whose list it was.
+        /// The user whose list had the session.
         owner: UserId,
         delete_at: Timestamp,
     },
     /// The session was deleted.
     Removed {
         key: SessionKey,
-        /// On whose list it was.
+        /// The user whose list had the session.
         owner: UserId,
     },
 }
 
 impl ListUpdate {
-    /// The session.
+    /// The session's key.
     pub fn key(&self) -> &SessionKey {
         match self {
             Self::Changed(row) => &row.key,
@@ -39,7 +39,7 @@ impl ListUpdate {
         }
     }
 
-    /// On whose list it stands: nobody else may learn of it.
+    /// The user whose list has the session: nobody else may learn of it.
     pub fn holder(&self) -> Holder {
         let (key, owner) = match self {
             Self::Changed(row) => (&row.key, &row.owner),

@@ -1,7 +1,8 @@
-//! What the doors of a session watch: committed events, and signals that are shown but not kept.
+//! Distributes a session's committed events, and signals that are shown but not stored, to the doors that
+//! watch it.
 //!
-//! The ring is bounded. A watcher that falls behind reads the journal and the running answer
-//! instead, so it loses no event and gets its deltas merged.
+//! The ring is bounded. A watcher that falls behind reads the journal and the running answer instead, so it
+//! loses no event and gets its deltas merged.
 
 pub(super) mod list_update;
 mod names;
@@ -28,41 +29,41 @@ use crate::domain::{
 use crate::mcp::ToolProgress;
 use crate::session::{Event, ModelChoice, SessionRules, WaitingMessage};
 
-/// Signals that a slow watcher may be behind before it has to catch up from the journal.
+/// The most signals that a slow watcher may lag behind before it has to catch up from the journal.
 const RING: usize = 16;
 
-/// What is watched.
+/// The feed of a session.
 pub struct Feed {
     ring: broadcast::Sender<Arc<Signal>>,
-    /// Never held across an await. Sends happen under it, so that text and ring agree.
+    /// Never held across an await. Signals are sent while it is locked, so that answer and ring agree.
     running: Mutex<Running>,
-    /// Tells the other gateways what runs here.
+    /// Forwards effects that run here to the other gateways.
     outlet: Option<Box<dyn Outlet>>,
 }
 
-/// Who else is told what runs here.
+/// Forwards the feed of effects that run here.
 pub(super) trait Outlet: Send + Sync {
-    /// Whether what runs here may be shown now. What is held back is not lost: whoever watches
-    /// finds the gap and is given the whole answer.
+    /// Returns true if output of effects that run here may be shown now. Output that is withheld is not lost:
+    /// a watcher finds the gap and gets the whole answer.
     fn may_speak(&self) -> bool;
 
-    /// A signal of an effect; what follows from commits is told by the commits.
+    /// Forwards a signal of an effect. Signals that follow from commits need no forwarding.
     fn relay(&self, what: &What);
 
-    /// The whole answer, for somebody who joined late.
+    /// Forwards the whole answer, for a gateway that joined late.
     fn relay_answer(&self, answer: &RunningAnswer);
 }
 
-/// Names one request of the model that this gateway made; what another one says is dropped.
+/// Identifies one model request of this gateway; pieces with another ticket are dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 
-/// The answer that is being streamed, here or elsewhere.
+/// The answer that streams, here or at another gateway.
 #[derive(Default)]
 struct Running {
     answer: Option<RunningAnswer>,
     ticket: Ticket,
-    /// The last request and attempt of which something may have been shown.
+    /// The last request and attempt that may have been shown in part.
     last: Option<(ModelRequestId, u32)>,
 }
 
@@ -83,15 +84,15 @@ impl Running {
     }
 }
 
-/// One thing to show.
+/// One item of the feed.
 pub struct Signal {
     pub what: What,
-    /// What a door made of it, whatever that is.
+    /// The form that a door rendered, of a type that the door chooses.
     rendered: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Signal {
-    /// Nobody has made anything of it yet.
+    /// Makes a signal that is not rendered yet.
     pub fn new(what: What) -> Self {
         Self {
             what,
@@ -99,8 +100,8 @@ impl Signal {
         }
     }
 
-    /// What a door makes of the signal: made where it is needed first, shared by all who watch. One
-    /// kind of door keeps its own; to another kind it is `None`.
+    /// Returns the form that a door renders: computed at the first use, and shared by all watchers. Only one
+    /// type is stored; a request for another type gets `None`.
     pub fn rendered<T: Any + Send + Sync>(&self, render: impl FnOnce(&What) -> T) -> Option<&T> {
         let rendered = self.rendered.get_or_init(|| Box::new(render(&self.what)));
         rendered.downcast_ref()
@@ -112,53 +113,53 @@ impl Signal {
 pub enum What {
     /// A committed event that is shown.
     Event(ShownEvent),
-    /// More of the running answer.
+    /// A piece of the running answer.
     Delta(Delta),
-    /// News of a running call.
+    /// Progress of a running call.
     Progress(CallId, ToolProgress),
-    /// So many bytes of the workspace of a fork have been copied.
+    /// The number of bytes copied so far of a fork's workspace.
     Copying(u64),
-    /// A resource that was read for the session is another now, says its server.
+    /// A server reports that a resource that was read for the session has changed.
     ResourceChanged(ResourceRef),
     /// The calls of the turn, after a change.
     Queue(QueueState),
-    /// The totals, after a change.
+    /// The usage, after a change.
     Usage(UsageState),
-    /// A remark that is shown once.
+    /// A notice that is shown once.
     Notice(Notice),
-    /// The session is at this `seq`; what a watcher has not seen of it is in the journal.
+    /// The session is at this `seq`; a watcher reads events that it has not seen from the journal.
     Moved(u64),
-    /// The session is not what was shown of it: begin anew.
+    /// The shown session no longer matches the journal: begin anew.
     Rewound,
     /// The session was deleted.
     Deleted,
-    /// What is stored of the session cannot be read: nobody can go on with it.
+    /// The stored session cannot be read, so nobody can go on with it.
     Damaged,
 }
 
-/// A shown event with its place.
+/// A shown event with its position.
 #[derive(Debug, Clone)]
 pub struct ShownEvent {
     pub seq: u64,
-    /// When it was decided.
+    /// The time of its decision.
     pub at: Timestamp,
     pub event: Event,
 }
 
-/// A remark that is shown once and kept nowhere.
+/// A notice that is shown once and not stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Notice {
     pub text: String,
-    /// `model_retry`, ….
+    /// Such as `model_retry`.
     pub code: Cow<'static, str>,
-    /// The turn it is about.
+    /// The turn that it concerns.
     pub turn: TurnId,
-    /// For a retry: the coming attempt, the last one, and the wait before it.
+    /// For a retry: the next attempt, the last attempt, the wait before it, and the code of the error.
     pub retry: Option<(u32, u32, Duration, Code)>,
 }
 
 impl Notice {
-    /// A budget is about to bite.
+    /// Warns that a budget is about to run out.
     pub(in crate::agent) fn of_budget(text: String, turn: TurnId) -> Self {
         Self {
             text,
@@ -169,9 +170,9 @@ impl Notice {
     }
 }
 
-/// What somebody who joins is told first.
+/// The first data of a client that joins.
 pub struct Joined {
-    /// Everything that comes after this view.
+    /// All signals after this view.
     pub signals: broadcast::Receiver<Arc<Signal>>,
     /// The session at that moment.
     pub view: SessionView,
@@ -180,15 +181,15 @@ pub struct Joined {
 /// A session at one moment.
 #[derive(Debug, Clone)]
 pub struct SessionView {
-    /// Names the journal; a session that is not stored yet has one already.
+    /// The journal's id; a session that is not stored yet already has one.
     pub journal: crate::domain::JournalId,
     /// `seq` of the last shown event.
     pub seq: u64,
     pub title: Option<String>,
     pub model: ModelChoice,
-    /// What the session chose to leave its context; empty = what the settings say.
+    /// The strategies that the session chose to compact its context; empty = those of the settings.
     pub strategies: Vec<CompactionStrategy>,
-    /// Whether the session is stored.
+    /// True if the session is stored.
     pub is_stored: bool,
     /// The calls of the running turn.
     pub queue: QueueState,
@@ -198,17 +199,17 @@ pub struct SessionView {
     pub answer: Option<RunningAnswer>,
     /// Messages that wait for the next model request.
     pub waiting: Vec<WaitingMessage>,
-    /// Tokens of history that the settings let the model read; `None` = as many as its window holds.
+    /// The token limit of the history that the settings set for the model; `None` = the model's window.
     pub configured_max_tokens: Option<u64>,
-    /// Rules that were given for this session alone.
+    /// Rules given for this session alone.
     pub rules: Arc<SessionRules>,
-    /// What the engine calls the session's container, while it runs here.
+    /// The engine's name of the session's container, while it runs here.
     pub container: Option<String>,
 }
 
 impl SessionView {
-    /// The answer as far as this view tells it: that of the request at which the turn is. What another
-    /// gateway says may be ahead of the journal as it was read here.
+    /// Returns the answer, if it belongs to the turn's current request. Another gateway's answer may be ahead
+    /// of the journal as read here.
     pub fn told(&self) -> Option<&RunningAnswer> {
         let turn = self.turn.as_ref()?;
         let answer = self.answer.as_ref()?;
@@ -220,11 +221,11 @@ impl SessionView {
     }
 }
 
-/// Where a running turn stands.
+/// The state of a running turn.
 #[derive(Debug, Clone)]
 pub struct TurnView {
     pub id: TurnId,
-    /// The request it is at.
+    /// Its current request.
     pub iteration: Iteration,
     /// `model`, `waiting` (for a person) or `calls`.
     pub phase: &'static str,
@@ -242,7 +243,7 @@ impl Default for Feed {
 }
 
 impl Feed {
-    /// A feed whose signals are told to the other gateways.
+    /// Makes a feed whose signals are forwarded through the outlet.
     pub(super) fn new(outlet: impl Outlet + 'static) -> Self {
         Self {
             outlet: Some(Box::new(outlet)),
@@ -250,7 +251,7 @@ impl Feed {
         }
     }
 
-    /// Everything from now on, and the answer so far, as one moment.
+    /// Returns all signals from now on, and the answer so far, read atomically.
     pub fn watch(&self) -> (broadcast::Receiver<Arc<Signal>>, Option<RunningAnswer>) {
         let running = self.running();
         (self.ring.subscribe(), running.answer.clone())
@@ -261,7 +262,7 @@ impl Feed {
         self.running().answer.clone()
     }
 
-    /// Whether anybody watches.
+    /// Returns true if anybody watches.
     pub fn is_watched(&self) -> bool {
         self.ring.receiver_count() > 0
     }
@@ -271,13 +272,13 @@ impl Feed {
         self.send(what);
     }
 
-    /// Shows news of a running effect here and to the other gateways.
+    /// Shows a signal of a running effect here, and forwards it to the other gateways.
     pub(super) fn announce(&self, what: What) {
         let _guard = self.running();
         self.speak(what);
     }
 
-    /// Shows and relays what an effect that runs here says.
+    /// Shows and forwards a signal of an effect that runs here.
     fn speak(&self, what: What) {
         if let Some(outlet) = &self.outlet {
             if !outlet.may_speak() {
@@ -288,8 +289,8 @@ impl Feed {
         self.send(what);
     }
 
-    /// A model request begins here. The attempt is at least `attempt`, and above everything that
-    /// was shown of this request.
+    /// Begins a model request here. Its attempt is at least `attempt`, and above every attempt of this
+    /// request that was shown.
     pub(super) fn begin_answer(&self, request: ModelRequestId, attempt: u32) -> Ticket {
         let mut running = self.running();
         let shown = running.last.filter(|(last, _)| *last == request);
@@ -297,7 +298,7 @@ impl Feed {
         running.begin(request, attempt)
     }
 
-    /// Another attempt of the running request begins at offset 0; watchers know that the last is void.
+    /// Begins another attempt of the running request at offset 0; for watchers it replaces the last one.
     pub(super) fn restart_answer(&self, ticket: Ticket) {
         let mut running = self.running();
         if running.ticket != ticket {
@@ -310,7 +311,7 @@ impl Feed {
         }
     }
 
-    /// More of the answer; a late piece of another request or attempt is dropped.
+    /// Appends a piece to the answer; a late piece of another request or attempt is dropped.
     pub(super) fn say(&self, ticket: Ticket, kind: DeltaKind, piece: String) {
         let mut running = self.running();
         if running.ticket != ticket || piece.is_empty() {
@@ -323,7 +324,7 @@ impl Feed {
         self.speak(what);
     }
 
-    /// A model request runs at another gateway. Whether it was not followed before.
+    /// Follows a model request that runs at another gateway. Returns true if it was not followed before.
     pub(super) fn follow_answer(&self, request: ModelRequestId, attempt: u32) -> bool {
         let mut running = self.running();
         let is_followed = running
@@ -336,7 +337,7 @@ impl Feed {
         !is_followed
     }
 
-    /// A piece of an answer that is said elsewhere.
+    /// Merges a piece of an answer that streams elsewhere.
     pub(super) fn merge(&self, delta: &Delta) -> Merged {
         let mut running = self.running();
         let Some(answer) = running.answer_to(delta.request()) else {
@@ -351,7 +352,7 @@ impl Feed {
         merged
     }
 
-    /// The whole of an answer that is said elsewhere.
+    /// Adopts the whole of an answer that streams elsewhere.
     pub(super) fn adopt(&self, whole: &RunningAnswer) {
         let mut running = self.running();
         let Some(answer) = running.answer_to(whole.request()) else {
@@ -365,7 +366,7 @@ impl Feed {
         }
     }
 
-    /// Tells the other gateways the whole answer, in order with its pieces.
+    /// Forwards the whole answer to the other gateways, in order with its pieces.
     pub(super) fn tell_answer(&self) {
         let running = self.running();
         if let (Some(outlet), Some(answer)) = (&self.outlet, &running.answer) {
@@ -373,13 +374,13 @@ impl Feed {
         }
     }
 
-    /// The request is over; what was said so far.
+    /// Ends the request, and returns the answer so far.
     pub(super) fn end_answer(&self) -> Option<RunningAnswer> {
         self.running().answer.take()
     }
 
     fn send(&self, what: What) {
-        // An error only says that nobody watches.
+        // An error only means that nobody watches.
         let _ = self.ring.send(Arc::new(Signal::new(what)));
     }
 

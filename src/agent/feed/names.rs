@@ -1,13 +1,13 @@
-//! Other names of what is shown: those of the events of a language model service (S3.7), for whoever
-//! embeds this crate and knows them.
+//! Maps feed items to the event names of a language model service (S3.7), for programs that embed this crate
+//! and know those names.
 
 use super::What;
 use crate::session::Event;
 
 impl What {
-    /// The name of the event in the life of a language model service: `llmservice:thinking`,
+    /// Returns the item's event name in a language model service: `llmservice:thinking`,
     /// `llmservice:toolCall`, `llmservice:toolResult`, `llmservice:response`, `llmservice:error` or
-    /// `llmservice:conversationReset`. What has no such name is news of other things.
+    /// `llmservice:conversationReset`. Other items have none.
     pub fn service_event(&self) -> Option<&'static str> {
         match self {
             Self::Event(shown) => of_event(&shown.event),
@@ -29,7 +29,7 @@ impl What {
 fn of_event(event: &Event) -> Option<&'static str> {
     match event {
         Event::Thinking { .. } => Some("llmservice:thinking"),
-        // A call that cannot be valid never starts: it has a result and no call (S3.43).
+        // An invalid call never starts: it has a result and no call (S3.43).
         Event::Started { .. } => Some("llmservice:toolCall"),
         Event::Ended { .. } => Some("llmservice:toolResult"),
         Event::Answered { .. } => Some("llmservice:response"),

@@ -1,4 +1,4 @@
-//! The calls of a turn as they stand.
+//! Computes the queue of a session as people see it.
 
 use std::sync::Arc;
 
@@ -10,36 +10,36 @@ use crate::session::{
 /// The calls of the running turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QueueState {
-    /// All calls of the last answer, and those of views that have not ended.
+    /// All calls of the last answer, and the open calls of views.
     pub calls: Vec<Arc<Call>>,
-    /// What servers ask while calls run, as far as nobody has answered.
+    /// The open elicitations of servers whose calls run.
     pub elicitations: Vec<Arc<Elicitation>>,
-    /// What the model said with them.
+    /// The text of the answer that asked for the calls.
     pub said: String,
-    /// The `seq` that this reflects.
+    /// The `seq` of this state.
     pub seq: u64,
 }
 
-/// What waits for one person.
+/// The queue as one person may see it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::agent) struct QueueView {
-    /// The calls: all of the owner's, and of another's session those that the person may decide.
+    /// For the owner all calls; in another's session only those that the person may decide.
     pub queue: QueueState,
-    /// What led to them, where the session is another's: nothing else of it is theirs to see.
+    /// The context of the calls, if the session is another's: nothing else of it is visible to the person.
     pub others: Option<OthersSession>,
 }
 
-/// What somebody is told of another's session in which they may decide.
+/// The visible part of another's session in which a person may decide.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OthersSession {
-    /// Whose it is.
+    /// The owner of the session.
     pub owner: Actor,
-    /// The newest message of a person, which the calls are for.
+    /// The newest message of a person, which led to the calls.
     pub prompt: String,
 }
 
 impl QueueView {
-    /// What that person may see of what waits; nothing where nothing waits for them.
+    /// Returns the part of the queue that the person may see; empty if nothing waits for them.
     pub(in crate::agent) fn of(state: &SessionState, (who, role): (&UserId, Role)) -> Self {
         let control = &state.control;
         let queue = QueueState::of(control);
@@ -57,7 +57,7 @@ impl QueueView {
             call.is_pending() && wants.may_approve((who, Some(role)), Some(&owner.id))
         };
         let calls = queue.calls.iter().filter(may_decide);
-        // The card that is kept has its place among all of them.
+        // The cached card includes the call's place among all calls, so it is dropped.
         let alone = calls.map(|call| {
             Arc::new(Call {
                 card: Memo::default(),
@@ -75,7 +75,7 @@ impl QueueView {
         Self {
             queue: QueueState {
                 calls: alone.collect(),
-                // What its server asks is its owner's to answer.
+                // Elicitations are for the owner to answer.
                 elicitations: Vec::new(),
                 ..queue
             },
@@ -88,7 +88,7 @@ impl QueueView {
 }
 
 impl QueueState {
-    /// The calls of a session as its journal says.
+    /// Computes the queue from the journal's state.
     pub(in crate::agent) fn of(control: &Control) -> Self {
         let turn = control.turn.as_ref();
         let queue = turn.into_iter().flat_map(|turn| &turn.queue);
@@ -101,7 +101,7 @@ impl QueueState {
         }
     }
 
-    /// Since when the oldest of the calls and forms waits that wait for a person; none = none does.
+    /// The time since which the oldest call or form waits for a person; `None` if none waits.
     pub fn waiting_since(&self) -> Option<Timestamp> {
         let asked = elicitations_wait_since(&self.elicitations);
         waiting_since(&self.calls).into_iter().chain(asked).min()

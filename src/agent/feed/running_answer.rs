@@ -1,4 +1,4 @@
-//! The answer that is being streamed, and the pieces that it comes in.
+//! Holds the answer that streams, and defines its pieces.
 
 use crate::domain::{Iteration, ModelRequestId, TurnId};
 use std::mem;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::Reasoning;
 
-/// Which part of an answer a delta belongs to.
+/// The part of an answer that a delta belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeltaKind {
-    /// What the model says.
+    /// The answer's text.
     Text,
-    /// What it thinks aloud.
+    /// The shown reasoning.
     Reasoning,
 }
 
@@ -22,16 +22,16 @@ pub struct Delta {
     pub turn: TurnId,
     /// The request of the turn.
     pub iteration: Iteration,
-    /// From 1; a higher one replaces what the one before said.
+    /// Counted from 1; a higher attempt replaces the text of the one before.
     pub attempt: u32,
-    /// Where the piece begins, in UTF-16 code units of its kind (as browsers count).
+    /// The start of the piece, in UTF-16 code units of its kind (as browsers count).
     pub offset: usize,
     pub kind: DeltaKind,
     pub text: String,
 }
 
 impl Delta {
-    /// The request of whose answer it is a piece.
+    /// The request that the answer belongs to.
     pub fn request(&self) -> ModelRequestId {
         ModelRequestId {
             turn: self.turn,
@@ -39,7 +39,7 @@ impl Delta {
         }
     }
 
-    /// Its length, in UTF-16 code units.
+    /// The length in UTF-16 code units.
     pub fn units(&self) -> usize {
         self.text.encode_utf16().count()
     }
@@ -51,7 +51,7 @@ pub struct RunningAnswer {
     pub turn: TurnId,
     /// The request of the turn.
     pub iteration: Iteration,
-    /// From 1.
+    /// Counted from 1.
     pub attempt: u32,
     /// The text so far.
     pub text: String,
@@ -59,22 +59,22 @@ pub struct RunningAnswer {
     pub reasoning: String,
     text_units: usize,
     reasoning_units: usize,
-    /// The text of the attempt before, which stays in view until this one says something.
+    /// The text of the previous attempt, which stays visible until this attempt has text.
     #[serde(skip)]
     in_view: String,
 }
 
-/// What became of a piece from another gateway.
+/// The result of merging a piece from another gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agent) enum Merged {
-    /// It is part of the answer, or was before.
+    /// The answer now contains the piece, or did before.
     Whole,
-    /// Something before it is missing.
+    /// A piece before it is missing.
     Gap,
 }
 
 impl RunningAnswer {
-    /// Nothing said yet.
+    /// Makes an empty answer.
     pub(in crate::agent) fn begin(request: ModelRequestId, attempt: u32) -> Self {
         Self {
             turn: request.turn,
@@ -84,7 +84,7 @@ impl RunningAnswer {
         }
     }
 
-    /// Nothing said yet by another attempt at the same request, of which nobody was told.
+    /// Begins another attempt at the same request, without telling watchers.
     pub(in crate::agent) fn again(self, attempt: u32) -> Self {
         let next = Self::begin(self.request(), attempt);
         Self {
@@ -93,7 +93,7 @@ impl RunningAnswer {
         }
     }
 
-    /// The text that people see of it: the attempt before is replaced by the first piece of this one.
+    /// Returns the visible text: that of the previous attempt until this one has a piece.
     pub(in crate::agent) fn into_shown(self) -> String {
         if self.in_view.is_empty() {
             self.text
@@ -102,7 +102,7 @@ impl RunningAnswer {
         }
     }
 
-    /// The text that people see of it, and what was thought aloud.
+    /// Returns the visible text, and the reasoning.
     pub(in crate::agent) fn into_parts(mut self) -> (Option<String>, Option<Reasoning>) {
         let reasoning = Reasoning::of(mem::take(&mut self.reasoning), None);
         (Some(self.into_shown()), reasoning)
@@ -116,7 +116,7 @@ impl RunningAnswer {
         }
     }
 
-    /// Appends a piece; how it is told.
+    /// Appends a piece, and returns it as a delta.
     pub(in crate::agent) fn say(&mut self, kind: DeltaKind, piece: String) -> Delta {
         let units = piece.encode_utf16().count();
         self.in_view = String::new();
@@ -134,7 +134,7 @@ impl RunningAnswer {
         }
     }
 
-    /// Appends what is new of a piece that was said elsewhere; how that is told.
+    /// Appends the new part of a piece from another gateway, and returns that part as a delta.
     pub(in crate::agent) fn merge(&mut self, delta: &Delta) -> (Merged, Option<Delta>) {
         if delta.attempt < self.attempt {
             return (Merged::Whole, None);
@@ -154,7 +154,7 @@ impl RunningAnswer {
         (Merged::Whole, told)
     }
 
-    /// Becomes the longer answer to the same request; how that is told.
+    /// Extends the answer to the whole that another gateway sent, and returns the new parts as deltas.
     pub(in crate::agent) fn adopt(&mut self, whole: &Self) -> Vec<Delta> {
         if whole.attempt < self.attempt {
             return Vec::new();
@@ -169,7 +169,7 @@ impl RunningAnswer {
         missing
     }
 
-    /// What a watcher that has seen `text` and `reasoning` code units is missing.
+    /// Returns the deltas that a watcher lacks that has seen `text` and `reasoning` code units.
     pub fn missing(&self, text: usize, reasoning: usize) -> Vec<Delta> {
         let kinds = [
             (DeltaKind::Reasoning, &self.reasoning, reasoning),
@@ -198,7 +198,7 @@ impl RunningAnswer {
     }
 }
 
-/// What follows after so many UTF-16 code units.
+/// Returns the text after the first `units` UTF-16 code units.
 pub fn tail(text: &str, units: usize) -> String {
     if units == 0 {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Offsets, attempts and who may speak.
+//! Tests offsets, attempts, and which gateway may stream.
 
 use super::{Delta, DeltaKind, Feed, QueueState, SessionView, Ticket, TurnView, UsageState, What};
 use crate::domain::{Iteration, JournalId, ModelRequestId, Timestamp, TurnId};

@@ -1,4 +1,4 @@
-//! What a session has used, and what of it the model reads.
+//! Reports the usage of a session, and how much of it the model reads.
 
 use std::sync::Arc;
 
@@ -7,48 +7,47 @@ use crate::llm::catalogue::Model;
 use crate::llm::tokens::Counter;
 use crate::session::RequestFacts;
 
-/// What the session has used.
+/// The usage of the session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UsageState {
-    /// Since the session began.
+    /// The totals since the session began.
     pub totals: Totals,
-    /// Tokens that the last model request read.
+    /// Input tokens of the last model request.
     pub context_tokens: u64,
-    /// About how many tokens of input the next request takes beside what is still to be said; none =
-    /// nobody can tell.
+    /// The approximate input tokens of the next request, without the next message; `None` if unknown.
     pub next_input: Option<u64>,
-    /// Tokens that the model can read.
+    /// The model's window in tokens.
     pub window: u64,
-    /// Whether that is what is assumed of a model that nobody described.
+    /// True if the window is the assumed one of a model without a description.
     pub is_window_assumed: bool,
-    /// Whether the session reads as much as the model's window holds.
+    /// True if the session reads as much as the model's window holds.
     pub reads_whole: bool,
-    /// What of the conversation the model no longer reads.
+    /// The part of the conversation that the model no longer reads.
     pub left_out: LeftOut,
-    /// What counted it.
+    /// The counter that produced the numbers.
     pub counter: Counter,
-    /// Who answered last, and what that request's tokens were for.
+    /// The model that answered last, and the composition of that request's tokens.
     pub last_request: Option<Arc<RequestFacts>>,
-    /// What one more request would take; none = nothing was asked yet.
+    /// The cost of one more request; `None` if none was made yet.
     pub going_on: Option<GoingOn>,
-    /// The `seq` that this reflects.
+    /// The `seq` of this state.
     pub seq: u64,
 }
 
-/// What one more model request would take, by what the last one did.
+/// The expected cost of one more model request, based on the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GoingOn {
     /// Tokens that are sent again.
     pub tokens: u64,
-    /// Those of them that the provider has probably cached.
+    /// The part of them that the provider probably has cached.
     pub cached_tokens: u64,
-    /// What it costs with an answer as long as the last one; none = the price is unknown.
+    /// The cost with an answer as long as the last one; `None` if the price is unknown.
     pub cost: Option<MicroUsd>,
 }
 
 impl GoingOn {
-    /// After a request that used so much, at the price of that model: request and answer are sent again,
-    /// and what the provider read from its cache or put there is there.
+    /// Estimates the next request from the usage of the last one and the model's price: request and answer
+    /// are sent again, and tokens that the provider read from or wrote to its cache are cached.
     pub fn after(last: &TokenUsage, model: &Model) -> Option<Self> {
         if last.input_tokens == 0 {
             return None;
@@ -69,12 +68,12 @@ impl GoingOn {
     }
 }
 
-/// What fell out of the working context; the transcript has it all.
+/// The part of the history outside of the working context; the transcript has all of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
     pub messages: u64,
     /// `seq` of the oldest message of a person that the model still reads.
     pub from_seq: Option<u64>,
-    /// Whether more of it would be read with the whole window of the model.
+    /// True if the whole window of the model would hold more of it.
     pub whole_reads_more: bool,
 }

@@ -1,6 +1,6 @@
-//! The fence of a call: directly before a call is sent, its gateway makes sure that it still runs the
-//! session. A gateway that was cut off from the store may have been taken for dead, and what it was about to
-//! begin is settled by then.
+//! Fences calls: directly before a call is sent, its gateway makes sure that it still runs the session. A
+//! gateway that was cut off from the store may have been declared dead, and another one has then settled its
+//! calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,29 +11,29 @@ use crate::domain::SessionKey;
 use crate::session::{Commit, CommitError};
 use crate::store::{self, LiveStore};
 
-/// How long a call waits for a store that does not answer. Nobody takes a session over later than this
-/// without being heard of, and a person waits for the call.
+/// How long a call waits for a store that does not answer. A takeover becomes known within this time, and a
+/// person waits for the call.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Records that one read asks for.
+/// The most records per read.
 const PAGE: usize = 500;
 
-/// Whether this gateway still runs a session, by the journal.
+/// Checks against the journal that this gateway still runs a session.
 pub(in crate::agent) struct Fence {
     store: Arc<dyn LiveStore>,
     key: SessionKey,
-    /// Up to here the journal is known, and says that it does.
+    /// The version up to which the journal is known to say so.
     version: u64,
 }
 
-/// Why a call must not be sent.
+/// The reason a call must not be sent.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::agent) enum Fenced {
-    /// The call has an outcome already, or runs elsewhere.
+    /// The call already has an outcome, or runs elsewhere.
     #[error("another gateway has gone on with the session")]
     TakenOver,
-    /// Nobody knows whether that is so.
+    /// The store does not say whether another gateway took over.
     #[error("the store does not tell whether another gateway has gone on with the session")]
     Unclear(#[source] store::Error),
     /// The journal is damaged.
@@ -53,8 +53,8 @@ impl Fence {
         }
     }
 
-    /// Whether a call may be sent now. While the store is away it waits: who cannot reach the store
-    /// cannot tell the outcome either.
+    /// Succeeds if a call may be sent now. Waits while the store is away: without it the outcome could not be
+    /// stored either.
     pub(in crate::agent) async fn check(&self) -> Result<(), Fenced> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -68,7 +68,7 @@ impl Fence {
         }
     }
 
-    /// Whether nobody was handed the session since, and the journal still is what it was.
+    /// Succeeds if no commit since then hands the session over, and the journal has not shrunk.
     async fn look(&self) -> Result<(), Fenced> {
         let head = self.store.version(&self.key).await;
         let head = head.map_err(Fenced::Unclear)?;

@@ -1,4 +1,4 @@
-//! A session's journal: folded, appended to, and read by range.
+//! Folds, extends and reads the journal of a session.
 
 pub(super) mod fence;
 pub(super) mod projection;
@@ -17,35 +17,36 @@ use crate::jobs::Pool;
 use crate::session::{Commit, CommitError, Refusal, SessionState, Unfinished};
 use crate::store::{Appended, LiveStore, NewRecord, Record, Snapshot};
 
-/// Records that one read asks for.
+/// The most records per read.
 const PAGE: usize = 500;
 
-/// The most that one step writes of a new journal: it is held in memory, and keeps others waiting.
+/// The most bytes of a new journal written in one step: they are held in memory, and other writers wait.
 const MAX_CREATED_BYTES: usize = 256 * 1024 * 1024;
 
-/// The form of a snapshot's body; another one is ignored, which costs time and no data.
+/// The schema version of a snapshot's body; a snapshot of another version is ignored, which costs time and no
+/// data.
 const SNAPSHOT_SCHEMA: u32 = 3;
 
-/// States that are serialized at the same time. Many sessions may come to rest together, and every
-/// further thread would only wait for a processor, with memory of its own.
+/// Serializes at most two states at the same time. Many sessions may go idle together, and each further
+/// thread would only wait for a processor, with memory of its own.
 static WRITERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("snapshots", 2));
 
 /// A snapshot's body.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredSnapshot {
-    /// The folded state, its entries cut to `limits`.
+    /// The folded state, with its entries cut to `limits`.
     pub(super) state: SessionState,
     limits: history::Limits,
 }
 
-/// A session's stored past.
+/// The stored history of a session.
 #[derive(Clone)]
 pub(super) struct Journal {
     store: Arc<dyn LiveStore>,
     key: SessionKey,
 }
 
-/// Events as they are stored. Reading them takes a while, which is nothing for a thread that answers others.
+/// Stored events that are not parsed yet. Parsing takes too long for a thread that also serves others.
 #[derive(Debug)]
 pub(super) struct StoredEvents {
     records: Vec<Record>,
@@ -53,7 +54,7 @@ pub(super) struct StoredEvents {
 }
 
 impl StoredEvents {
-    /// The shown ones, oldest first; none = there are no more.
+    /// Returns the shown events, oldest first; empty if there are no more.
     pub(super) fn read(self) -> Result<Vec<ShownEvent>, JournalError> {
         let mut events = shown(&self.records)?;
         events.retain(|event| event.seq > self.after);
@@ -61,7 +62,7 @@ impl StoredEvents {
     }
 }
 
-/// The journal cannot be read.
+/// The reason the journal cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JournalError {
     #[error("the store does not give the journal")]
@@ -73,7 +74,7 @@ pub(super) enum JournalError {
 }
 
 impl JournalError {
-    /// Whether it stays so until somebody mends what is stored.
+    /// Returns true if the error is permanent until somebody repairs the stored data.
     pub(super) fn is_damage(&self) -> bool {
         match self {
             Self::Store(error) => error.is_damage(),
@@ -82,15 +83,15 @@ impl JournalError {
     }
 }
 
-/// How an append ended, once everything that can be found out is found out.
+/// The definite result of an append.
 pub(super) enum Settled {
-    /// Durable, in so many bytes.
+    /// The commit is durable; its size in bytes.
     Stored(usize),
-    /// Somebody else wrote this version.
+    /// Another gateway wrote this version.
     Conflict,
-    /// The store is away or damaged; the commit may or may not have arrived.
+    /// The store is away or damaged; the commit may or may not have been stored.
     Away(crate::store::Error),
-    /// It is not one that can be stored. Nothing was appended.
+    /// The commit cannot be stored. Nothing was appended.
     Unfit(Refusal),
 }
 
@@ -99,14 +100,14 @@ impl Journal {
         Self { store, key }
     }
 
-    /// The state after the newest commit: snapshot and tail. A snapshot that was cut to narrower
-    /// limits than the session's is not used: the journal has what it lacks.
+    /// Folds the state after the newest commit, from the snapshot and the commits after it. A snapshot that
+    /// was cut to narrower limits than the session's is ignored, because it lacks entries.
     pub(super) async fn fold(
         &self,
         usual: &history::ContextRules,
     ) -> Result<SessionState, JournalError> {
         let snapshot = match self.store.snapshot(&self.key).await {
-            // It costs time, not data: the journal has everything.
+            // A damaged snapshot costs time, not data: the journal has everything.
             Err(error) if error.is_damage() => {
                 tracing::warn!(session.id = %self.key.session, ?error, "A snapshot cannot be read and is folded anew");
                 None
@@ -122,7 +123,7 @@ impl Journal {
         }) = kept.filter(|kept| usual.limits(&kept.state.control).are_within(kept.limits))
         {
             while self.catch_up(&mut state, |_| {}).await? > 0 {}
-            // The tail may say that the session reads more than the snapshot holds.
+            // The later commits may widen the session's limits beyond those of the snapshot.
             if usual.limits(&state.control).are_within(cut_to) {
                 return Ok(state);
             }
@@ -132,7 +133,7 @@ impl Journal {
         Ok(state)
     }
 
-    /// The state after that version, with every entry that any limits could let through.
+    /// Folds the state after that version, with every entry that any limits could admit.
     pub(super) async fn whole(&self, version: u64) -> Result<SessionState, JournalError> {
         let mut state = SessionState::default();
         while state.control.version < version {
@@ -148,7 +149,7 @@ impl Journal {
         Ok(state)
     }
 
-    /// Applies a page of what came after `state`; how many commits it was.
+    /// Applies one page of the commits after `state`, and returns their number.
     pub(super) async fn catch_up(
         &self,
         state: &mut SessionState,
@@ -165,19 +166,19 @@ impl Journal {
         Ok(records.len())
     }
 
-    /// The version of the newest commit; 0 = nothing is stored.
+    /// Returns the version of the newest commit; 0 = nothing is stored.
     pub(super) async fn version(&self) -> Result<u64, crate::store::Error> {
         self.store.version(&self.key).await
     }
 
-    /// The fence of calls that begin while this gateway runs the session, as the journal says up to
+    /// Returns the fence of calls that begin while this gateway runs the session, based on the journal up to
     /// that version.
     pub(super) fn fence(&self, version: u64) -> Fence {
         Fence::new((Arc::clone(&self.store), self.key.clone()), version)
     }
 
-    /// Appends, and asks the store what became of it where the answer was lost. `wake` is told to other
-    /// gateways in the same step.
+    /// Appends a commit, and if the store's answer is lost, asks the store for the result. `wake` is
+    /// published to other gateways in the same step.
     pub(super) async fn append(
         &self,
         commit: &Commit,
@@ -211,13 +212,13 @@ impl Journal {
         }
     }
 
-    /// Writes a whole new journal in one step; `too_large` above [`MAX_CREATED_BYTES`]. Nobody else can
-    /// know its key.
+    /// Writes a whole new journal in one step; fails with `too_large` above [`MAX_CREATED_BYTES`]. Its key is
+    /// still unknown to everybody else.
     pub(super) async fn create(&self, commits: &[Commit]) -> Result<(), Refusal> {
         let mut records = Vec::with_capacity(commits.len());
         let mut bytes = 0_usize;
         for (at, commit) in commits.iter().enumerate() {
-            // The last one says how the session begins.
+            // The last commit decides whether the new session starts active.
             let is_last = at + 1 == commits.len();
             let body = commit.to_bytes().map_err(|error| {
                 tracing::error!(session.id = %self.key.session, %error, "A commit does not serialize");
@@ -254,7 +255,7 @@ impl Journal {
         }
     }
 
-    /// Whether this very commit stands in the journal; `None` if nobody wrote its version.
+    /// Checks if the journal contains this very commit; `None` if its version was never written.
     async fn settle(&self, commit: &Commit) -> Option<Settled> {
         let before = commit.version.saturating_sub(1);
         match self.store.read_after_version(&self.key, before, 1).await {
@@ -269,8 +270,7 @@ impl Journal {
         }
     }
 
-    /// Keeps the folded state, cut to `limits`, so that the next fold is short. Serializes off the
-    /// caller's task.
+    /// Stores the folded state, cut to `limits`, to speed up the next fold. Serializes off the caller's task.
     pub(super) async fn keep_snapshot(&self, state: SessionState, limits: history::Limits) {
         let version = state.control.version;
         let kept = StoredSnapshot { state, limits };
@@ -286,12 +286,12 @@ impl Journal {
         }
     }
 
-    /// Whose it is.
+    /// The key of the session.
     pub(super) fn key(&self) -> &SessionKey {
         &self.key
     }
 
-    /// The same as [`Self::events_after`], not read yet.
+    /// Like [`Self::events_after`], without parsing the records; may hold more than `limit` events.
     pub(super) async fn stored_after(
         &self,
         after: u64,
@@ -301,7 +301,7 @@ impl Journal {
         Ok(StoredEvents { records, after })
     }
 
-    /// Shown events with `seq > after`, oldest first, about `limit` of them.
+    /// Returns shown events with `seq > after`, oldest first, at most `limit` of them.
     pub(super) async fn events_after(
         &self,
         after: u64,
@@ -314,7 +314,7 @@ impl Journal {
         Ok(events)
     }
 
-    /// The newest `limit` shown events with `seq < before`, oldest first.
+    /// Returns the newest `limit` shown events with `seq < before`, oldest first.
     pub(super) async fn events_before(
         &self,
         before: u64,
@@ -329,7 +329,7 @@ impl Journal {
     }
 }
 
-/// Applies the commit that follows `state`, and no other.
+/// Applies a record if it holds the commit that follows `state`; fails for any other.
 fn apply_next(state: &mut SessionState, record: &Record) -> Result<Commit, JournalError> {
     let commit = Commit::from_bytes(&record.body)?;
     let expected = state.control.version.saturating_add(1);
@@ -356,7 +356,7 @@ fn shown(records: &[Record]) -> Result<Vec<ShownEvent>, CommitError> {
     Ok(events)
 }
 
-/// A snapshot that cannot be read costs time, not data: the journal is folded from its start.
+/// Parses a snapshot. One that cannot be parsed costs time, not data: the journal is folded from its start.
 fn read_kept(snapshot: &Snapshot) -> Option<StoredSnapshot> {
     match serde_json::from_slice(&snapshot.body) {
         Ok(kept) => Some(kept),

@@ -1,4 +1,5 @@
-//! The rows of the session list, projected from the journals in batches, and told once they are written.
+//! Projects the rows of session lists from the journals in batches, and broadcasts them after they are
+//! written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,54 +17,54 @@ use crate::store::records::{
     AskedRoles, Marks, ProjectedRow, Records, SessionRow, SessionState, UsageRows, WaitingBatch,
 };
 
-/// Rows that may wait; a full queue drops a row, and the next commit of its session brings it back.
+/// The most rows that wait. A full queue drops a row; the next commit of its session sends a newer one.
 const QUEUE: usize = 4096;
 
-/// After so many seconds, batches of views' calls have the numbers of earlier ones.
+/// The period, in seconds, after which the batch numbers of view calls repeat.
 const BATCHES: u32 = 1_000_000_000;
 
-/// Names of tools that the row of a session has at most.
+/// The most tool names in the row of a session.
 const MAX_TOOLS: usize = 20;
 
-/// Between two writes, unless somebody waits for one: commits of a turn follow each other within
-/// milliseconds, of each session only the last row counts, and a write is a sync to disk.
+/// The pause between two writes, unless somebody waits for one: commits of a turn follow each other within
+/// milliseconds, only the last row of a session counts, and a write is a sync to disk.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Until rows that could not be written are tried again, with whatever came meanwhile.
+/// The wait before rows that could not be written are tried again, together with newer ones.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Takes rows and writes them when the database has time.
+/// Queues rows, and writes them when the database has time.
 #[derive(Clone)]
 pub(in crate::agent) struct Projection {
     news: mpsc::Sender<News>,
-    /// Rung when the next write shall not wait any longer.
+    /// Notified when the next write must not wait any longer.
     bell: Arc<Notify>,
-    /// Rung where what was used may be missing of a session.
+    /// Notified when usage rows of a session may be missing.
     incomplete: Arc<Notify>,
 }
 
-/// Who is told of what the rows say.
+/// Notifies the tasks that depend on the rows.
 #[derive(Clone)]
 pub(in crate::agent) struct Bells {
-    /// Rung when rows were written.
+    /// Notified when rows were written.
     pub(in crate::agent) written: Arc<Notify>,
-    /// Rung where what was used may be missing of a session.
+    /// Notified when usage rows of a session may be missing.
     pub(in crate::agent) incomplete: Arc<Notify>,
-    /// Rung when rows were written: what waits may have changed.
+    /// Notified when rows were written, because waiting calls may have changed.
     pub(in crate::agent) waiting: Arc<Notify>,
 }
 
-/// One change of the list.
+/// One change for the writer.
 enum News {
     Changed(Box<ProjectedRow>),
-    /// Deleted; its owner's list may still show it.
+    /// The session was deleted; its owner's list may still show it.
     Gone(SessionKey, UserId),
-    /// Everything before this is written.
+    /// Answered when everything before it is written.
     Written(oneshot::Sender<()>),
 }
 
 impl News {
-    /// Whether somebody waits for it.
+    /// Returns true if somebody waits for the write.
     fn is_urgent(&self) -> bool {
         match self {
             Self::Written(_) => true,
@@ -73,7 +74,7 @@ impl News {
 }
 
 impl Projection {
-    /// The sender, and the task's work.
+    /// Returns the sender, and the task that writes until `stop`.
     pub(in crate::agent) fn start(
         records: Records,
         lists: ListBroadcast,
@@ -93,13 +94,13 @@ impl Projection {
         )
     }
 
-    /// The row of a session that was opened.
+    /// Queues the row of a session that was opened.
     pub(in crate::agent) fn tell(&self, key: &SessionKey, control: &Control) {
         self.project(key, control, None);
         self.incomplete.notify_one();
     }
 
-    /// The row of a session after a commit, with what that used.
+    /// Queues the row of a session after a commit, with the usage of that commit.
     pub(in crate::agent) fn tell_commit(
         &self,
         key: &SessionKey,
@@ -147,7 +148,7 @@ impl Projection {
         }
     }
 
-    /// Takes a deleted session off the list, after everything that was told of it.
+    /// Removes a deleted session from the list, after all its queued rows.
     pub(in crate::agent) fn forget(&self, key: &SessionKey, owner: &UserId) {
         let gone = News::Gone(key.clone(), owner.clone());
         if self.news.try_send(gone).is_err() {
@@ -155,7 +156,7 @@ impl Projection {
         }
     }
 
-    /// Waits until everything that was told is written, or will not be.
+    /// Waits until everything queued so far was written or has failed.
     pub(in crate::agent) async fn written(&self) {
         let (done, written) = oneshot::channel();
         if self.news.send(News::Written(done)).await.is_ok() {
@@ -188,7 +189,7 @@ async fn write_news(
             () = again => {}
         }
         if !batch.iter().any(News::is_urgent) {
-            // Not woken by every row: they wait in the queue as well as here.
+            // Do not wake for every row: rows can wait in the queue.
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
@@ -202,7 +203,7 @@ async fn write_news(
         let was_late = !unwritten.is_empty();
         let (left, written) = write(&records, unwritten, batch.drain(..)).await;
         if was_late && left.is_empty() {
-            // What they used was given up when they could not be written.
+            // Their usage was dropped when they could not be written.
             bells.incomplete.notify_one();
         }
         unwritten = left;
@@ -210,34 +211,35 @@ async fn write_news(
             bells.written.notify_one();
             bells.waiting.notify_one();
         }
-        // Only now: whoever begins to listen later reads a list that has them.
+        // Broadcast after the write, so that a listener that subscribes later reads a list that has these
+        // rows.
         lists.tell(written);
         next = Instant::now() + PAUSE;
     }
 }
 
-/// The newest news of each session.
+/// The newest update of each session.
 type Newest = BTreeMap<SessionKey, ListUpdate>;
 
-/// What has to be written.
+/// The rows of one write.
 #[derive(Default)]
 struct Batch {
     changed: BTreeMap<SessionKey, ProjectedRow>,
-    /// Rows of sessions that are gone since: what they used was paid for.
+    /// Rows of sessions that were deleted meanwhile: their usage still has to be stored.
     left: Vec<ProjectedRow>,
     gone: Vec<(SessionKey, UserId)>,
     waiting: Vec<oneshot::Sender<()>>,
 }
 
 impl Batch {
-    /// Only the newest news of a session matters, and what all of them used.
+    /// Merges updates: the newest row of each session, with the usage of all its rows.
     fn new(unwritten: Newest, news: impl Iterator<Item = News>) -> Self {
         let mut batch = Self::default();
         for update in unwritten.into_values() {
             match update {
                 ListUpdate::Changed(row) => batch.change(row.into()),
                 ListUpdate::Removed { key, owner } => batch.gone.push((key, owner)),
-                // Never among the news here.
+                // Never part of a projection.
                 ListUpdate::GivenUp { .. } => {}
             }
         }
@@ -265,7 +267,7 @@ impl Batch {
     }
 }
 
-/// What could not be written, and what was.
+/// Writes a batch. Returns the updates that failed, and those that were written.
 async fn write(
     records: &Records,
     unwritten: Newest,
@@ -302,15 +304,13 @@ async fn write(
         }
     }
     for done in waiting {
-        // Whoever asked may be gone.
+        // The waiter may be gone.
         let _ = done.send(());
     }
     (left, written)
 }
 
-/// The calls that wait for a decision, as those are told of them who do not see the session: without
-/// arguments.
-/// Who else than the owner may decide what waits.
+/// Counts the pending calls that others than the owner may decide, by the lowest role that may.
 fn asked_roles(control: &Control) -> AskedRoles {
     let mut asks = AskedRoles::default();
     for call in control.calls().filter(|call| call.is_pending()) {
@@ -321,6 +321,7 @@ fn asked_roles(control: &Control) -> AskedRoles {
     asks
 }
 
+/// Describes the waiting calls to people who do not see the session: without arguments.
 fn waiting_batch(control: &Control) -> Option<WaitingBatch> {
     let mut tools: Vec<String> = Vec::new();
     let asks = |call: &Call| {
@@ -340,8 +341,8 @@ fn waiting_batch(control: &Control) -> Option<WaitingBatch> {
     })
 }
 
-/// What tells one batch of waiting calls from the next: the request of the model that they came with, or,
-/// of calls of views, which come with none, when the oldest of them came.
+/// Identifies a batch of waiting calls: by the model request that they came with; for calls of views, which
+/// have none, by the time of the oldest one.
 fn asking_request(control: &Control) -> ModelRequestId {
     let turn = control.turn.as_ref();
     let waits = turn.filter(|turn| turn.alone_since().is_none() || control.views.calls.is_empty());
@@ -356,8 +357,8 @@ fn asking_request(control: &Control) -> ModelRequestId {
     }
 }
 
-/// The later of two rows, with what both used; where a commit between them was not told, nobody says
-/// that it is complete.
+/// Returns the later of two rows, with the usage of both. If a commit between them is missing, the usage is
+/// not marked as complete.
 fn after(mut earlier: ProjectedRow, later: ProjectedRow) -> ProjectedRow {
     let is_next = later.used_from == Some(earlier.row.version);
     earlier.used.append(later.used);
@@ -368,7 +369,7 @@ fn after(mut earlier: ProjectedRow, later: ProjectedRow) -> ProjectedRow {
     }
 }
 
-/// The rows with what their people keep beside the journals, of those that are on a list.
+/// Returns the rows that are on a list, with their people's marks, which are not part of the journals.
 async fn as_listed(
     records: &Records,
     rows: Vec<SessionRow>,
@@ -379,7 +380,7 @@ async fn as_listed(
             listed.retain(|listed| listed.marks.delete_at.is_none());
             listed
         }
-        // Whoever shows them reads the list again sooner or later.
+        // Listeners read the list again sooner or later.
         Err(_) => rows,
     };
     listed.sort_by(|one, other| one.key.cmp(&other.key));

@@ -1,4 +1,4 @@
-//! Who sees and changes the webhooks of a tenant: its admins.
+//! Shows and changes the webhooks of a tenant, for its admins.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::store;
 use crate::store::clock::now;
 use crate::store::records::{Address, Attempt, WebhookRow};
 
-/// Characters that an address has at most.
+/// The most characters of an address.
 const MAX_URL: usize = 2_048;
 
-/// Why webhooks or mail are not told or changed.
+/// The reason webhooks or mail settings are not shown or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotificationError {
-    /// Not to this caller, or not so.
+    /// The caller may not do this, or a value is invalid.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// They cannot be read or kept.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -31,13 +31,13 @@ pub enum NotificationError {
 /// A webhook to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWebhook {
-    /// `http` or `https`; a private address only where the operator allows it.
+    /// `http` or `https`; a private address only if the operator allows it.
     pub url: String,
-    /// Whether it is also told when calls wait no longer.
+    /// True if the webhook is also notified when calls no longer wait.
     pub tells_decided: bool,
 }
 
-/// How a message went that only tried a webhook.
+/// The result of a test message to a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
     pub attempt: Attempt,
@@ -48,14 +48,14 @@ pub struct Trial {
 pub struct WebhookAccess<'n>(pub(super) &'n Notifications);
 
 impl WebhookAccess<'_> {
-    /// Those of the tenant, the oldest first.
+    /// Lists the webhooks of the tenant, oldest first.
     pub async fn list(&self, caller: &Caller) -> Result<Vec<WebhookRow>, NotificationError> {
         check_admin(caller)?;
         let webhooks = self.0.0.parts.records.webhooks();
         Ok(webhooks.list(&caller.tenant.id).await?)
     }
 
-    /// The address of one, for those who manage it; none if it cannot be opened.
+    /// Decrypts the address of a webhook, for its admins; `None` if that fails.
     pub fn address(&self, row: &WebhookRow) -> Option<String> {
         let opened = row
             .address
@@ -67,7 +67,7 @@ impl WebhookAccess<'_> {
             .ok()
     }
 
-    /// Adds one. Its secret is told here and never again.
+    /// Adds a webhook. Returns its secret, which is never shown again.
     pub async fn add(
         &self,
         caller: &Caller,
@@ -99,7 +99,7 @@ impl WebhookAccess<'_> {
         Ok((row, secret))
     }
 
-    /// Removes one; it is told nothing more.
+    /// Removes a webhook; it gets no further messages.
     pub async fn delete(&self, caller: &Caller, id: &str) -> Result<(), NotificationError> {
         let row = self.find(caller, id).await?;
         let webhooks = self.0.0.parts.records.webhooks();
@@ -110,8 +110,8 @@ impl WebhookAccess<'_> {
         Ok(())
     }
 
-    /// Sends one a message that says nothing, and keeps how it went: one that was disabled is told
-    /// again from then on if it took the message.
+    /// Sends a webhook an empty test message and stores the result: a disabled webhook is enabled again if it
+    /// accepts the message.
     pub async fn test(&self, caller: &Caller, id: &str) -> Result<Trial, NotificationError> {
         let row = self.find(caller, id).await?;
         let _place = self.0.0.trials.try_acquire().map_err(|_| {
@@ -138,7 +138,7 @@ impl WebhookAccess<'_> {
         Ok(row.ok_or_else(missing)?)
     }
 
-    /// A clear answer for whoever types the address; what holds is the check of the client.
+    /// Checks an address to give early feedback. The check that counts is that of the HTTP client.
     async fn check_address(&self, address: &str) -> Result<(), Refusal> {
         let wrong = |text: &str| Refusal::of_field(Code::InvalidArguments, "url", text);
         if address.len() > MAX_URL {

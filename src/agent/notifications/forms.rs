@@ -1,48 +1,46 @@
-//! What is told, before it has the form of any wire.
+//! Defines notices independently of any wire form.
 
 use crate::domain::{SessionKey, Timestamp};
 use crate::store::records::NotificationEvent;
 
-/// What happened to a batch. There are no arguments in it, and nothing that anybody said but the title
-/// of the session.
+/// A notice about a batch. It contains no arguments, and no text of the conversation except the session's
+/// title.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchNotice {
     pub event: NotificationEvent,
-    /// When it happened.
+    /// The time of the event.
     pub at: Timestamp,
     pub session: SessionKey,
-    /// What the session is about; none until somebody or the first answer names it, or where titles are
-    /// not told.
+    /// The session's title; `None` until somebody or the first answer sets it, or if titles are not sent.
     pub title: Option<String>,
-    /// The names of the tools that waited, each once, at most 20.
+    /// The names of the waiting tools, each once, at most 20.
     pub tools: Vec<String>,
-    /// Calls that waited.
+    /// The number of waiting calls.
     pub calls: u64,
     pub waiting_since: Timestamp,
-    /// When the first of the calls that wait is rejected unless somebody decides; none = they wait until
-    /// then.
+    /// The time at which the first waiting call is rejected without a decision; `None` = never.
     pub expires_at: Option<Timestamp>,
-    /// The name of the person whose session it is.
+    /// The name of the session's owner.
     pub person: String,
-    /// Whether somebody else is told, who may decide in it and sees nothing else of it.
+    /// True if the recipient is not the owner, but may decide in the session and sees nothing else of it.
     pub is_for_others: bool,
 }
 
-/// A text for a person.
+/// A mail for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailText {
     pub subject: String,
     pub body: String,
 }
 
-/// How notices look on the wire. The doors know it, and are above this layer.
+/// Renders notices for the wire. Implemented by the doors, which are above this layer.
 pub trait NotificationForms: Send + Sync {
-    /// The body of a message to a webhook: the same for the same notice.
+    /// Renders the body of a webhook message. The same notice always gives the same body.
     fn webhook(&self, notice: &BatchNotice) -> String;
 
-    /// The body of a message that only tries a webhook.
+    /// Renders the body of a test message to a webhook.
     fn webhook_trial(&self, at: Timestamp) -> String;
 
-    /// A mail.
+    /// Renders a mail.
     fn mail(&self, notice: &BatchNotice) -> MailText;
 }

@@ -1,4 +1,4 @@
-//! Whether a person gets mail when calls wait for them, and where.
+//! Stores whether and where a person gets mail when calls wait for them.
 
 use super::Notifications;
 use super::access::NotificationError;
@@ -8,19 +8,19 @@ use crate::session::Refusal;
 use crate::store::clock::now;
 use crate::store::records::MailChoice;
 
-/// A person's own choice.
+/// A person's mail setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailSetting {
-    /// Whether this installation sends mail at all.
+    /// True if this installation sends mail at all.
     pub is_available: bool,
-    /// None = they gave none.
+    /// `None` = no address given.
     pub address: Option<String>,
-    /// Whether they get mail when calls wait for them.
+    /// True if they get mail when calls wait for them.
     pub is_on: bool,
 }
 
 impl Notifications {
-    /// What the caller chose for themselves.
+    /// Returns the caller's own setting.
     pub async fn mail_setting(&self, caller: &Caller) -> Result<MailSetting, NotificationError> {
         let users = self.0.parts.records.users();
         let choice = users.mail(&caller.tenant.id, &caller.user.id).await?;
@@ -31,7 +31,7 @@ impl Notifications {
         })
     }
 
-    /// Keeps what the caller chooses for themselves; an empty address is none.
+    /// Stores the caller's own setting; an empty address counts as none.
     pub async fn set_mail(
         &self,
         caller: &Caller,

@@ -1,8 +1,8 @@
-//! People and programs are told outside of the page when calls wait: by webhook and by mail, once for
-//! each batch, and never with arguments or what anybody said.
+//! Notifies people and programs outside of the page when calls wait: by webhook and by mail, once for each
+//! batch, and never with arguments or text of the conversation.
 //!
-//! What waits is read off the list of sessions into an outbox (`store::records::Notifications`), and
-//! whatever is due there is claimed, sent, and tried again later where it failed.
+//! Waiting batches are copied from the session list into an outbox (`store::records::Notifications`). Due
+//! entries are claimed, sent, and tried again later if that failed.
 
 mod access;
 mod forms;
@@ -27,51 +27,51 @@ use crate::net::{Guard, Mailer};
 use crate::store::clock::now;
 use crate::store::{Error, Records, Sealer};
 
-/// Attempts that run at a time; each of them is another target's.
+/// The most concurrent attempts, each to another target.
 const AT_ONCE: usize = 64;
-/// Longer than an attempt takes, so that nobody else tries the same meanwhile.
+/// Longer than an attempt takes, so that no other gateway tries the same entry meanwhile.
 const LEASE: Duration = Duration::from_mins(1);
-/// Between two looks at what waits, unless more time is left until something is due.
+/// The pause between two looks at the outbox, unless the next entry is due later.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often is looked without a reason: another gateway may have left something.
+/// How often the outbox is checked without a signal: another gateway may have left entries.
 const EVERY: Duration = Duration::from_secs(30);
-/// How often what was told a week ago is forgotten.
+/// How often entries older than a week are pruned.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
-/// How long what is being sent at a stop may take; the rest is sent again, by the same id.
+/// How long attempts may still run at a shutdown; the others are sent again, with the same message id.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Addresses that people try at a time.
+/// The most concurrent test messages.
 const TRIALS: usize = 4;
-/// The waits before an attempt is repeated, as multiples of the first.
+/// The backoff before each retry, as multiples of the first.
 const WAITS: [u32; 6] = [1, 6, 60, 360, 1_440, 3_600];
 
-/// How people and programs are told.
+/// The settings of notifications.
 #[derive(Debug, Clone)]
 pub struct NotificationSettings {
-    /// How long a batch has waited before its person gets a mail.
+    /// How long a batch waits before its person gets a mail.
     pub mail_after: Duration,
-    /// The wait before the first repetition.
+    /// The wait before the first retry.
     pub first_retry: Duration,
-    /// Whether the titles of sessions leave the house: they may be the first words of a message.
+    /// True if session titles may be sent out: they may be the first words of a message.
     pub tells_titles: bool,
-    /// Whether other gateways tell too.
+    /// True if other gateways send notifications too.
     pub is_shared: bool,
 }
 
-/// What telling needs.
+/// The dependencies of [`Notifications`].
 pub struct NotificationParts {
     pub records: Records,
     pub sealer: Sealer,
-    /// Which addresses tenants may name.
+    /// Decides which addresses tenants may use.
     pub guard: Guard,
-    /// Connects to what `guard` allows, and to nothing else.
+    /// Connects only to addresses that `guard` allows.
     pub http: Client,
-    /// None = nobody gets mail.
+    /// `None` = nobody gets mail.
     pub mailer: Option<Mailer>,
-    /// How what is told looks on the wire.
+    /// Renders notices for the wire.
     pub forms: Arc<dyn NotificationForms>,
 }
 
-/// Tells people and programs what waits. Cheap to clone.
+/// Sends the notifications. Cheap to clone.
 #[derive(Clone)]
 pub struct Notifications(Arc<Shared>);
 
@@ -82,7 +82,7 @@ struct Shared {
 }
 
 impl Notifications {
-    /// Puts it together; [`Self::run`] does the telling.
+    /// Makes the notifier; [`Self::run`] sends.
     pub fn new(parts: NotificationParts, settings: NotificationSettings) -> Self {
         Self(Arc::new(Shared {
             parts,
@@ -96,7 +96,7 @@ impl Notifications {
         WebhookAccess(self)
     }
 
-    /// Tells what waits until `stop`, and looks whenever the bell rings.
+    /// Sends notifications until `stop`, and checks the outbox whenever the bell is notified.
     pub async fn run(self, bell: Arc<Notify>, stop: CancellationToken) {
         self.release().await;
         let mut running = JoinSet::new();
@@ -117,11 +117,12 @@ impl Notifications {
             }
         }
         let rest = async { while running.join_next().await.is_some() {} };
-        // What is dropped is claimed until its lease is over.
+        // Dropped attempts stay claimed until their lease expires.
         let _ = tokio::time::timeout(FAREWELL, rest).await;
     }
 
-    /// Where there is one gateway, nobody else holds what the process before it claimed.
+    /// Releases the claims of an earlier process. Only with a single gateway, because otherwise another one
+    /// may hold them.
     async fn release(&self) {
         if self.0.settings.is_shared {
             return;
@@ -147,7 +148,7 @@ impl Notifications {
         }
     }
 
-    /// Takes up what waits and begins what is due; says how long nothing else will be.
+    /// Queues new waiting batches and starts due attempts. Returns the time until the next entry is due.
     async fn look(&self, running: &mut JoinSet<()>) -> Result<Duration, Error> {
         let outbox = self.0.parts.records.notifications();
         let mail_after = self.0.settings.mail_after;
@@ -165,7 +166,7 @@ impl Notifications {
         Ok(Duration::from_millis(wait).clamp(PAUSE, EVERY))
     }
 
-    /// The wait after that many attempts have failed; none = it is given up.
+    /// Returns the backoff after that many failed attempts; `None` = give up.
     fn wait(&self, attempts: u32) -> Option<Duration> {
         let at = usize::try_from(attempts.saturating_sub(1)).ok()?;
         let factor = WAITS.get(at)?;

@@ -1,4 +1,4 @@
-//! One attempt: what was claimed is sent to its webhook or person, and how that went is kept.
+//! Sends a claimed notification to its webhook or person, and stores the result.
 
 use std::time::Duration;
 
@@ -13,29 +13,30 @@ use crate::store::clock::now;
 use crate::store::records::{Attempt, DueNotification, NotificationTarget, Tried, WebhookRow};
 use crate::store::{Error, sealed};
 
-/// How long a webhook may take to answer.
+/// The time limit for a webhook's answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a relay may take for one mail.
+/// The time limit of a mail relay for one mail.
 const MAIL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Mails that a person gets in an hour: the address is theirs to name, and need not be their own.
+/// The most mails to one person in an hour: people enter the address themselves, and it need not be their
+/// own.
 const MAILS_PER_HOUR: u64 = 30;
 const HOUR_MS: i64 = 3_600_000;
 
-/// The place that a webhook's secret is sealed for.
+/// The sealing context of a webhook's secret.
 pub(super) fn webhook_context(tenant: &TenantId, id: &WebhookId) -> String {
     format!("webhook/{tenant}/{id}")
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 enum Sent {
-    /// It is told, or nobody is there to be told.
+    /// The message was delivered, or its recipient no longer exists.
     Done,
-    /// It failed, and may work later.
+    /// The attempt failed, and may work later.
     Failed(String),
 }
 
 impl Notifications {
-    /// Sends what was claimed, and keeps how it went.
+    /// Sends a claimed notification, and stores the result.
     pub(super) async fn attempt(self, due: DueNotification) {
         let sent = match &due.key.target {
             NotificationTarget::Webhook(id) => self.tell_webhook(id, &due).await,
@@ -49,7 +50,7 @@ impl Notifications {
         let outbox = self.0.parts.records.notifications();
         match outbox.finish(&due, tried, now()).await {
             Ok(true) => {}
-            // Its session or webhook was deleted meanwhile, or its lease was over.
+            // The session or webhook was deleted meanwhile, or the lease expired.
             Ok(false) => tracing::debug!(
                 session.id = %due.key.session.session,
                 "Somebody else says how telling what waits went"
@@ -97,7 +98,7 @@ impl Notifications {
         Ok(attempt.error.map_or(Sent::Done, Sent::Failed))
     }
 
-    /// Posts a signed message. Nothing of the answer counts but its status.
+    /// Posts a signed message. Only the status of the answer counts.
     pub(super) async fn send(
         &self,
         webhook: &WebhookRow,
@@ -113,7 +114,7 @@ impl Notifications {
         let signed = std::str::from_utf8(&secret)
             .ok()
             .and_then(|secret| signature::sign(secret, (message, seconds), body));
-        // Nothing else was ever sealed there.
+        // No other form was ever sealed in this context.
         let signed = signed.ok_or(Error::Sealed(sealed::Unopened::OtherForm))?;
         let sent = self
             .0
@@ -201,7 +202,7 @@ impl Notifications {
     }
 }
 
-/// The id of a message: it follows from what is told to whom, so that each attempt bears the same.
+/// Derives the id of a message from its event and target, so that each attempt has the same id.
 fn message_id(due: &DueNotification) -> String {
     let key = &due.key;
     let target = match &key.target {
@@ -221,7 +222,7 @@ fn message_id(due: &DueNotification) -> String {
     format!("msg_{}", hex::encode(hash))
 }
 
-/// Why nobody answered, for the admins of a tenant: nothing of what lies below.
+/// Describes a failed request for the admins of a tenant, without its internal causes.
 fn said(error: &reqwest::Error) -> String {
     if let Some(blocked) = net::blocked(error) {
         return blocked.to_string();
@@ -237,7 +238,7 @@ fn said(error: &reqwest::Error) -> String {
     }
 }
 
-/// An error and what lies below it, for the log.
+/// Formats an error with its causes, for the log.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();

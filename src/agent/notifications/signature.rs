@@ -1,5 +1,5 @@
-//! Messages to webhooks are signed as [Standard Webhooks](https://www.standardwebhooks.com) says, so that
-//! receivers check them with a library that there is.
+//! Signs webhook messages as specified by [Standard Webhooks](https://www.standardwebhooks.com), so that
+//! receivers can check them with an existing library.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,18 +8,18 @@ use secrecy::SecretString;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// What a secret begins with for people; the rest is its bytes in Base64.
+/// The prefix of a secret; the rest is Base64.
 const PREFIX: &str = "whsec_";
-/// Of the 24 to 64 that the specification allows.
+/// The specification allows 24 to 64.
 const SECRET_BYTES: usize = 32;
 
-/// A new secret.
+/// Generates a secret.
 pub(super) fn new_secret() -> SecretString {
     let bytes = Zeroizing::new(rand::random::<[u8; SECRET_BYTES]>());
     format!("{PREFIX}{}", STANDARD.encode(*bytes)).into()
 }
 
-/// The value of `webhook-signature`; none where the secret is not one of ours. `at` is the time of the
+/// Returns the value of `webhook-signature`; `None` if the secret has another form. `at` is the time of the
 /// attempt in seconds since 1970.
 pub(super) fn sign(secret: &str, (id, at): (&str, i64), body: &str) -> Option<String> {
     let bytes = STANDARD.decode(secret.strip_prefix(PREFIX)?).ok()?;
@@ -37,7 +37,7 @@ mod tests {
 
     use super::{new_secret, sign};
 
-    /// The example that the libraries of Standard Webhooks test themselves with.
+    /// The test vector of the Standard Webhooks libraries.
     #[test]
     fn it_signs_as_others_do() {
         let signed = sign(

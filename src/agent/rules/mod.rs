@@ -1,4 +1,4 @@
-//! Rules about calls: who sees them, who gives them and takes them back, and what they would have changed.
+//! Lists, creates, previews, simulates and revokes rules about calls, within the rights of the caller.
 
 mod network;
 mod new_rule;
@@ -25,50 +25,51 @@ use crate::store;
 use crate::store::clock::now;
 use crate::store::records::RuleRow;
 
-/// Rules that are compiled and tried at the same time, and how many may wait for that.
+/// Compiles and tries at most two rules at the same time, with room for 64 waiting.
 static RULES: LazyLock<Pool> = LazyLock::new(|| Pool::new("rules", 2).with_queue(64));
 
-/// Why rules are not told, given or taken back.
+/// The reason rules are not shown, created or revoked.
 #[derive(Debug, thiserror::Error)]
 pub enum RuleError {
-    /// Not to this caller, or not this rule.
+    /// The caller may not do this, or not with this rule.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// They cannot be read.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
-/// A rule was given.
+/// A rule that was created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Given {
     pub view: RuleView,
-    /// Whether the call that it was made from may run by it, or by the decision that came with it.
+    /// True if the call that the rule was made from is approved, by the rule or by the decision that came
+    /// with it.
     pub has_approved: bool,
 }
 
-/// A rule as it would be kept.
+/// A rule as it would be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreviewedRule {
     pub rule: Rule,
-    /// The name that has to be repeated to give it, because it lets every call of a tool run that may
+    /// The name that has to be repeated to create the rule, because it lets every call of a tool run that may
     /// write or run something.
     pub confirm: Option<String>,
 }
 
-/// The door to rules.
+/// Gives callers access to rules.
 pub struct RuleAccess<'s> {
     sessions: &'s Sessions,
 }
 
 impl<'s> RuleAccess<'s> {
-    /// The door to the rules about the calls of those sessions.
+    /// Makes the access to the rules of these sessions.
     pub fn of(sessions: &'s Sessions) -> Self {
         Self { sessions }
     }
 
-    /// What decides in the caller's sessions, in the order in which it counts; with a session of theirs
-    /// also what was given in it. Admins also see their tenant's rules that concern nobody's own.
+    /// Lists the rules that decide in the caller's sessions, in order of precedence; with a session of theirs
+    /// also the rules given in it. Admins also see the rules of their tenant that belong to nobody.
     pub async fn list(
         &self,
         caller: &Caller,
@@ -103,7 +104,7 @@ impl<'s> RuleAccess<'s> {
         Ok(views)
     }
 
-    /// Rules that outlast a session, as far as they concern the caller.
+    /// Returns the rules that outlast a session, as far as they concern the caller.
     async fn lasting(&self, caller: &Caller) -> Result<Vec<ListedRule>, RuleError> {
         let view = self.sessions.servers().view(caller.whose()).await?;
         let is_theirs = |it: &&ListedRule| {
@@ -115,8 +116,8 @@ impl<'s> RuleAccess<'s> {
         Ok(listed.filter(is_theirs).cloned().collect())
     }
 
-    /// Gives a rule: it decides from now on, also about what waits. With a call it was made from the
-    /// person's yes comes with it, for what they were shown.
+    /// Creates a rule, which applies from now on, also to waiting calls. If it was made from a call, the
+    /// person also approves that call, as it was shown.
     pub async fn give(
         &self,
         caller: &Caller,
@@ -183,8 +184,8 @@ impl<'s> RuleAccess<'s> {
         Ok(())
     }
 
-    /// The person's own yes, where the rule has not decided the call yet. What was decided meanwhile
-    /// stays as it is.
+    /// Approves the call for the person, if the rule has not decided it yet. A decision made meanwhile
+    /// stands.
     async fn approve(
         &self,
         caller: &Caller,
@@ -215,7 +216,7 @@ impl<'s> RuleAccess<'s> {
         }
     }
 
-    /// Takes a rule back. What it let run and has not started is asked again.
+    /// Revokes a rule. Calls that it approved and that have not started are asked about again.
     pub async fn remove(
         &self,
         caller: &Caller,
@@ -246,7 +247,7 @@ impl<'s> RuleAccess<'s> {
         Ok(())
     }
 
-    /// Why a rule is not taken back.
+    /// Returns the refusal for a rule that was not revoked.
     async fn why_not(&self, caller: &Caller, id: &str) -> Result<Refusal, RuleError> {
         let listed = self.lasting(caller).await?;
         let found = listed.iter().find(|listed| listed.rule.id == id);
@@ -266,7 +267,7 @@ impl<'s> RuleAccess<'s> {
         })
     }
 
-    /// What could be decided about calls like one that waits, with the rule of each in words.
+    /// Suggests rules about calls like a waiting one, each described in words.
     pub async fn offers(
         &self,
         caller: &Caller,
@@ -276,7 +277,7 @@ impl<'s> RuleAccess<'s> {
         Ok(new_rule::offers(&call, now()))
     }
 
-    /// A rule as it would be kept, and nothing is kept.
+    /// Returns a rule as it would be stored, without storing it.
     pub async fn preview(
         &self,
         caller: &Caller,
@@ -289,8 +290,8 @@ impl<'s> RuleAccess<'s> {
         Ok(PreviewedRule { rule, confirm })
     }
 
-    /// The name that has to be typed again to give the rule: of one that lets every call run, unless
-    /// its one tool only reads, by the word of a trusted server.
+    /// Returns the name that has to be typed again to create the rule: for a rule that lets every call run,
+    /// unless it names one tool that a trusted server declares read-only.
     async fn confirmation(
         &self,
         caller: &Caller,
@@ -307,7 +308,7 @@ impl<'s> RuleAccess<'s> {
         Ok((!only_reads).then(|| new_rule::name_to_confirm(rule).to_owned()))
     }
 
-    /// The rule that it becomes, if the caller may give it.
+    /// Builds the rule, if the caller may create it.
     async fn rule(
         &self,
         caller: &Caller,
@@ -363,7 +364,7 @@ impl<'s> RuleAccess<'s> {
     }
 }
 
-/// Compiles and tries rules beside the threads that answer others.
+/// Compiles and tries rules off the threads that serve others.
 async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {

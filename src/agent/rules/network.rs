@@ -1,4 +1,5 @@
-//! A rule about what the commands of one session may reach: what it may name, and who may give it.
+//! Validates rules about the hosts that one session's commands may reach, and the caller's right to create
+//! them.
 
 use sepal_policy as policy;
 use sepal_policy::{Conditions, Effect, Network, Rule, Scope};
@@ -7,11 +8,11 @@ use super::new_rule::{NewRule, RuleWhose, check, new_id, wrong};
 use crate::domain::{AllowedHost, AllowedHosts, Caller, Code, MAX_ALLOWED_HOSTS, Timestamp};
 use crate::session::Refusal;
 
-/// Characters of a host that a refusal quotes.
+/// The most characters of a host that a refusal quotes.
 const MAX_SHOWN: usize = 100;
 
-/// The rule, if the caller may give it: administrators of the tenant for any host, others for those that the
-/// settings let people allow.
+/// Builds the rule, if the caller may create it: administrators of the tenant for any host, others for the
+/// hosts that the settings let people allow.
 pub(super) fn rule(
     new: &NewRule,
     (caller, on_request): (&Caller, &AllowedHosts),
@@ -39,7 +40,7 @@ pub(super) fn rule(
     Ok(rule)
 }
 
-/// Whether it rests on hosts that the settings do not name any more.
+/// Returns true if the rule depends on hosts that the settings no longer name.
 pub(super) fn is_lapsed(rule: &Rule, on_request: &AllowedHosts) -> bool {
     let network = rule.network.as_ref().filter(|it| it.on_request);
     network.is_some_and(|network| {
@@ -48,7 +49,7 @@ pub(super) fn is_lapsed(rule: &Rule, on_request: &AllowedHosts) -> bool {
     })
 }
 
-/// It says nothing of calls, so that nobody takes it for narrower than it is.
+/// Refuses conditions about calls, so that nobody takes the rule for narrower than it is.
 fn check_shape(new: &NewRule) -> Result<(), Refusal> {
     if new.effect != Effect::Allow {
         let text = "hosts can only be allowed: what no rule allows is refused";
@@ -75,7 +76,7 @@ fn check_shape(new: &NewRule) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The hosts, each once, or everything that is wrong with them.
+/// Parses the hosts, each once, or reports everything that is wrong with them.
 fn read(network: &[String]) -> Result<Vec<AllowedHost>, Refusal> {
     if network.len() > MAX_ALLOWED_HOSTS {
         let text = format!("at most {MAX_ALLOWED_HOSTS} hosts are possible");

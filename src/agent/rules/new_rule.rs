@@ -1,4 +1,4 @@
-//! A rule in the making: from a call that waits, or from words.
+//! Builds new rules, from a waiting call or from given conditions.
 
 use sepal_policy as policy;
 use sepal_policy::{
@@ -8,17 +8,17 @@ use sepal_policy::{
 use crate::domain::{CallId, Code, SessionKey, Timestamp, named_shell};
 use crate::session::{Call, Refusal, policy_call};
 
-/// Milliseconds of an hour.
+/// Milliseconds in an hour.
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
-/// Whose calls a rule is about.
+/// The sessions whose calls a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleWhose {
-    /// Those of one session.
+    /// One session.
     Session(SessionKey),
-    /// Those of the caller's sessions.
+    /// The caller's sessions.
     Person,
-    /// Those of all sessions of the tenant.
+    /// All sessions of the tenant.
     Tenant,
 }
 
@@ -32,51 +32,52 @@ impl RuleWhose {
     }
 }
 
-/// What somebody wants decided from now on.
+/// A rule to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRule {
     pub whose: RuleWhose,
     pub effect: Effect,
-    /// None = that of the call; without a call any.
+    /// `None` = the server of the call, or any server without a call.
     pub server: Option<Glob>,
-    /// None = that of the call; without a call any.
+    /// `None` = the tool of the call, or any tool without a call.
     pub tool: Option<Glob>,
     pub when: Conditions,
-    /// What it leaves to others; for ask and deny.
+    /// Exceptions, for ask and deny.
     pub except: Vec<Conditions>,
-    /// Whether it also asks what nearer rules allow; for ask.
+    /// True if the rule also asks about calls that more specific rules allow; for ask.
     pub is_binding: bool,
-    /// Who must say yes, and how; for ask.
+    /// The people who must approve, and how; for ask.
     pub approvers: Approvers,
-    /// Whether a model may say yes to what it asks; for ask, and for the whole tenant.
+    /// True if a model may approve the calls that the rule asks about; for ask, and for the whole tenant.
     pub is_reviewed: bool,
-    /// Hosts that the commands of the session may reach; with them the rule is about no calls.
+    /// Hosts that the commands of the session may reach; a rule with hosts is not about calls.
     pub network: Vec<String>,
-    /// After so many hours it ends; none = never.
+    /// Expires after so many hours; `None` = never.
     pub lasts_hours: Option<u32>,
     pub name: Option<String>,
-    /// Calls that show what it is about and what not; none = they are found for it.
+    /// Calls that show what the rule matches and what it does not; `None` = they are derived.
     pub examples: Option<Examples>,
-    /// The name that was typed again, for a rule that lets every call of a tool run.
+    /// The repeated name, for a rule that lets every call of a tool run.
     pub confirm: Option<String>,
-    /// The call that it is made from: the rule has to be about it, and is about its tool as it is now.
+    /// The call that the rule is made from: the rule has to match it, and is bound to the current definition
+    /// of its tool.
     pub call: Option<(SessionKey, CallId)>,
 }
 
-/// A rule that could be made from a call.
+/// A suggested rule for a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleOffer {
     pub reach: RuleReach,
     pub when: Conditions,
-    /// In words, for the rest of the session.
+    /// The rule in words, for the rest of the session.
     pub sentence: String,
     pub examples: Examples,
 }
 
-/// About how many calls.
+/// How many calls a suggested rule covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleReach {
-    /// This very call.
+    /// Exactly this call.
     Exact,
     /// Calls with arguments like these.
     Arguments,
@@ -105,7 +106,7 @@ impl From<Reach> for RuleReach {
     }
 }
 
-/// What could be decided about calls like this one, the rule about the fewest calls first.
+/// Suggests rules about calls like this one, the narrowest first.
 pub(super) fn offers(call: &Call, now: Timestamp) -> Vec<RuleOffer> {
     let Some(facts) = call.facts.as_deref() else {
         return Vec::new();
@@ -125,7 +126,7 @@ pub(super) fn offers(call: &Call, now: Timestamp) -> Vec<RuleOffer> {
 }
 
 impl NewRule {
-    /// The rule that it becomes, with an id of its own.
+    /// Builds the rule, with a new id.
     pub(super) fn rule(&self, call: Option<&Call>, now: Timestamp) -> Result<Rule, Refusal> {
         check_may_open(self)?;
         let mut rule = Rule::new(new_id(), self.effect, self.whose.scope());
@@ -153,7 +154,7 @@ impl NewRule {
             let examples = given.or_else(|| derive_examples(&rule, named_shell()));
             rule.examples = Some(examples.ok_or_else(no_examples)?);
         }
-        // Rows and reasons name the rule, and its id says nothing to a person.
+        // Lists and reasons show the rule's name; its id says nothing to a person.
         if rule.name.is_none() {
             rule.name = Some(policy::subject(&rule));
         }
@@ -161,14 +162,14 @@ impl NewRule {
         Ok(rule)
     }
 
-    /// When it ends by itself.
+    /// The time at which the rule expires.
     pub(super) fn until_ms(&self, now: Timestamp) -> Option<u64> {
         let now_ms = u64::try_from(now.0).unwrap_or(0);
         self.lasts_hours
             .map(|hours| now_ms.saturating_add(u64::from(hours).saturating_mul(HOUR_MS)))
     }
 
-    /// Examples that people typed are of a session that has cost what the rule is about.
+    /// Gives examples that people typed the session cost that the rule's conditions need.
     fn at_fitting_cost(&self, mut given: Examples) -> Examples {
         let cost = self.when.fitting_cost();
         given.matching.cost_micros = cost;
@@ -179,7 +180,7 @@ impl NewRule {
     }
 }
 
-/// The rule is about the tool of the call as it is now, and about the call itself.
+/// Binds the rule to the call's tool and its current definition, and makes the call its example.
 fn of_call(rule: &mut Rule, call: &Call, now: Timestamp) -> Result<(), Refusal> {
     let Some(facts) = call.facts.as_deref() else {
         return Err(wrong("callId", "nothing is known of the call's tool"));
@@ -203,7 +204,7 @@ fn of_call(rule: &mut Rule, call: &Call, now: Timestamp) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// The name that has to be typed again to give a rule about every call of its tools: the tool's, else
+/// Returns the name that has to be repeated to create a rule about every call of its tools: the tool's, else
 /// the server's, else `everything`.
 pub(super) fn name_to_confirm(rule: &Rule) -> &str {
     match (rule.tool.is_any(), rule.server.is_any()) {
@@ -213,7 +214,7 @@ pub(super) fn name_to_confirm(rule: &Rule) -> &str {
     }
 }
 
-/// Refuses a rule about every call of its tools unless `wanted` was typed again.
+/// Refuses a rule about every call of its tools unless `wanted` was repeated.
 pub(super) fn check_confirmed(new: &NewRule, wanted: Option<&str>) -> Result<(), Refusal> {
     let Some(wanted) = wanted.filter(|wanted| new.confirm.as_deref() != Some(wanted)) else {
         return Ok(());
@@ -234,7 +235,8 @@ pub(super) fn check(rule: &Rule) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Who may open calls to a model: the tenant's admins, and nobody for themselves.
+/// Refuses a rule that a model may review, unless it is for the whole tenant, whose admins alone create such
+/// rules.
 fn check_may_open(new: &NewRule) -> Result<(), Refusal> {
     if new.is_reviewed && new.whose != RuleWhose::Tenant {
         let text = "only admins open calls to the reviewer, for the whole tenant";

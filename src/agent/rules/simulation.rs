@@ -1,4 +1,4 @@
-//! What other rules would have decided about calls that were made.
+//! Simulates what other rules would have decided about past calls.
 
 use std::collections::HashMap;
 
@@ -15,61 +15,61 @@ use crate::session::{Event, SaidCall};
 use crate::store::clock::now;
 use crate::store::records::SessionRow;
 
-/// Calls that are looked at.
+/// The most calls examined.
 const CALLS: usize = 500;
-/// Sessions whose journals are read for them.
+/// The most sessions whose journals are read.
 const SESSIONS: i64 = 100;
-/// Events of a journal that are read at once.
+/// The events of a journal that one read asks for.
 const EVENTS: usize = 500;
-/// Events that are read in all: the newest calls are near the ends of journals.
+/// The most events read in all: the newest calls are near the ends of journals.
 const MOST_EVENTS: usize = 20_000;
 
-/// What would be otherwise.
+/// The change of the rules to simulate.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'a> {
-    /// A rule that is not there is given.
+    /// A new rule is created.
     Give(&'a NewRule),
 }
 
-/// A call of the caller that would be decided otherwise.
+/// A call of the caller that would be decided differently.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulatedCall {
     pub session: SessionId,
     pub tool: ToolRef,
     pub at: Timestamp,
-    /// Those that ran, where a person changed them.
+    /// The arguments that ran, if a person changed them.
     pub arguments: Value,
     pub before: Effect,
     pub after: Effect,
-    /// Why it would be, as a sentence.
+    /// The reason, as a sentence.
     pub because: String,
 }
 
-/// The calls in sessions of others that a rule for everybody is about.
+/// Counts the calls in other people's sessions that a rule for everybody concerns.
 ///
-/// Nothing here depends on their arguments. A count of the calls that would be decided otherwise would:
-/// whoever may try any rule as often as they like reads a secret out of such a count letter by letter,
-/// by a pattern, by the words of a command, or by a rule that is in force already.
+/// Nothing here depends on the calls' arguments. A count of the calls that would be decided differently
+/// would: a caller who may try any number of rules could read a secret out of such counts letter by letter,
+/// with a pattern, the words of a command, or a rule that is already in force.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OthersCalls {
-    /// The number of calls that were looked at.
+    /// The number of calls examined.
     pub calls: usize,
     /// The number of them whose tools the rule names.
     pub concerned: usize,
 }
 
-/// What other rules would have decided.
+/// The result of a simulation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Simulation {
-    /// The number of the caller's calls that were looked at.
+    /// The number of the caller's calls that were examined.
     pub calls: usize,
-    /// Those that would be decided otherwise, the newest first.
+    /// The calls that would be decided differently, newest first.
     pub changed: Vec<SimulatedCall>,
-    /// Of a rule for everybody; none = it is about the caller's own sessions.
+    /// For a rule for everybody; `None` = it is about the caller's own sessions.
     pub others: Option<OthersCalls>,
 }
 
-/// A call that was made.
+/// A past call.
 struct PastCall {
     row: usize,
     call: SaidCall,
@@ -77,9 +77,8 @@ struct PastCall {
 }
 
 impl RuleAccess<'_> {
-    /// Compares the present rules, and those with the change, on the last calls of the caller; where
-    /// everybody is concerned, also how many calls of others it is about. Rules of single sessions are
-    /// left out.
+    /// Compares the current rules with the changed ones on the caller's last calls; for a rule for everybody,
+    /// also counts the calls of others that it concerns. Rules of single sessions are left out.
     pub async fn simulate(
         &self,
         caller: &Caller,
@@ -145,7 +144,7 @@ impl RuleAccess<'_> {
         simulation
     }
 
-    /// Counts the calls in sessions of others whose tools the rule names.
+    /// Counts the calls in other people's sessions whose tools the rule names.
     async fn others_calls(
         &self,
         caller: &Caller,
@@ -155,7 +154,7 @@ impl RuleAccess<'_> {
         let mut rows = sessions.newest(&caller.tenant.id, None, SESSIONS).await?;
         rows.retain(|row| row.owner != caller.user.id);
         let past = self.past_calls(&rows).await;
-        // A tool that the caller is not offered is somebody's own.
+        // A tool that the caller is not offered belongs to another person.
         let tools = past.iter().filter_map(|past| view.tool_of(&past.call.name));
         let mut others = OthersCalls::default();
         for tool in tools {
@@ -183,7 +182,7 @@ impl RuleAccess<'_> {
         })
     }
 
-    /// The newest calls of those sessions, the newest first within each, with the arguments that ran.
+    /// Reads the newest calls of those sessions, newest first within each, with the arguments that ran.
     async fn past_calls(&self, rows: &[SessionRow]) -> Vec<PastCall> {
         let mut calls = Vec::new();
         let mut read = 0;
@@ -204,7 +203,7 @@ impl RuleAccess<'_> {
         calls
     }
 
-    /// A journal that cannot be read now has no calls to tell of.
+    /// Reads a page of events; empty if the journal cannot be read now.
     async fn events_before(&self, key: &SessionKey, before: u64) -> Vec<ShownEvent> {
         let journal = self.sessions.journal(key);
         match journal.events_before(before, EVENTS).await {
@@ -217,8 +216,8 @@ impl RuleAccess<'_> {
     }
 }
 
-/// The calls of an event, with what a person put in the place of their arguments: that is told by later
-/// events, which are read first.
+/// Returns the calls of an event, with the arguments that a person put in their place: later events contain
+/// them, and are read first.
 fn past_calls(
     row: usize,
     event: &ShownEvent,
@@ -248,7 +247,7 @@ fn past_calls(
     calls.collect()
 }
 
-/// The rules that outlast a session, as they decide in the sessions of that person.
+/// Compiles the rules that outlast a session, as they apply in the sessions of that person.
 fn rules_of(view: &View, person: &UserId) -> Rules {
     let is_theirs = |rule: &&crate::servers::ListedRule| {
         rule.owner.as_ref().is_none_or(|owner| owner == person)

@@ -1,4 +1,4 @@
-//! A rule, as it is shown to one who may see it.
+//! Shows a rule to a caller who may see it.
 
 use std::collections::HashMap;
 
@@ -12,16 +12,16 @@ use crate::session::GivenRule;
 use crate::store::clock::now;
 use crate::store::records::RuleUses;
 
-/// Days without a use after which a rule is offered for removal.
+/// Milliseconds without a use after which a rule is suggested for removal.
 const UNUSED_AFTER_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
-/// Whether a rule still does something.
+/// The state of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleState {
     Active,
-    /// Its time is over, or the settings do not name its hosts any more.
+    /// The rule expired, or the settings no longer name its hosts.
     Expired,
-    /// The tool's definition is another than the one that was said yes to.
+    /// The tool's definition has changed since it was approved.
     Drifted,
 }
 
@@ -36,7 +36,7 @@ impl RuleState {
     }
 }
 
-/// A rule, for one who may see it.
+/// A rule as a caller sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleView {
     pub rule: Rule,
@@ -46,12 +46,12 @@ pub struct RuleView {
     pub created_by: Option<UserId>,
     pub created_at: Option<Timestamp>,
     pub state: RuleState,
-    /// How often it decided a call, of the caller's sessions or, for admins, of the tenant's.
+    /// How often it decided a call, in the caller's sessions or, for admins, in the tenant's.
     pub uses: u64,
     pub last_used: Option<Timestamp>,
-    /// Whether it has not been used for so long that it is offered for removal.
+    /// True if the rule has not been used for so long that it is suggested for removal.
     pub is_unused: bool,
-    /// Whether the caller may take it back.
+    /// True if the caller may revoke it.
     pub may_remove: bool,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn view(
         created_at,
         uses: uses.map_or(0, |uses| uses.count),
         last_used: uses.map(|uses| uses.last),
-        // A rule about hosts decides no call, however much it is used.
+        // A rule about hosts decides no calls, so its use is not counted.
         is_unused: is_old && rule.network.is_none(),
         may_remove: match listed.origin {
             RuleOrigin::Session | RuleOrigin::Person => caller.user.role.may_act(),

@@ -1,4 +1,4 @@
-//! What a commit says in words: the texts that the index takes, and that a hit is shown from.
+//! Extracts the texts of a commit, for the index and for the snippets of hits.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::domain::Attachment;
 use crate::session::{Call, Commit, Event, Outcome, SaidCall};
 use crate::store::records::{NewText, TextChange, TextKind};
 
-/// What a commit changes of the session's texts, in order.
+/// Returns a commit's changes to the session's texts, in order.
 pub(super) fn changes(commit: &Commit) -> Vec<TextChange> {
     commit
         .shown()
@@ -14,7 +14,7 @@ pub(super) fn changes(commit: &Commit) -> Vec<TextChange> {
         .collect()
 }
 
-/// The text of a commit that stands at that place.
+/// Returns the text of a commit at that place.
 pub(super) fn text_at(commit: &Commit, seq: u64, part: u64) -> Option<String> {
     changes(commit).into_iter().find_map(|change| match change {
         TextChange::Put(text) if (text.seq, text.part) == (seq, part) => Some(text.text),
@@ -22,12 +22,12 @@ pub(super) fn text_at(commit: &Commit, seq: u64, part: u64) -> Option<String> {
     })
 }
 
-/// What a view asked for.
+/// The text of a view's call.
 fn called_text(call: &Call) -> String {
     format!("{} {}", call.name, arguments_text(&call.args))
 }
 
-/// What a call gave.
+/// The text of a call's result.
 fn gave(name: &str, outcome: &Outcome) -> String {
     format!("{name}: {}", outcome_text(outcome))
 }
@@ -35,7 +35,7 @@ fn gave(name: &str, outcome: &Outcome) -> String {
 fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
     let put = |seq, part, kind, text| put(commit, (seq, part), kind, text);
     let change = match event {
-        // There is one title, whenever it was given.
+        // A session has one title, so its place is fixed.
         Event::TitleSet { title, .. } => put(0, 0, TextKind::Title, title.clone()),
         Event::UserMessage {
             text, attachments, ..
@@ -95,7 +95,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
     change.into_iter().collect()
 }
 
-/// What a model said, and the calls that it asked for.
+/// Returns the text of an answer, and the calls that it asked for.
 fn of_said(commit: &Commit, seq: u64, (text, calls): (&str, &[SaidCall])) -> Vec<TextChange> {
     let said = put(commit, (seq, 0), TextKind::Answer, text.to_owned());
     let calls = (1..).zip(calls);
@@ -103,14 +103,14 @@ fn of_said(commit: &Commit, seq: u64, (text, calls): (&str, &[SaidCall])) -> Vec
     std::iter::once(said).chain(calls).flatten().collect()
 }
 
-/// A message, and what is attached to it by name.
+/// Returns a message with the names of its attachments.
 fn message_text(text: &str, attachments: &[Attachment]) -> String {
     let names = attachments.iter().map(|file| file.name.as_str());
     let lines: Vec<&str> = std::iter::once(text).chain(names).collect();
     lines.join("\n")
 }
 
-/// A text that says something.
+/// Makes a change, unless the text is blank.
 fn put(
     commit: &Commit,
     (seq, part): (u64, u64),
@@ -135,7 +135,7 @@ fn call_text(call: &SaidCall) -> String {
     }
 }
 
-/// Names and values as people read them: escapes of JSON would make words of their own.
+/// Writes names and values as people read them: JSON escapes would add words of their own.
 fn arguments_text(value: &Value) -> String {
     let mut text = String::new();
     write(&mut text, value);
@@ -165,7 +165,8 @@ fn write(text: &mut String, value: &Value) {
     }
 }
 
-/// What the tool gave, or the words of whoever refused it; nothing that we say ourselves.
+/// Returns the tool's output, or the reason that a person gave for a rejection. Texts of our own are left
+/// out.
 fn outcome_text(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Completed { output } | Outcome::Failed { output, .. } => &output.text,

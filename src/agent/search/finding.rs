@@ -1,4 +1,4 @@
-//! What a person finds in their sessions: hits by session, each with what stands around it.
+//! Finds texts in a person's sessions, and returns hits by session, each with its context.
 
 use std::sync::Arc;
 
@@ -12,51 +12,51 @@ use crate::session::Commit;
 use crate::store::records::{Hit, Records, TextKind};
 use crate::store::{Error, LiveStore};
 
-/// Sessions of a page.
+/// Sessions on a page.
 const SESSIONS: usize = 20;
-/// Hits that a page shows of one session.
+/// The most hits of one session on a page.
 const HITS: usize = 3;
-/// Hits that are looked at together.
+/// Hits read from the index at once.
 const ROUND: usize = 100;
-/// Rounds of a page, should few sessions have all the hits.
+/// The most rounds for a page, if few sessions have all the hits.
 const ROUNDS: usize = 5;
-/// Commits that are read side by side.
+/// Commits read concurrently.
 const READS: usize = 8;
 
-/// A page of sessions in which something was found.
+/// A page of sessions with hits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPage {
     /// Newest hit first.
     pub sessions: Vec<FoundSession>,
-    /// Where the next page begins, if there is more. It may show more of the same sessions.
+    /// The start of the next page, if there is more. It may show more of the same sessions.
     pub next: Option<i64>,
-    /// Whether older sessions of this person are still being taken up.
+    /// True if older sessions of this person are still being indexed.
     pub is_indexing: bool,
 }
 
-/// A session in which something was found.
+/// A session with hits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundSession {
     pub key: SessionKey,
     pub title: String,
     pub is_archived: bool,
-    /// Newest first, a few.
+    /// Newest first, at most three.
     pub hits: Vec<FoundText>,
-    /// Whether there are more than these in the page.
+    /// True if the page has more hits than these.
     pub has_more: bool,
 }
 
-/// A text in which something was found.
+/// A text that matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundText {
-    /// Of its event; `None` is the title.
+    /// The `seq` of its event; `None` for the title.
     pub seq: Option<u64>,
     pub kind: TextKind,
     pub at: Timestamp,
     pub snippet: Vec<SnippetPiece>,
 }
 
-/// Looks in everything that the caller's sessions have.
+/// Searches all sessions of the caller.
 pub(in crate::agent) async fn find(
     (store, records): (&Arc<dyn LiveStore>, &Records),
     caller: &Caller,
@@ -88,14 +88,15 @@ pub(in crate::agent) async fn find(
     })
 }
 
-/// Hits of one session, and whether there are more.
+/// The hits of one session, and true if there are more.
 type Group = (Vec<Hit>, bool);
 
 #[derive(Default)]
 struct Groups(Vec<Group>);
 
 impl Groups {
-    /// Takes hits up to the first for which there is no room; whether there was one. `next` follows.
+    /// Adds hits up to the first for which there is no room. Returns true if there was one. `next` is moved
+    /// to the last hit added.
     fn take(&mut self, hits: Vec<Hit>, next: &mut Option<i64>) -> bool {
         for hit in hits {
             let id = hit.id;
@@ -115,7 +116,7 @@ impl Groups {
     }
 }
 
-/// The hits with their texts; `None` where all of them are gone by now.
+/// Loads the texts of the hits; `None` if all of them are gone by now.
 async fn show(
     store: &Arc<dyn LiveStore>,
     query: &SearchQuery,
@@ -146,7 +147,7 @@ async fn show(
     (!found.hits.is_empty()).then_some(found)
 }
 
-/// The text as the journal has it.
+/// Reads the text from the journal.
 async fn text_of(store: &Arc<dyn LiveStore>, hit: &Hit) -> Result<Option<String>, Error> {
     let before = hit.version.saturating_sub(1);
     let records = store.read_after_version(&hit.key, before, 1).await?;

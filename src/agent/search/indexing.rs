@@ -1,6 +1,6 @@
-//! Brings the index of texts up to the journals: what the rows of the session list say is further than
-//! the index, whatever the reason, a commit of now or an old installation. Sessions in which nothing
-//! happens any more are taken up in the background; those of somebody who searches before they search.
+//! Brings the index of texts up to date with the journals: indexes the sessions whose rows in the session
+//! list are ahead of the index, because of a recent commit or an old installation. Quiet sessions are indexed
+//! in the background; those of a person who searches, before the search.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,32 +16,33 @@ use crate::store::clock::now;
 use crate::store::records::{Behind, Records, TakenUp, TextChange};
 use crate::store::{Error, LiveStore, Record};
 
-/// How long nothing changes in a session before it is taken up in the background: a busy one would be
-/// taken up with each of its commits.
+/// How long a session has to be quiet before it is indexed in the background: a busy one would be indexed
+/// after each of its commits.
 const QUIET: Duration = Duration::from_secs(10);
-/// How often it looks without being told, for what another gateway left.
+/// How often to look for sessions without a signal, because another gateway may have left some.
 const EVERY: Duration = Duration::from_mins(1);
-/// How often it says how far it is, where there is much to do.
+/// How often progress is logged if there is much to do.
 const TELL_EVERY: Duration = Duration::from_secs(30);
-/// Sessions that are worth saying so.
+/// The number of sessions from which progress is logged.
 const MANY: u64 = 100;
-/// Sessions of one round, and the most of one transaction.
+/// The most sessions in one round and in one transaction.
 const SESSIONS: usize = 32;
-/// Commits of one session in one transaction: others wait for the turn to write meanwhile.
+/// The most commits of one session in one transaction: other writers wait meanwhile.
 const COMMITS: usize = 50;
-/// Characters of texts after which a transaction takes no further session, whatever comes.
+/// Characters of text after which a transaction takes no further session.
 const CHARS: usize = 512 * 1024;
-/// How many times as long as it worked it rests: a twentieth of one processor at most.
+/// The rest after each transaction, as a multiple of its duration: it uses at most a twentieth of one
+/// processor.
 const REST: u32 = 19;
-/// The longest that a search waits for what it takes up first.
+/// How long, at most, a search waits for indexing.
 const SEARCH_WAIT: Duration = Duration::from_millis(150);
 
-/// Brings sessions up to date.
+/// Indexes sessions.
 #[derive(Clone)]
 pub(in crate::agent) struct Indexing {
     store: Arc<dyn LiveStore>,
     records: Records,
-    /// Rung when a row of the list was written.
+    /// Notified when a row of the session list was written.
     bell: Arc<Notify>,
 }
 
@@ -54,12 +55,12 @@ impl Indexing {
         }
     }
 
-    /// Says that there may be something to do.
+    /// The bell to notify when there may be something to index.
     pub(in crate::agent) fn bell(&self) -> Arc<Notify> {
         Arc::clone(&self.bell)
     }
 
-    /// Works until `stop`.
+    /// Indexes until `stop`.
     pub(in crate::agent) async fn run(self, stop: CancellationToken) {
         let working = async {
             let mut ticks = tokio::time::interval(EVERY);
@@ -74,11 +75,11 @@ impl Indexing {
                 }
             }
         };
-        // `None` is the stop.
+        // `None` = stopped.
         let _: Option<()> = stop.run_until_cancelled(working).await;
     }
 
-    /// Everything that is behind and quiet, in rounds.
+    /// Indexes all quiet sessions that are behind, in rounds.
     async fn catch_up(&self) -> Result<(), Error> {
         let texts = self.records.texts();
         let mut told: Option<Instant> = None;
@@ -104,13 +105,13 @@ impl Indexing {
         }
     }
 
-    /// One session, now.
+    /// Indexes one session now.
     pub(in crate::agent) async fn index(&self, key: &SessionKey) -> Result<(), Error> {
         let behind = self.records.texts().behind_of(key).await?;
         self.bring_up(Vec::from_iter(behind), 0).await
     }
 
-    /// What a person did last, now, as far as that is soon done.
+    /// Indexes the last changes of a person now, as far as that is quick.
     pub(in crate::agent) async fn index_of(
         &self,
         whose: (&TenantId, &UserId),
@@ -120,13 +121,13 @@ impl Indexing {
             let behind = texts.behind_of_person(whose, SESSIONS).await?;
             self.bring_up(behind, 0).await
         };
-        // What is not done by then is done in the background; the answer says that there is more.
+        // The rest is indexed in the background; the answer says that there is more.
         tokio::time::timeout(SEARCH_WAIT, taking_up)
             .await
             .unwrap_or(Ok(()))
     }
 
-    /// Takes all of these up, and rests after each transaction `rest` times as long as it took.
+    /// Indexes all of these, and after each transaction rests `rest` times as long as it took.
     async fn bring_up(&self, mut left: Vec<Behind>, rest: u32) -> Result<(), Error> {
         while !left.is_empty() {
             let began = Instant::now();
@@ -158,7 +159,8 @@ impl Indexing {
         Ok(())
     }
 
-    /// Those that were kept: all of them, or each that nobody else was faster with.
+    /// Stores index changes. Returns those that were stored: all of them, or each that no other gateway
+    /// stored first.
     async fn keep(&self, taken: Vec<TakenUp>) -> Result<Vec<TakenUp>, Error> {
         let texts = self.records.texts();
         if texts.keep(&taken).await? {
@@ -174,8 +176,8 @@ impl Indexing {
     }
 }
 
-/// What these records change, and how many characters that has. A journal that is gone, or that cannot
-/// be read, is not tried for ever.
+/// Collects the text changes of these records, and their number of characters. A session whose journal is
+/// gone or cannot be read counts as indexed, so that it is not tried for ever.
 fn take_up(session: &Behind, records: &[Record]) -> (usize, TakenUp) {
     let mut taken = TakenUp {
         session: session.clone(),

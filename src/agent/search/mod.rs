@@ -1,4 +1,4 @@
-//! The search over sessions: what is indexed of their journals, and how it is found and shown.
+//! Searches sessions: indexes the texts of journals, finds them, and shows them.
 
 pub(super) mod commit_texts;
 pub(super) mod finding;

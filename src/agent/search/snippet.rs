@@ -1,23 +1,23 @@
-//! The part of a text around what was found, in pieces that say whether they were looked for.
+//! Cuts the part around a match out of a text, in pieces that are marked as match or context.
 
 use std::ops::Range;
 
 use crate::domain::SearchQuery;
 
-/// Characters of a snippet.
+/// The characters of a snippet.
 const CHARS: usize = 180;
-/// How many of them stand before what was found.
+/// The number of them before the match.
 const BEFORE: usize = 50;
 
 /// A piece of a snippet: plain text, never markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnippetPiece {
     pub text: String,
-    /// Whether it was looked for.
+    /// True if the piece matches the query.
     pub is_match: bool,
 }
 
-/// The snippet; from the beginning of the text where nothing stands in it.
+/// Makes the snippet, from the beginning of the text if nothing matches.
 pub(super) fn snippet(text: &str, query: &SearchQuery) -> Vec<SnippetPiece> {
     let places = query.places(text);
     let found = places.first().map_or(0, |place| place.start);
@@ -64,7 +64,7 @@ pub(super) fn snippet(text: &str, query: &SearchQuery) -> Vec<SnippetPiece> {
     pieces
 }
 
-/// The text with one space for each run of white space.
+/// Returns the text with each run of white space replaced by one space.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for char in text.chars() {
@@ -82,7 +82,7 @@ mod tests {
     use super::{SnippetPiece, snippet};
     use crate::domain::SearchQuery;
 
-    /// What was looked for in brackets.
+    /// Matches are in brackets.
     fn check(text: &str, query: &str, expected: &str) {
         let query = SearchQuery::parse(query).unwrap();
         let pieces = snippet(text, &query).into_iter();

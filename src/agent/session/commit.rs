@@ -1,4 +1,4 @@
-//! Decide, append, fold, show.
+//! Decides commands, appends the commit, folds and shows it.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, d
 use crate::store::clock::now;
 use crate::store::records::UsageRows;
 
-/// Commits after which the state is kept as a snapshot.
+/// The number of commits between snapshots.
 const SNAPSHOT_EVERY: u64 = 128;
-/// Between two looks at what became of a commit while the store is away.
+/// The pause between two checks of an unsettled commit while the store is away.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
 impl Replica {
-    /// A new command: refused while the store is away.
+    /// Carries out a new command; refuses it while the store is away.
     pub(super) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
         self.cluster.membership.be_heard().await;
         let committed = self.commit(&[&command], None).await;
@@ -36,8 +36,8 @@ impl Replica {
         })
     }
 
-    /// Decide, append, fold, show. Again from the start when somebody else wrote meanwhile. Several
-    /// commands become one commit, or none of them is decided.
+    /// Decides, appends, folds and shows. Starts again if another gateway wrote meanwhile. Several commands
+    /// become one commit, or none of them is decided.
     pub(super) async fn commit(
         &mut self,
         commands: &[&Command],
@@ -70,7 +70,7 @@ impl Replica {
                 is_inherited: false,
             };
             let is_active = commit.is_unfinished_after(control.unfinished());
-            // Where nobody else is known to live, the append itself carries the word.
+            // When no other gateway is known to live, the append also carries the announcement of the commit.
             let is_alone = self.cluster.membership.is_alone();
             let wake = (is_alone && self.cluster.is_shared())
                 .then(|| ClusterMessage::moved(&self.cluster.gateway, commit.version))
@@ -99,8 +99,8 @@ impl Replica {
         }
     }
 
-    /// What an error of the journal means for the task: after damage it ends, and whoever opens the
-    /// session next is told.
+    /// Converts an error of the journal. After damage the task ends, and the next person to open the session
+    /// learns of it.
     fn failure(&mut self, error: JournalError) -> Failure {
         match error {
             JournalError::Store(error) if !error.is_damage() => Failure::Away(error),
@@ -140,7 +140,7 @@ impl Replica {
         }
     }
 
-    /// Reads what was written elsewhere. A journal that is gone ends the session's task.
+    /// Reads and shows commits of other gateways. If the journal is gone, the session's task ends.
     async fn read_on(&mut self) -> Result<(), Failure> {
         let from = self.state.control.version;
         loop {
@@ -164,7 +164,7 @@ impl Replica {
         self.compare_head().await
     }
 
-    /// A journal that is shorter than what was read from it ends the session's task.
+    /// Ends the session's task if the stored journal is shorter than what was read from it.
     async fn compare_head(&mut self) -> Result<(), Failure> {
         let version = self.state.control.version;
         let head = self.journal.version().await;
@@ -183,12 +183,12 @@ impl Replica {
         Err(Failure::Refused(refusal))
     }
 
-    /// What became of a commit is about to be looked at; if that cannot be seen, again later.
+    /// Schedules the next check of an unsettled commit, in case it cannot be settled now.
     pub(super) fn expect_settled(&mut self) {
         self.unsettled = Some(Instant::now() + SETTLE_EVERY);
     }
 
-    /// Reads what was missed; what cannot be read now is read as soon as the store answers.
+    /// Reads missed commits; if that fails, they are read as soon as the store answers.
     pub(super) async fn catch_up(&mut self) {
         match self.read_on().await {
             Ok(()) | Err(Failure::Damaged) => {}
@@ -202,7 +202,7 @@ impl Replica {
         }
     }
 
-    /// A commit that another gateway appended.
+    /// Applies a commit that another gateway appended.
     pub(super) async fn follow(&mut self, commit: &Commit) {
         let version = self.state.control.version;
         if commit.version == version.saturating_add(1) {
@@ -216,15 +216,15 @@ impl Replica {
         }
     }
 
-    /// Another gateway created the session: who waits for it here was told another name of its
-    /// journal, and could not go on from what it is about to be shown.
+    /// Sends watchers to the new position after another gateway created the session: they were given another
+    /// journal id, and could not continue from the events that follow.
     fn show_creation(&self, from: u64) {
         if from == 0 && self.state.control.version > 0 {
             self.feed.show(What::Moved(self.state.control.seq));
         }
     }
 
-    /// Another gateway created the session: the sandbox is the one that stands in the journal.
+    /// After another gateway created the session, uses the sandbox that the journal names.
     async fn follow_creation(&mut self, from: u64) {
         if let Some(sandbox) = self.state.control.sandbox.as_ref().filter(|_| from == 0) {
             let owner = &self.owner().id;
@@ -234,8 +234,8 @@ impl Replica {
         }
     }
 
-    /// What follows from an own commit and concerns more than this session's doors here. Its size is
-    /// given if others are still to be told.
+    /// Publishes an own commit beyond this session's doors here. `bytes` is its size if the other gateways
+    /// are still to be told.
     fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>, used: UsageRows) {
         if let Some(bytes) = bytes {
             self.cluster
@@ -245,7 +245,7 @@ impl Replica {
         let control = &self.state.control;
         let runner = control.runner.as_ref().filter(|_| control.is_unfinished());
         if let Some(runner) = runner.filter(|runner| **runner != self.cluster.gateway) {
-            // It may have let the session go from memory.
+            // The runner may have unloaded the session.
             self.cluster.broadcaster.nudge(runner, &self.key);
         }
         self.projection.tell_commit(&self.key, control, used);
@@ -257,7 +257,7 @@ impl Replica {
         }
     }
 
-    /// Shows what a commit changed, in the order in which it happened.
+    /// Shows the changes of a commit, in order.
     fn show(&mut self, commit: &Commit) {
         self.follow_hosts();
         for (seq, event) in commit.shown() {
@@ -289,15 +289,15 @@ impl Replica {
     }
 }
 
-/// Why commands became no commit.
+/// The reason commands became no commit.
 pub(super) enum Failure {
-    /// Decided against.
+    /// The decision was a refusal.
     Refused(Refusal),
     /// It can never be stored.
     Unfit(Refusal),
-    /// The journal is broken; said in the log, and the task ends.
+    /// The journal is damaged. This was logged, and the task ends.
     Damaged,
-    /// It may work later.
+    /// The store is away; it may work later.
     Away(crate::store::Error),
 }
 

@@ -1,4 +1,4 @@
-//! How many sessions one user and one tenant create in a minute: each is kept for good.
+//! Limits how many sessions one user and one tenant create in a minute: each is stored for good.
 
 use std::hash::Hash;
 use std::num::NonZeroU32;
@@ -9,10 +9,10 @@ use crate::domain::{Code, Holder, TenantId, UserId};
 use crate::session::Refusal;
 use crate::telemetry::instruments;
 
-/// Names that are remembered before those that have not come for a while are forgotten.
+/// The number of remembered keys above which inactive ones are dropped.
 const MAX_KEYS: usize = 10_000;
 
-/// Limits how fast sessions are created.
+/// Rate limits for new sessions.
 pub(in crate::agent) struct CreationLimit {
     of_users: Pace<UserId>,
     of_tenants: Pace<TenantId>,
@@ -21,7 +21,7 @@ pub(in crate::agent) struct CreationLimit {
 struct Pace<K: Hash + Eq + Clone>(Option<(NonZeroU32, DefaultKeyedRateLimiter<K>)>);
 
 impl CreationLimit {
-    /// So many of one user in a minute, and of one tenant; `None` = no limit.
+    /// Takes the limits per minute for one user and for one tenant; `None` = no limit.
     pub(in crate::agent) fn new((user, tenant): (Option<NonZeroU32>, Option<NonZeroU32>)) -> Self {
         Self {
             of_users: Pace::new(user),
@@ -29,7 +29,7 @@ impl CreationLimit {
         }
     }
 
-    /// Counts one, or says that it is one too many.
+    /// Counts a new session, or refuses it if a limit is reached.
     pub(in crate::agent) fn count(&self, holder: &Holder) -> Result<(), Refusal> {
         let refused = |whose: &'static str, who: &str, most: NonZeroU32| {
             instruments().limit_reached("new_sessions", whose);

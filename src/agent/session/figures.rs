@@ -1,5 +1,5 @@
-//! Counts what this gateway decided, for the operator's figures, and says what operators should look
-//! at. Nothing depends on it.
+//! Counts this gateway's decisions in the metrics, and logs what operators should look at. No behavior
+//! depends on it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::domain::{CallId, Iteration, Timestamp, TurnId};
 use crate::session::{Call, Commit, Decider, Event, Outcome, Verdict};
 use crate::telemetry::instruments;
 
-/// Counts an own commit, before it changes the state.
+/// Counts an own commit, before it is applied to the state.
 pub(super) fn count(replica: &Replica, commit: &Commit) {
     for event in &commit.events {
         match event {
@@ -93,7 +93,7 @@ fn count_answer(replica: &Replica, (turn, finish): (TurnId, &str), duration_ms: 
     instruments().turn_took(replica.provider_kind(), time);
 }
 
-/// A turn that ends unfinished is worth a look (S3.29): the task is too large, or the model goes in
+/// Logs a turn that reached its limit of iterations (S3.29): the task is too large, or the model goes in
 /// circles.
 fn warn_of_limit(replica: &Replica, turn: TurnId) {
     let running = replica.state.control.turn.as_ref();
@@ -106,7 +106,7 @@ fn warn_of_limit(replica: &Replica, turn: TurnId) {
     );
 }
 
-/// A request of the model begins (S3.44).
+/// Logs the start of a model request (S3.44).
 fn log_request(replica: &Replica, turn: TurnId, iteration: Iteration) {
     let session = &replica.key.session;
     if iteration.0 == 1 {
@@ -121,7 +121,7 @@ fn log_request(replica: &Replica, turn: TurnId, iteration: Iteration) {
     );
 }
 
-/// A call has its result (S3.44).
+/// Counts and logs the result of a call (S3.44).
 fn count_end(replica: &Replica, name: &str, outcome: &Outcome) {
     instruments().call_became(outcome.status());
     log_call(replica, name, outcome);
@@ -133,7 +133,7 @@ fn log_call(replica: &Replica, name: &str, outcome: &Outcome) {
         Outcome::Completed { .. } => {
             tracing::debug!(session.id = %session, tool.name = name, "Tool {name} executed successfully.");
         }
-        // The words of a tool are people's data, and no line for operators has them.
+        // The text of a tool is people's data, which logs for operators must not contain.
         Outcome::Failed { code, .. } => {
             let code = code.as_str();
             tracing::warn!(session.id = %session, tool.name = name, code, "Tool execution error for {name}: {code}");
@@ -150,7 +150,7 @@ fn count_decision(
 ) {
     let verdict = match verdict {
         Verdict::Approved => "approved",
-        // The call ends with the same word.
+        // Counted when the call ends, with the same word.
         Verdict::Rejected => "rejected",
         Verdict::TakenBack => return instruments().call_became("taken_back"),
     };

@@ -1,5 +1,4 @@
-//! A session that other gateways work on too: hear what happens there, take over when its runner
-//! is gone.
+//! Follows a session that other gateways work on too, and takes over when its runner is gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +16,11 @@ use crate::domain::{Code, ModelRequestId, UserId};
 use crate::session::{Command, Effect, Refusal, Turn, effects};
 use crate::store::clock::now;
 
-/// How long the whole of a running answer may be on its way.
+/// How long to wait for the whole of a running answer before asking again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 impl LiveSession {
-    /// News from other gateways, in the order in which they were sent.
+    /// Applies updates from other gateways, in the order in which they were sent.
     pub(super) async fn hear(&mut self, updates: Vec<SessionUpdate>) {
         for update in updates {
             self.hear_one(update).await;
@@ -41,7 +40,7 @@ impl LiveSession {
                     self.reconcile();
                 }
             }
-            // What still speaks elsewhere about a session that runs here was taken over.
+            // This gateway has taken the session over, so drop what an earlier runner still sends.
             SessionUpdate::Delta(_)
             | SessionUpdate::Answer(_)
             | SessionUpdate::Progress(..)
@@ -73,7 +72,7 @@ impl LiveSession {
         }
     }
 
-    /// A piece came that nothing here leads up to.
+    /// Reacts to a piece of an answer whose beginning is missing here.
     async fn fill(&mut self, request: ModelRequestId) {
         let control = &self.replica.state.control;
         let running = control.turn.as_ref().map(Turn::request);
@@ -86,8 +85,9 @@ impl LiveSession {
         }
     }
 
-    /// The first look at a session that was not in memory. Calls that run by the journal ran in a
-    /// task of this very gateway that ended without their outcome.
+    /// Looks for the first time at a session that was not in memory. If this gateway is its runner, calls
+    /// that the journal shows as running ran in an earlier task of this gateway that ended without their
+    /// outcome.
     pub(super) async fn recover(&mut self) {
         let control = &self.replica.state.control;
         let is_lost = control.calls().any(|call| call.is_executing());
@@ -96,7 +96,7 @@ impl LiveSession {
         }
     }
 
-    /// Goes on where nobody else does, and brings what runs in line.
+    /// Takes over if the session's runner is gone, and reconciles the running effects.
     pub(super) async fn look(&mut self) {
         let control = &self.replica.state.control;
         if control.is_unfinished() && self.replica.lost.is_none() {
@@ -115,8 +115,8 @@ impl LiveSession {
         self.reconcile();
     }
 
-    /// Lets the owner at the session's files, which this gateway runs from then on, unless another one
-    /// is at work in it.
+    /// Gives the owner access to the session's files. This gateway runs the session from then on, unless
+    /// another one works in it.
     pub(super) async fn open_files(
         &mut self,
         by: &UserId,
@@ -163,7 +163,7 @@ impl LiveSession {
         }))
     }
 
-    /// Decides what waits by the rules of now, if they are others than at the last look.
+    /// Decides the waiting calls by the current rules, if these changed since the last look.
     async fn review(&mut self) {
         let rules = self.replica.agent.tools.rules(&self.replica.owner().id);
         let is_known = self
@@ -180,13 +180,13 @@ impl LiveSession {
                 .await
                 .is_err()
         {
-            // The store is away, or the session is gone: it is looked at again then.
+            // The store is away, or the session is gone: try again at the next look.
             return;
         }
         self.reviewed = Some(rules);
     }
 
-    /// When the next of the calls that wait expires; `None` where another gateway runs the session.
+    /// The time at which the next waiting call expires; `None` if another gateway runs the session.
     pub(super) fn expires_at(&self) -> Option<Instant> {
         let control = &self.replica.state.control;
         let at = control
@@ -195,14 +195,14 @@ impl LiveSession {
         Instant::now().checked_add(Duration::from_millis(at.since_ms(now())))
     }
 
-    /// When something is to be done that nobody asks for.
+    /// The time of the next action that no message triggers.
     pub(super) fn due_at(&self) -> Option<Instant> {
-        // A turn that waits for a person is not overdue; one beside which a view's call waits may be.
+        // A turn that waits for a person is not overdue, but it may be if only a view's call waits beside it.
         let due = self.expires_at().into_iter().chain(self.overdue_at());
         due.min()
     }
 
-    /// Rejects the calls that nobody decided in time, and goes on.
+    /// Rejects the calls that expired, and goes on.
     pub(super) async fn expire(&mut self) {
         self.outcome(Command::ReviewCalls, None).await;
         self.look().await;
@@ -214,8 +214,8 @@ impl LiveSession {
         self.outcome(Command::TakeOver { from }, None).await;
     }
 
-    /// Ends what runs here, because the session ends here. With a session that is deleted its tasks end,
-    /// too: nobody picks them up any more.
+    /// Stops all effects, because the session ends here. If it is deleted, the tasks of its calls end too:
+    /// nobody resumes them.
     pub(super) async fn end_running(&mut self, is_deleted: bool) {
         let mut calls = self.replica.state.control.calls();
         let has_tasks = calls.any(|call| call.is_executing() && call.task.is_some());
@@ -225,7 +225,7 @@ impl LiveSession {
         self.running.stop_all();
     }
 
-    /// Another gateway runs the session: nothing of it runs here, and its answer is followed.
+    /// Stops all effects because another gateway runs the session, and follows its answer.
     pub(super) fn stand_back(&mut self) {
         self.running.stop_all();
         if self.replica.agent.tools.idle_limit().is_some() {
@@ -259,7 +259,7 @@ impl LiveSession {
         }
     }
 
-    /// Not for every piece of a gap: the answer is on its way.
+    /// Asks for the whole answer, but not again for every piece of a gap while the answer is under way.
     fn ask_for_answer(&mut self) {
         let now = Instant::now();
         if self

@@ -1,4 +1,5 @@
-//! The task that owns a live session: one command after the other, decide, append, show, act.
+//! Runs the task that owns a live session: takes one command after the other, decides, appends, shows, and
+//! starts effects.
 
 mod commit;
 pub(super) mod creation_limit;
@@ -29,21 +30,21 @@ use crate::session::{Command, Refusal, Rules, Spent};
 use crate::store::clock::now;
 use crate::telemetry::instruments;
 
-/// How long a session stays in memory that nobody has told anything: long enough for a first message
-/// that comes at once.
+/// How long a session without any command stays in memory: long enough for a first message that comes at
+/// once.
 const UNTOLD_FOR: Duration = Duration::from_millis(50);
 
-/// The task of a live session: what comes in, what runs, and what this gateway knows of the session.
+/// The task of a live session: its mailbox, its running effects, and its replica.
 pub(super) struct LiveSession {
     pub(super) replica: Replica,
-    /// How fast sessions may be created.
+    /// Limits how fast sessions are created.
     pub(super) creation_limit: Arc<CreationLimit>,
-    /// When the whole of an answer that is said elsewhere was asked for.
+    /// The time at which the whole answer was requested from another gateway.
     pub(super) answer_asked: Option<Instant>,
-    /// The rules that what waits was last decided by.
+    /// The rules by which the waiting calls were last reviewed.
     pub(super) reviewed: Option<Arc<Rules>>,
     pub(super) mailbox: mpsc::Receiver<Message>,
-    /// Taken from the mailbox, and next.
+    /// The next message, which was already taken from the mailbox.
     pub(super) set_aside: Option<Message>,
     pub(super) running: Running,
     pub(super) idle_after: Duration,
@@ -51,15 +52,15 @@ pub(super) struct LiveSession {
 }
 
 impl LiveSession {
-    /// Looks at what there is to do once more; whether that changed anything.
+    /// Looks at the session again. Returns true if that changed anything.
     async fn look_again(&mut self) -> bool {
         let version = self.replica.state.control.version;
         Box::pin(self.handle(Message::Look)).await;
         self.replica.state.control.version != version
     }
 
-    /// Takes over what a gateway that is over left, and serves until nobody needs it: nothing came for a
-    /// while, and `may_leave` says of its mailbox that nothing can come any more.
+    /// Takes over from a gateway that is gone, and serves until nobody needs the session: no message came for
+    /// a while, and `may_leave` confirms that no more can come.
     #[expect(
         clippy::cognitive_complexity,
         reason = "one loop over what a session may hear"
@@ -70,7 +71,8 @@ impl LiveSession {
     ) {
         let _live = instruments().session_opened();
         self.replica.show_all();
-        // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
+        // Futures that are needed only briefly are boxed to keep this task small, because thousands of its
+        // kind wait in memory.
         Box::pin(self.recover()).await;
         if Box::pin(self.is_barred()).await {
             Box::pin(self.end_turns()).await;
@@ -95,7 +97,7 @@ impl LiveSession {
                         if self.can_leave(&may_leave) {
                             break;
                         }
-                        // Somebody is about to tell it something.
+                        // A sender is about to send a message.
                         idle_since = Instant::now();
                         continue;
                     }
@@ -119,8 +121,8 @@ impl LiveSession {
                     }
                 }
                 Some(Message::Look) => {
-                    // Unfinished sessions are looked at every few seconds: that alone keeps none
-                    // in memory, or a card that nobody answers would stay for ever.
+                    // Unfinished sessions are looked at every few seconds. That alone must not keep one in
+                    // memory, or a card that nobody answers would keep it for ever.
                     if !Box::pin(self.look_again()).await {
                         continue;
                     }
@@ -133,7 +135,7 @@ impl LiveSession {
         Box::pin(self.end()).await;
     }
 
-    /// When the running turn has gone on for as long as it may without a person (S0.58); `None` where
+    /// The time at which the running turn reaches its limit of time without a person (S0.58); `None` if
     /// another gateway runs it.
     fn overdue_at(&self) -> Option<Instant> {
         let limit = self.replica.agent.turn_limit?;
@@ -143,8 +145,8 @@ impl LiveSession {
         Instant::now().checked_add(limit.saturating_sub(alone))
     }
 
-    /// What was to be done at a time of its own: to look what became of a commit, to reject what nobody
-    /// decided in time, or to end a turn.
+    /// Carries out the timed action that is due: settles a commit, rejects expired calls, or ends an overdue
+    /// turn.
     async fn wake(&mut self) {
         if self.replica.unsettled.is_some() {
             return self.settle().await;
@@ -165,7 +167,7 @@ impl LiveSession {
         self.look().await;
     }
 
-    /// Ends the request of the model, where one runs here; what it used.
+    /// Stops the model request that runs here, if any, and returns its usage.
     fn stop_asking(&mut self) -> Vec<Spent> {
         let Some(meter) = self.running.stop_model() else {
             return Vec::new();
@@ -177,14 +179,14 @@ impl LiveSession {
         self.replica.spent(Some(&meter), &seen)
     }
 
-    /// Looks what became of a commit of which that is not known, and goes on from there.
+    /// Finds out whether an unsettled commit was stored, and continues from there.
     async fn settle(&mut self) {
         self.replica.expect_settled();
         self.replica.catch_up().await;
         self.look().await;
     }
 
-    /// Gives everything back; who watches is told if what was shown does not hold.
+    /// Ends the task. Watchers are told if the shown state is no longer valid.
     async fn end(self: Box<Self>) {
         let Some(lost) = self.replica.lost else {
             return self.leave().await;
@@ -206,23 +208,23 @@ impl LiveSession {
             .note(&self.replica.key, &self.replica.agent.tools, is_owner);
     }
 
-    /// Whether somebody here watches the session, or it runs here.
+    /// Returns true if somebody here watches the session, or it runs here.
     fn is_needed(&self) -> bool {
         self.replica.feed.is_watched() || self.replica.is_run_here()
     }
 
-    /// Leaves without a trace of its own: the journal is gone, or about to go.
+    /// Ends the task without writing anything, because the journal is gone or about to go.
     async fn vanish(
         mut self: Box<Self>,
         reply: Option<oneshot::Sender<Result<Option<SandboxId>, Refusal>>>,
     ) {
         self.mailbox.close();
         self.end_running(reply.is_some()).await;
-        // A row that was told here may have come onto the list after it was taken off elsewhere. Not
-        // only once the tools are closed: that may take a while.
+        // A row of this gateway may have been written after another one removed the session from the list.
+        // Remove it before the tools are closed, which may take a while.
         if self.replica.lost == Some(Lost::Deleted) {
-            // Its name may have been given again. If that is not known the row goes: the next commit
-            // of such a session brings it back.
+            // The session may have been created again. If that cannot be found out, remove the row: the next
+            // commit of such a session brings it back.
             let version = self.replica.journal.version().await;
             if version.is_ok_and(|version| version > 0) {
                 tracing::info!(session.id = %self.replica.key.session, "A deleted session was begun again");
@@ -253,8 +255,8 @@ impl LiveSession {
         }
     }
 
-    /// Gives everything back. Only the server's end finds messages here: who leaves because nothing
-    /// came has made sure that nothing can.
+    /// Ends the task in order. Only at a shutdown does it find messages: a task that leaves for idleness has
+    /// made sure that none can come.
     async fn leave(mut self: Box<Self>) {
         self.mailbox.close();
         while let Ok(message) = self.mailbox.try_recv() {
@@ -287,7 +289,7 @@ impl LiveSession {
                     Ok(()) => Box::pin(self.tell(*request)).await,
                     Err(refusal) => Err(refusal),
                 };
-                // The door may be gone; what was decided stays decided.
+                // The door may be gone; the decision stands.
                 let _ = reply.send(answer);
             }
             Message::Join { by, reply } => {
@@ -321,19 +323,19 @@ impl LiveSession {
                 Box::pin(self.replica.catch_up()).await;
                 self.end_turns().await;
             }
-            // Answered in the loop, where the task can end.
+            // Handled in the loop, where the task can end.
             Message::Leave { reply, .. } => drop(reply.send(Err(stopping()))),
             Message::Updates(_) | Message::Rest => {}
         }
         if is_barred {
-            // A message that waited may have begun another one.
+            // A waiting message may have begun another turn.
             self.end_turns().await;
         }
         self.look().await;
     }
 
-    /// Whether something goes on here for a person who may no longer act: then no rule decides, and nothing
-    /// starts. Only the database knows, whoever has changed it.
+    /// Returns true if work goes on for a person who may no longer act: then no rule decides, and nothing
+    /// starts. Read from the database, because any gateway may have changed it.
     async fn is_barred(&self) -> bool {
         if !self.replica.state.control.is_unfinished() {
             return false;
@@ -345,7 +347,7 @@ impl LiveSession {
         barred.unwrap_or(false)
     }
 
-    /// Ends the turn, whatever waits behind it, and the calls that views asked for.
+    /// Ends the turn, the messages that wait behind it, and the open calls of views.
     async fn end_turns(&mut self) {
         let control = &self.replica.state.control;
         let calls: Vec<CallId> = control.views.open().map(|call| call.id.clone()).collect();
@@ -356,7 +358,7 @@ impl LiveSession {
             thought_so_far: None,
             spent: Vec::new(),
         };
-        // What waits for the turn begins another one, which reads all of it.
+        // Stop twice: messages that wait for the turn begin another one, which reads all of them.
         for command in stops.chain([stop.clone(), stop]) {
             let request = SessionRequest::Command(command);
             let stopped = match request::prepare(request, &self.replica, &mut self.running) {
@@ -369,16 +371,15 @@ impl LiveSession {
         }
     }
 
-    /// A refusal, or an answer that there is nothing to do (what was asked for stands already), holds
-    /// only if nothing was written elsewhere meanwhile: people at this gateway may have been shown more
-    /// than this task has read.
+    /// Carries out a request. A refusal, or an answer that nothing had to be done, is only final if no other
+    /// gateway wrote meanwhile: people at this gateway may have been shown more than this task has read.
     async fn tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
         let before = self.replica.state.control.version;
         let first = self.try_to_tell(request.clone()).await;
         let version = self.replica.state.control.version;
         let is_final = match &first {
             Ok(_) => version > before,
-            // A store that is away is not waited for twice.
+            // Do not wait twice for a store that is away.
             Err(refusal) => refusal.code == Code::StoreUnavailable,
         };
         if is_final || self.replica.cluster.membership.is_alone() {
@@ -393,7 +394,7 @@ impl LiveSession {
 
     async fn try_to_tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
         if request.approves() {
-            // By the rules of now: a tool may have been denied while its call waited.
+            // Load the current rules: the tool may have been denied while its call waited.
             self.replica.agent.tools.refresh().await;
         }
         let command = request::prepare(request, &self.replica, &mut self.running)?;
@@ -401,7 +402,7 @@ impl LiveSession {
         self.replica.command(command).await
     }
 
-    /// The first command stores a session for good: there may be only so many in a minute.
+    /// Counts a session against the limit of creations with its first command, which stores it for good.
     fn may_be_created(&self) -> Result<(), Refusal> {
         if self.replica.state.control.version > 0 {
             return Ok(());
@@ -412,19 +413,19 @@ impl LiveSession {
         })
     }
 
-    /// Whether nobody looks at the session's files, and nothing can come any more.
+    /// Returns true if nobody uses the session's files, and no message can come.
     fn can_leave(&self, may_leave: &impl Fn(&mpsc::Receiver<Message>, u64) -> bool) -> bool {
         !self.running.has_guests() && may_leave(&self.mailbox, self.replica.state.control.version)
     }
 
-    /// Whether nothing goes on, and nothing that takes time to begin anew is kept for it.
+    /// Returns true if no effect runs, and no server connections are kept that take time to start again.
     fn can_rest(&self) -> bool {
         let has_servers = self.replica.agent.tools.idle_limit().is_some();
         self.running.is_empty() && self.replica.unsettled.is_none() && !has_servers
     }
 
-    /// A live sandbox is kept longer than a mere state, and a session that nobody has told anything
-    /// hardly at all: whoever has joined it waits for its feed alone.
+    /// Returns the time after which an idle session is unloaded: longest with a live sandbox, and very short
+    /// before the first command, when clients that joined only need its feed.
     fn idle_after(&self) -> Duration {
         let state = match self.replica.state.control.version {
             0 => self.idle_after.min(UNTOLD_FOR),
@@ -433,7 +434,7 @@ impl LiveSession {
         self.replica.agent.tools.idle_limit().unwrap_or(state)
     }
 
-    /// Brings what runs in line with what has to run here.
+    /// Starts and stops effects, so that those run that have to run here.
     fn reconcile(&mut self) {
         if self.replica.unsettled.is_some() {
             return;

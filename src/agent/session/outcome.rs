@@ -1,4 +1,4 @@
-//! What running effects bring back: it happened, so it is stored, whatever the store does meanwhile.
+//! Stores the outcomes of effects, however long the store is away: what they report has already happened.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::commit::Failure;
 use crate::agent::mailbox::{Message, store_away};
 use crate::session::{Command, Outcome, Output, Refusal, Spent};
 
-/// Outcomes of one commit.
+/// The most outcomes in one commit.
 const MOST_OUTCOMES: usize = 16;
-/// Pauses between two attempts to append an outcome while the store is away.
+/// The backoff between attempts to append an outcome while the store is away.
 const STORE_RETRY: [Duration; 4] = [
     Duration::from_millis(50),
     Duration::from_millis(250),
@@ -20,13 +20,12 @@ const STORE_RETRY: [Duration; 4] = [
 ];
 
 impl LiveSession {
-    /// An outcome, and those that have come right behind it: calls that ran side by side tend to end
-    /// together, and one commit costs what five small ones do not.
+    /// Stores an outcome together with those right behind it: calls that ran concurrently tend to end
+    /// together, and one commit is cheaper than several.
     pub(super) async fn outcomes(&mut self, first: Command, epoch: u64) {
         let mut all = vec![first];
         while self.take_outcomes(&mut all, epoch) && all.len() < self.running.calls() {
-            // Answers that have come already are read before this task goes on. Nothing waits for
-            // those that have not.
+            // Yield once, so that outcomes that are ready reach the mailbox. Do not wait for others.
             let before = all.len();
             tokio::task::yield_now().await;
             if !self.take_outcomes(&mut all, epoch) || all.len() == before {
@@ -35,7 +34,7 @@ impl LiveSession {
         }
         let approves = |command: &Command| matches!(command, Command::Reviewed { .. });
         if all.iter().any(approves) {
-            // By the rules of now, like a person's approval.
+            // Load the current rules, as for a person's approval.
             self.replica.agent.tools.refresh().await;
         }
         if all.len() > 1 {
@@ -43,14 +42,14 @@ impl LiveSession {
             if self.replica.commit(&together, Some(epoch)).await.is_ok() {
                 return;
             }
-            // One that is too large or too late holds up none of the others.
+            // Store them one by one, so that one that is too large or too late does not hold up the others.
         }
         for command in all {
             self.outcome(command, Some(epoch)).await;
         }
     }
 
-    /// Takes outcomes from the mailbox; whether there may be more of them.
+    /// Takes outcomes from the mailbox. Returns true if more of them may come.
     fn take_outcomes(&mut self, all: &mut Vec<Command>, epoch: u64) -> bool {
         while all.len() < MOST_OUTCOMES && self.set_aside.is_none() {
             match self.mailbox.try_recv() {
@@ -65,9 +64,8 @@ impl LiveSession {
         false
     }
 
-    /// An outcome: it happened, so it is kept until the store is back; meanwhile commands are
-    /// refused. One that can never be stored becomes a failure that can; a damaged journal ends the
-    /// task.
+    /// Stores an outcome, retrying until the store is back; meanwhile commands are refused. An outcome that
+    /// can never be stored is replaced by a failure; a damaged journal ends the task.
     pub(super) async fn outcome(&mut self, mut command: Command, epoch: Option<u64>) {
         let mut pauses = STORE_RETRY
             .iter()
@@ -82,7 +80,7 @@ impl LiveSession {
         }
     }
 
-    /// Why the store could not take an outcome now; `None` if there is nothing more to do with it.
+    /// Tries once. Returns the error if the store is away; `None` if the outcome needs no further attempt.
     async fn try_outcome(
         &mut self,
         command: &mut Command,
@@ -106,7 +104,7 @@ impl LiveSession {
         }
     }
 
-    /// Refuses commands until then; whether to go on.
+    /// Refuses commands until then. Returns true if the task goes on.
     async fn refuse_until(&mut self, until: Instant) -> bool {
         let mut later = Vec::new();
         let goes_on = loop {
@@ -126,20 +124,20 @@ impl LiveSession {
             }
         };
         for (command, epoch) in later {
-            // They wait for the same store: one loop for all would lose their order.
+            // These outcomes need the same store. Handle them one after the other, to keep their order.
             Box::pin(self.outcome(*command, Some(epoch))).await;
         }
         goes_on
     }
 }
 
-/// What is stored instead of an outcome that cannot be.
+/// Returns the outcome to store instead of one that cannot be stored.
 fn unstorable(outcome: &Command, refusal: &Refusal) -> Option<Command> {
     let text = format!("the result cannot be stored: {}", refusal.message);
     let code = refusal.code;
     if let Command::Answered { request, answer } = outcome {
         let request = *request;
-        // It was paid for, whatever becomes of it.
+        // The request was paid for in any case.
         let own = Spent {
             usage: answer.usage,
             cost: answer.cost,

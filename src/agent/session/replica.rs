@@ -1,4 +1,4 @@
-//! What one gateway knows of a session: the folded journal, and what follows from it here.
+//! Holds one gateway's copy of a session: the folded journal, and the state derived from it here.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::history::{self, Past};
 use crate::llm::tokens::{self, Counter};
 use crate::session::{Genesis, ModelChoice, SessionState};
 
-/// The journal is not what it was.
+/// The reason the copy no longer matches the stored journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agent) enum Lost {
     /// The session was deleted.
     Deleted,
-    /// The store came back with less than it had acknowledged.
+    /// The store lost commits that it had acknowledged.
     Rewound,
     /// The journal cannot be read or continued.
     Damaged,
@@ -32,39 +32,39 @@ pub(in crate::agent) struct Replica {
     pub(in crate::agent) key: SessionKey,
     pub(in crate::agent) journal: Journal,
     pub(in crate::agent) state: SessionState,
-    /// What its entries were cut to, if they were since the journal was folded.
+    /// The limits to which its entries were cut since the journal was folded.
     pub(in crate::agent) cut_to: history::Limits,
-    /// What the session begins with, while it is not stored.
+    /// The initial values of the session while it is not stored.
     pub(in crate::agent) genesis: Genesis,
     pub(in crate::agent) feed: Arc<Feed>,
     pub(in crate::agent) agent: SessionAgent,
-    /// Builds the agent again, should another gateway create the session.
+    /// Builds the agent again if another gateway creates the session.
     pub(in crate::agent) factory: AgentFactory,
     pub(in crate::agent) projection: Projection,
     pub(in crate::agent) cluster: Arc<Cluster>,
-    /// Where snapshots are written.
+    /// Runs the writing of snapshots.
     pub(in crate::agent) snapshots: TaskTracker,
-    /// When to look again what became of a commit that may or may not have arrived. Until that is
-    /// known nothing new is started: it may have stopped what would be.
+    /// The time of the next check of a commit that may or may not have been stored. Until that is settled
+    /// nothing new is started, because the commit may have cancelled it.
     pub(in crate::agent) unsettled: Option<Instant>,
-    /// Why the session's task has to end: what is known here is not what is stored.
+    /// The reason the session's task has to end.
     pub(in crate::agent) lost: Option<Lost>,
 }
 
 impl Replica {
-    /// Whose session it is, or would be once it is stored.
+    /// The owner of the session, or its future owner while it is not stored.
     pub(super) fn owner(&self) -> &Actor {
         let owner = self.state.control.owner.as_ref();
         owner.unwrap_or(&self.genesis.owner)
     }
 
-    /// What answers the next model request.
+    /// The model for the next model request.
     pub(super) fn choice(&self) -> &ModelChoice {
         let chosen = self.state.control.model.as_ref();
         chosen.unwrap_or(&self.genesis.model)
     }
 
-    /// Whether this gateway runs the session's effects.
+    /// Returns true if this gateway runs the session's effects.
     pub(super) fn is_run_here(&self) -> bool {
         self.state.control.is_run_by(&self.cluster.gateway)
     }
@@ -74,13 +74,13 @@ impl Replica {
         call.is_some_and(|call| call.is_executing())
     }
 
-    /// Whether calls wait, for a person or for those beside them.
+    /// Returns true if calls are pending, or are approved and wait for others.
     pub(super) fn has_open_calls(&self) -> bool {
         let mut calls = self.state.control.calls();
         calls.any(|call| call.is_pending() || call.is_approved())
     }
 
-    /// What kind of provider answers the running request.
+    /// The kind of the provider that answers the running request.
     pub(super) fn provider_kind(&self) -> &'static str {
         let choice = self.state.control.asked().unwrap_or(&self.genesis.model);
         let found = self
@@ -90,8 +90,8 @@ impl Replica {
         found.map_or("gone", |offer| offer.kind().as_str())
     }
 
-    /// Brings watchers that were here before this task up to date, and the session list, which may lag
-    /// behind a gateway that ended between a commit and its row.
+    /// Updates watchers that were here before this task, and the session list, which may be behind if a
+    /// gateway ended between a commit and its row.
     pub(super) fn show_all(&self) {
         self.follow_hosts();
         self.projection.tell(&self.key, &self.state.control);
@@ -102,14 +102,14 @@ impl Replica {
         }
     }
 
-    /// What the session's sandbox may reach follows the journal, whoever wrote it.
+    /// Updates the hosts that the session's sandbox may reach from the journal.
     pub(super) fn follow_hosts(&self) {
         self.agent.tools.reach.follow(&self.state.control);
     }
 
-    /// Keeps of the context what the model may still be shown, in memory and in the snapshot: the
-    /// journal has the rest (S2.9). The newest turn stays whole. A retry takes its answer away again, so right after it the
-    /// window may be one answer short.
+    /// Drops entries that the model can no longer be shown, from memory and the snapshot: the journal has
+    /// them (S2.9). The newest turn stays whole. A retry removes its answer, so right after it the window may
+    /// be one answer short.
     pub(super) fn forget_unread(&mut self) {
         let limits = self.agent.limits(&self.state.control);
         if !self.has_all_within(limits) {
@@ -120,7 +120,7 @@ impl Replica {
         let placed = &self.state.control.placed;
         let count = |entry: &Weighed| {
             let counter = Counter::default();
-            // What is in the workspace may be read as a few words.
+            // An attachment in the workspace may be replaced by a short text.
             let elsewhere = attachments::placed(entry, placed);
             let elsewhere = elsewhere.map(tokens::of_attachment).sum();
             counter.of_entry(entry).saturating_sub(elsewhere)
@@ -131,13 +131,13 @@ impl Replica {
         }
     }
 
-    /// Whether the entries in memory are all that these limits let through.
+    /// Returns true if the entries in memory are all that these limits admit.
     fn has_all_within(&self, limits: history::Limits) -> bool {
         limits.are_within(self.cut_to)
     }
 
-    /// Reads again what was forgotten and may be read now; whether it did. While the store is away
-    /// the session goes on with what it has, and the next look tries anew.
+    /// Reads dropped entries again if wider limits now admit them. Returns true if it did. While the store is
+    /// away the session continues with what it has, and the next look tries again.
     pub(super) async fn widen(&mut self) -> bool {
         if self.has_all_within(self.agent.limits(&self.state.control)) {
             return false;

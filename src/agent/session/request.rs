@@ -1,5 +1,5 @@
-//! What a door asks for, made a command: filled in with what only the session knows, and refused
-//! where only the session can refuse it.
+//! Turns a door's request into a command: adds what only the session knows, and refuses what only the session
+//! can refuse.
 
 use super::replica::Replica;
 use crate::agent::effects::Running;
@@ -10,7 +10,7 @@ use crate::agent::mailbox::{SessionRequest, ViewRequest};
 use crate::mcp::Form;
 use crate::session::{Command, Edit, ElicitationAction, ElicitationReply, Refusal, ViewCall};
 
-/// Fills in what only the session knows, and refuses what only it can refuse.
+/// Completes the request, or refuses it.
 pub(super) fn prepare(
     request: SessionRequest,
     replica: &Replica,
@@ -30,7 +30,8 @@ pub(super) fn prepare(
                 !call.is_pending() && call.original_args.is_some() && call.args == *args
             });
             if is_repeat {
-                // It names what it changed; a call that was taken back is shown anew.
+                // The digest that came with it is that of the unchanged call, so drop it. A call that was
+                // taken back is shown anew.
                 decision.digest = None;
             }
             decision.edit = args.and_then(|args| match call {
@@ -50,7 +51,7 @@ pub(super) fn prepare(
         SessionRequest::Command(Command::Stop { turn, .. }) => {
             let now = replica.state.control.turn.as_ref();
             let is_this = now.is_some_and(|now| turn.is_none_or(|turn| turn == now.id));
-            // At another gateway than the model's: what was said is what people here have seen.
+            // If the model runs at another gateway, take the text that people here have seen.
             let mut said = replica.feed.running_answer().filter(|_| is_this);
             let mut meter = None;
             if is_this && running.has_model() {
@@ -74,7 +75,7 @@ pub(super) fn prepare(
             gesture,
             decision: Box::new(prepare(*decision, replica, running)?),
         },
-        // The proof was used up on the way here.
+        // The proof was used up before the request came here.
         SessionRequest::WithProof { decision, .. } => prepare(*decision, replica, running)?,
         SessionRequest::Command(command) | SessionRequest::Say { say: command, .. } => command,
     };
@@ -82,7 +83,7 @@ pub(super) fn prepare(
     Ok(command)
 }
 
-/// A call that a view asks for, with what its tool is now.
+/// Makes the command for a view's call, with its tool as it is now.
 fn called_by_view(asked: ViewRequest, replica: &Replica) -> Command {
     let proposal = propose_for_view(&replica.agent.tools, &asked.at, asked.args);
     Command::CallByView(Box::new(ViewCall {
@@ -92,7 +93,7 @@ fn called_by_view(asked: ViewRequest, replica: &Replica) -> Command {
     }))
 }
 
-/// What is wrong with an answer to a question of a server, by what it asked.
+/// Checks an answer to a server's elicitation against the requested form, and returns the problem.
 fn problem_with(reply: &ElicitationReply, replica: &Replica) -> Option<String> {
     let mut asked = replica.state.control.elicitations();
     let asked = asked.find(|asked| asked.id == reply.id)?;
@@ -107,7 +108,7 @@ fn problem_with(reply: &ElicitationReply, replica: &Replica) -> Option<String> {
     }
 }
 
-/// A turn that nobody can answer is not begun; a running one keeps what it has.
+/// Refuses to begin a turn that no provider can answer; a running turn continues.
 fn can_be_answered(command: &Command, replica: &Replica) -> Result<(), Refusal> {
     let begins = matches!(command, Command::Say { .. } | Command::Retry);
     if !begins || replica.state.control.is_active() {

@@ -1,14 +1,14 @@
-//! Tells traces what ended with an own commit. Nothing depends on it.
+//! Adds spans to traces for what an own commit ends. No behavior depends on it.
 
 use super::replica::Replica;
 use crate::agent::effects::trace::{TurnEnd, TurnTrace};
 use crate::domain::{CallId, Timestamp};
 use crate::session::{Call, Commit, Decider, Event, Turn, Verdict};
 
-/// Tells what an own commit ends, before it changes the state. Only the gateway that appended a
-/// commit does, so each span is told once.
+/// Adds the spans that an own commit ends, before it is applied to the state. Only the gateway that appended
+/// the commit does so, which makes each span once.
 pub(super) fn tell(replica: &Replica, commit: &Commit) {
-    // What begins with this commit ends with a later one.
+    // Whatever begins with this commit ends with a later one.
     let turn = replica.state.control.turn.as_ref();
     let traced = turn.and_then(|turn| Some((turn, replica.agent.trace(turn.id, turn.started)?)));
     let Some((turn, trace)) = traced else { return };
@@ -91,19 +91,19 @@ fn trace_end(
     trace.ended(how, asked, at);
 }
 
-/// A wait ends with a decision. A rule decides at once, so only its refusals are worth telling.
+/// Ends the span of a wait. A rule decides at once, so only its rejections are traced.
 fn decided(trace: &TurnTrace, call: &Call, (verdict, by): (Verdict, &Decider), at: Timestamp) {
     let is_person = matches!(by, Decider::Person(_));
     let verdict = match verdict {
         Verdict::Approved if is_person => "approved",
         Verdict::Rejected => "rejected",
-        // It goes on waiting, since the model asked for it.
+        // The call continues to wait, from the time at which the model asked for it.
         Verdict::Approved | Verdict::TakenBack => return,
     };
     trace.waited(call, verdict, Some(by), at);
 }
 
-/// A call of the turn, or one that the same commit brings.
+/// Finds a call of the turn, or one that the same commit adds.
 fn find<'a>(turn: &'a Turn, commit: &'a Commit, id: &CallId) -> Option<&'a Call> {
     let brought = commit.events.iter().filter_map(|event| {
         if let Event::Queued { calls } = event {

@@ -1,4 +1,4 @@
-//! The session as somebody who joins sees it.
+//! Shows the session to people who join it.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ impl Replica {
         QueueState::of(&self.state.control)
     }
 
-    /// What that person may see of what waits.
+    /// The part of the queue that the person may see.
     pub(super) fn queue_for(&self, who: (&UserId, Role)) -> QueueView {
         QueueView::of(&self.state, who)
     }
 
-    /// A session is its owner's; to anybody else it does not exist.
+    /// Admits the owner only; to anybody else the session does not exist.
     pub(super) fn admit(&self, by: &UserId) -> Result<(), Refusal> {
         if self.owner().id == *by {
             return Ok(());
@@ -38,7 +38,7 @@ impl Replica {
         ))
     }
 
-    /// What its servers are reached by.
+    /// The access to the session's servers.
     pub(super) fn tools_now(&self) -> ToolsNow {
         let control = &self.state.control;
         ToolsNow {
@@ -49,7 +49,7 @@ impl Replica {
         }
     }
 
-    /// Others are admitted to decide the calls that wait for their yes, and to nothing else.
+    /// Admits others only to decide the calls that wait for their approval.
     pub(super) async fn admit_request(
         &mut self,
         by: &UserId,
@@ -69,7 +69,7 @@ impl Replica {
         may_decide.then_some(()).ok_or(refused)
     }
 
-    /// Whether the yes of somebody who does not own the session would count for all of these calls.
+    /// Returns true if the approval of this person, who is not the owner, counts for all of these calls.
     fn may_decide(&self, who: (&UserId, Option<Role>), calls: &[CallId]) -> bool {
         let control = &self.state.control;
         let owner = control.owner.as_ref().map(|owner| &owner.id);
@@ -98,14 +98,13 @@ impl Replica {
         }
     }
 
-    /// What counts the model's tokens without holding up the session.
+    /// A counter for the model's tokens that does not block the session.
     fn counter(&self) -> Counter {
         let entries = self.state.entries.iter().map(|entry| &**entry);
         self.agent.counter(self.choice()).at_hand(entries)
     }
 
-    /// What a request of the model that is stopped has used: as its meter says where it ran here, else
-    /// as one can tell.
+    /// Returns the usage of a stopped model request: from its meter if it ran here, otherwise estimated.
     pub(super) fn spent(&self, meter: Option<&Meter>, so_far: &llm::Answer) -> Vec<Spent> {
         if let Some(meter) = meter {
             return meter.stop(so_far, &self.agent);
@@ -117,7 +116,7 @@ impl Replica {
             .spent_elsewhere(control, (choice, tokens, &parts), so_far)
     }
 
-    /// About how many tokens a request to that model takes now, and what for.
+    /// Estimates the tokens of a request to that model now, with their composition.
     fn request_tokens(&self, choice: &ModelChoice) -> (u64, RequestParts) {
         let own = self.limits_of(choice);
         let entries = self.state.entries.iter().map(|entry| &**entry);
@@ -133,8 +132,8 @@ impl Replica {
         (base.tokens + shown.tokens, parts)
     }
 
-    /// How much of the past a request to that model may read: where its vendor compacts, as much as its window
-    /// holds.
+    /// Returns how much of the history a request to that model may read: the whole window if its vendor
+    /// compacts.
     fn limits_of(&self, choice: &ModelChoice) -> history::Limits {
         let control = &self.state.control;
         match self.agent.compactor(choice) {
@@ -143,7 +142,7 @@ impl Replica {
         }
     }
 
-    /// What the providers give for the next request, as far as it is known.
+    /// Arranges the contexts of the next request, as far as the providers have them at hand.
     fn arranged(&self) -> Arranged {
         let turn = self.state.control.turn.as_ref().map(|turn| turn.id);
         let entries = &self.state.entries;
@@ -151,7 +150,7 @@ impl Replica {
         self.agent.context.at_hand(&session).arranged(&session)
     }
 
-    /// What the next request reads within these limits.
+    /// The input of the next request within these limits.
     fn reads<'a>(&'a self, arranged: &'a Arranged, limits: history::Limits) -> Reads<'a> {
         Reads {
             input: history::last_input(&self.state.entries),
@@ -161,7 +160,7 @@ impl Replica {
         }
     }
 
-    /// What a request to that model shows of the history: within `limits`, where the session lets it
+    /// Returns the window on the history of a request to that model: within `limits`, if the session lets it
     /// read `own`.
     fn window(
         &self,
@@ -184,8 +183,7 @@ impl Replica {
         history::window(past, limits, &strategies, |entry| counter.of_entry(entry))
     }
 
-    /// What the next request would leave out, and about how many tokens it takes; none = nobody can
-    /// tell.
+    /// Returns what the next request would leave out, and its approximate tokens; `None` if unknown.
     fn next_request(&self) -> (LeftOut, Option<u64>) {
         let own = self.limits_of(self.choice());
         let counter = self.counter();
@@ -193,7 +191,7 @@ impl Replica {
         let reads = self.reads(&arranged, own);
         let base = self.agent.request_base(self.choice(), reads, counter);
         let base = base.ok();
-        // The request itself says what is wrong with the prompt.
+        // The request itself reports an error of the prompt.
         let usual = (own, history::Limits::default());
         let (limits, whole) = base
             .as_ref()

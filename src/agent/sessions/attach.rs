@@ -1,5 +1,5 @@
-//! What comes along with a request on its way into a session: a file, whose sender is known before its
-//! first byte is read, and the proof of a fresh gesture, which counts once.
+//! Prepares what comes with a request to a session: an uploaded file, whose sender is checked before its
+//! first byte is read, and the single-use proof of a fresh gesture.
 
 use super::Sessions;
 use super::offers::{SessionOffers, calls, context};
@@ -10,7 +10,7 @@ use crate::session::{Command, Refusal};
 use crate::store::clock::now;
 use crate::store::records::{AttachedTo, SecretHash};
 
-/// A file that may come. While it lives, it counts against its sender.
+/// Permission to upload a file. While it lives, it counts against the sender.
 pub struct Upload {
     attachments: Attachments,
     key: SessionKey,
@@ -18,12 +18,12 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Bytes that the file may have.
+    /// The size limit of the file in bytes.
     pub fn limit(&self) -> usize {
         usize::try_from(self.attachments.limits().file).unwrap_or(usize::MAX)
     }
 
-    /// Why a file of more bytes is refused.
+    /// The refusal for a larger file.
     pub fn too_large(&self) -> Refusal {
         let most = self.limit() / (1024 * 1024);
         let text = format!(
@@ -33,7 +33,7 @@ impl Upload {
         Refusal::of_field(Code::TooLarge, "file", text)
     }
 
-    /// Takes the whole file.
+    /// Stores the whole file.
     pub async fn finish(self, name: &str, bytes: Vec<u8>) -> Result<Attachment, Refusal> {
         let to = AttachedTo::Stored(&self.key);
         let counted = Some(self.counted);
@@ -42,8 +42,7 @@ impl Upload {
 }
 
 impl Sessions {
-    /// Lets the owner of a session attach a file. The session is stored by it, so that the file goes
-    /// with the session.
+    /// Lets the owner of a session attach a file. Stores the session first, so that the file belongs to it.
     pub async fn attach(&self, key: &SessionKey, caller: &Caller) -> Result<Upload, Refusal> {
         let attachments = self.attachments();
         if attachments.limits().file == 0 {
@@ -64,7 +63,8 @@ impl Sessions {
         })
     }
 
-    /// An attachment and its content, for whoever may see the session; none = it holds no such thing.
+    /// Returns an attachment with its content, to callers who may see the session; `None` if the session does
+    /// not have it.
     pub async fn attachment(
         &self,
         key: &SessionKey,
@@ -79,7 +79,7 @@ impl Sessions {
         &self.0.factory.attachments
     }
 
-    /// Finds what a message names, once it is known that the session is the caller's.
+    /// Looks up what a request names, once the session is known to be the caller's.
     pub(super) async fn look_up(
         &self,
         key: &SessionKey,
@@ -123,8 +123,8 @@ impl Sessions {
         Ok(SessionRequest::Command(say))
     }
 
-    /// Uses the proof of a fresh gesture up, whatever becomes of the decision. Without a valid one the
-    /// session decides whether it wants one.
+    /// Uses up the proof of a fresh gesture, whatever the result of the decision. Without a valid proof the
+    /// session decides whether it requires one.
     async fn use_proof(
         &self,
         key: &SessionKey,

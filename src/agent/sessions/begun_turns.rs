@@ -1,11 +1,11 @@
-//! The keys and sign-ins with which turns were begun at this gateway.
+//! Remembers the API keys and sign-ins with which turns were begun at this gateway.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::{Caller, CredentialId, SessionKey, TenantId};
 
-/// The credential of each session's turn.
+/// The credential behind each session's turn.
 #[derive(Default)]
 pub(super) struct BegunTurns(
     /// Never held across an await.
@@ -15,18 +15,18 @@ pub(super) struct BegunTurns(
 #[derive(Default)]
 struct Turns {
     of_session: HashMap<SessionKey, Begun>,
-    /// Turns noted so far.
+    /// The number of turns recorded so far.
     noted: u64,
 }
 
 struct Begun {
     credential: CredentialId,
-    /// Tells this turn from a later one of the same session.
+    /// Distinguishes this turn from a later one of the same session.
     number: u64,
 }
 
 impl BegunTurns {
-    /// Notes that somebody has told the session something that a model answers.
+    /// Records that the caller sent a request that begins a turn.
     pub(super) fn note(&self, key: &SessionKey, caller: &Caller) {
         let Some(credential) = caller.credential.clone() else {
             return;
@@ -38,14 +38,14 @@ impl BegunTurns {
         turns.of_session.insert(key.clone(), begun);
     }
 
-    /// The number of turns noted so far; `None` if none of them is kept.
+    /// Returns the number of turns recorded so far; `None` if none of them is remembered.
     pub(super) fn noted(&self) -> Option<u64> {
         let turns = self.turns();
         (!turns.of_session.is_empty()).then_some(turns.noted)
     }
 
-    /// Forgets the turns that have ended: those of sessions that were not active at a moment when only
-    /// `noted` turns had been noted. Later ones may have begun since.
+    /// Forgets the turns that have ended: those of sessions that were not active when only `noted` turns had
+    /// been recorded. Later ones may have begun since.
     pub(super) fn forget_ended(&self, noted: u64, active: &HashSet<SessionKey>) {
         let mut turns = self.turns();
         let sessions = &mut turns.of_session;
@@ -57,7 +57,7 @@ impl BegunTurns {
         self.turns().of_session.remove(key);
     }
 
-    /// The sessions by the credential that began their turn.
+    /// Groups the sessions by the credential that began their turn.
     pub(super) fn by_credential(&self) -> HashMap<(TenantId, CredentialId), Vec<SessionKey>> {
         let mut found: HashMap<_, Vec<SessionKey>> = HashMap::new();
         for (key, begun) in &self.turns().of_session {

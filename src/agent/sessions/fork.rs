@@ -1,4 +1,4 @@
-//! A new session that shares the past of another up to a place, and goes another way from there.
+//! Forks sessions: makes a new session that shares the history of another up to a point.
 
 use std::sync::Arc;
 
@@ -11,22 +11,21 @@ use crate::history;
 use crate::session::{Command, Fork, Refusal, SessionState};
 use crate::store::records::SessionRow;
 
-/// A journal of more commits is folded faster from a snapshot.
+/// The number of commits from which folding a snapshot is faster than folding the journal.
 const SNAPSHOT_FROM: usize = 100;
 
-/// How a session is forked.
+/// A request to fork a session.
 #[derive(Debug, Default)]
 pub struct ForkRequest {
-    /// `seq` of the last event that both sessions have; none = all there is.
+    /// `seq` of the last event that both sessions share; `None` = the last event.
     pub from_seq: Option<u64>,
-    /// What the new session is told at once, in this order: who answers in it, and what is said.
+    /// Requests to the new session, in this order: the choice of a model, and a message.
     pub then: Vec<SessionRequest>,
 }
 
-/// Makes the new session. Its transcript begins with that of the other one, and its workspace becomes a
-/// copy of what the other one's has now, before a model is asked.
-/// Where the shared past ends with a message that nobody has answered, or something is said, the model is
-/// asked at once.
+/// Forks a session. The transcript of the new session begins with that of the other one, and its workspace
+/// becomes a copy of the other's current workspace, before a model is asked. If the shared history ends with
+/// an unanswered message, or `then` has a message, the model is asked at once.
 pub async fn fork(
     sessions: &Sessions,
     key: &SessionKey,
@@ -55,12 +54,12 @@ pub async fn fork(
         then.push(SessionRequest::Command(Command::Retry));
     }
     if awaits_workspace {
-        // This gateway makes the copy; should it end, whichever takes over does.
+        // This gateway makes the copy; if it ends, the one that takes over does.
         then.insert(0, SessionRequest::Command(Command::TakeOver { from: None }));
     }
     for request in then {
         if let Err(refusal) = sessions.tell(&new, caller, request).await {
-            // Who asked for a session with an answer is not left with one that has none.
+            // A caller who asked for a session with an answer must not be left with one that has none.
             if let Err(error) = sessions.delete(&new, caller).await {
                 tracing::warn!(session.id = %new.session, error = error.message, "A fork that was refused is still there");
             }
@@ -70,7 +69,8 @@ pub async fn fork(
     Ok(new)
 }
 
-/// The caller's sessions that share a part of their past with this one, the oldest first; itself too.
+/// Returns the caller's sessions that share a part of their history with this one, including itself, oldest
+/// first.
 pub async fn family(
     sessions: &Sessions,
     key: &SessionKey,
@@ -90,8 +90,8 @@ pub async fn family(
     rows.family(whose, &root).await.map_err(away)
 }
 
-/// Writes the journal of the new session, and what is attached before it: a session that exists has
-/// everything that its transcript names.
+/// Writes the new session's journal, after its attachments: a session that exists has everything that its
+/// transcript names.
 async fn write_fork(
     sessions: &Sessions,
     key: &SessionKey,
@@ -102,7 +102,7 @@ async fn write_fork(
     let id = || CommitId::from_bits(rand::random());
     let mut past = SessionState::default();
     let mut commits = Vec::new();
-    // The whole of it: where it was forked from is said somewhere in it.
+    // Read all of it, because the origin of an earlier fork may be recorded anywhere in it.
     while source
         .catch_up(&mut past, |commit| commits.push(commit.clone()))
         .await

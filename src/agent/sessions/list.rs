@@ -1,4 +1,4 @@
-//! The list of a person's sessions, and what sessions used, as their rows say.
+//! Lists and searches a person's sessions, and sums their usage, from the rows of the session list.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::store::records::{
     Cursor, ListFilter, MarksChange, Records, SessionRow, SessionsPage, UsageFilter,
 };
 
-/// Why a row of the list of sessions is not told.
+/// The reason a row of the session list is not returned.
 #[derive(Debug, thiserror::Error)]
 pub enum RowError {
-    /// There is none for this caller.
+    /// The caller has no such session.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The list cannot be read.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -40,8 +40,8 @@ impl Sessions {
         Journal::new(Arc::clone(&self.0.store), key.clone())
     }
 
-    /// The caller's sessions, pinned ones first, then by their last change, newest first: what was
-    /// acknowledged is in it.
+    /// Lists the caller's sessions: pinned ones first, then by last change, newest first. Includes everything
+    /// acknowledged so far.
     pub async fn list(
         &self,
         caller: &Caller,
@@ -55,7 +55,7 @@ impl Sessions {
         rows.list(whose, filter, after, limit).await
     }
 
-    /// The row of a session on its owner's list; `None` while it is on its way. To anybody else the
+    /// Returns the session's row on its owner's list; `None` if it is not written yet. To anybody else the
     /// session does not exist.
     pub async fn row(
         &self,
@@ -71,7 +71,7 @@ impl Sessions {
         Ok(row)
     }
 
-    /// Sums of what was used; everything that was acknowledged is in them.
+    /// Sums the usage, including everything acknowledged so far.
     pub async fn usage(
         &self,
         access: &UsageAccess,
@@ -111,7 +111,7 @@ impl Sessions {
         })
     }
 
-    /// Changes what the caller keeps about a session of theirs: what was acknowledged is on the list.
+    /// Changes the caller's marks of a session. Once this returns, the list shows the change.
     pub async fn mark(
         &self,
         key: &SessionKey,
@@ -125,22 +125,22 @@ impl Sessions {
         Ok(row)
     }
 
-    /// Takes a session of the caller off every list, and deletes it at the time that is returned,
-    /// unless they take that back.
+    /// Removes a session of the caller from every list, and deletes it at the returned time unless they
+    /// restore it.
     pub async fn give_up(&self, key: &SessionKey, caller: &Caller) -> Result<Timestamp, RowError> {
         self.own(key, caller).await?;
         let given_up = removal::give_up(&self.0, key, caller).await?;
         Ok(given_up.ok_or_else(not_found)?)
     }
 
-    /// Takes back that the caller gave a session up.
+    /// Restores a session that the caller gave up.
     pub async fn take_back(&self, key: &SessionKey, caller: &Caller) -> Result<(), RowError> {
         self.own(key, caller).await?;
         let is_back = removal::take_back(&self.0, key, caller).await?;
         Ok(is_back.then_some(()).ok_or_else(not_found)?)
     }
 
-    /// Who changes their list; the session is on it, if it is anywhere.
+    /// Returns the caller's id, if they may change their list. Waits until the list is up to date.
     async fn own<'c>(&self, key: &SessionKey, caller: &'c Caller) -> Result<&'c UserId, Refusal> {
         may_act(caller)?;
         if key.tenant != caller.tenant.id {
@@ -150,8 +150,8 @@ impl Sessions {
         Ok(&caller.user.id)
     }
 
-    /// Looks for words in everything that the caller's sessions have, newest first, below that hit. The
-    /// first page has what was acknowledged just now, unless there is much of it.
+    /// Searches the texts of all the caller's sessions, newest first, below the given hit. The first page
+    /// includes changes acknowledged just now, unless there are many.
     pub async fn search(
         &self,
         caller: &Caller,
@@ -167,8 +167,8 @@ impl Sessions {
         finding::find(stores, caller, query, below).await
     }
 
-    /// The events of one session that have what is looked for, oldest first: what was acknowledged is
-    /// among them.
+    /// Returns the `seq` of events in one session that match, oldest first, including everything acknowledged
+    /// so far.
     pub async fn search_in(
         &self,
         key: &SessionKey,

@@ -1,4 +1,5 @@
-//! The registry of live sessions: open, tell, watch, read, claim what a crash left, stop all.
+//! Keeps the registry of live sessions: opens, watches, reads and stops them, passes requests to them, and
+//! claims those that a crash left.
 
 pub(super) mod approvals;
 pub(super) mod attach;
@@ -51,17 +52,17 @@ use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
 
-/// Imports that run at a time.
+/// The most concurrent imports.
 const IMPORTS: usize = 2;
 
-/// How sessions are kept.
+/// The settings of sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionsSettings {
     /// How long a session without work stays in memory.
     pub idle_after: Duration,
-    /// Sessions in memory: in all, of one tenant, of one user.
+    /// The most sessions in memory: in all, of one tenant, of one user.
     pub live: Most,
-    /// Sessions that one user creates in a minute, and one tenant; `None` = no limit.
+    /// The most sessions that one user creates in a minute, and one tenant; `None` = no limit.
     pub new_per_minute: (Option<NonZeroU32>, Option<NonZeroU32>),
 }
 
@@ -78,13 +79,13 @@ impl Default for SessionsSettings {
 /// A part of a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Page {
-    /// What came after that `seq`.
+    /// The events after that `seq`.
     After(u64),
-    /// What came just before that `seq`.
+    /// The events just before that `seq`.
     Before(u64),
 }
 
-/// The one corridor to sessions. Cheap to clone.
+/// The only way to sessions. Cheap to clone.
 #[derive(Clone)]
 pub struct Sessions(Arc<SessionRegistry>);
 
@@ -157,18 +158,18 @@ impl Sessions {
         sessions
     }
 
-    /// Rung when what waits for people may have changed; one listener hears it.
+    /// The bell that is notified when the waiting calls may have changed; only one listener is woken.
     pub fn waiting_bell(&self) -> Arc<Notify> {
         Arc::clone(&self.0.waiting)
     }
 
-    /// What makes room in contexts by the settings.
+    /// The strategies that the settings choose to compact contexts.
     pub fn settings_strategies(&self) -> &[CompactionStrategy] {
         &self.0.factory.history.strategies
     }
 
-    /// A new session of the caller, answered by the tenant's default unless another choice is made.
-    /// It is stored at its first command; until then it lives as long as somebody watches it.
+    /// Reserves a new session of the caller, with the tenant's default model unless another is chosen. It is
+    /// stored at its first command; until then it lives as long as somebody watches it.
     pub fn new_session(&self, caller: &Caller, model: Option<ModelChoice>) -> SessionKey {
         let session = SessionId::from_bits(rand::random());
         let key = SessionKey {
@@ -179,8 +180,8 @@ impl Sessions {
         key
     }
 
-    /// The caller's own session of that name, created on first use, then answered by `model`. The id is derived from tenant,
-    /// user and name, so no other user's name leads to it.
+    /// Returns the caller's own session of that name, created on first use with `model`. The id is derived
+    /// from tenant, user and name, so no other user's name leads to it.
     pub fn named_session(
         &self,
         caller: &Caller,
@@ -196,7 +197,7 @@ impl Sessions {
         key
     }
 
-    /// Stores a new session right away, so that it can be listed.
+    /// Stores a new session at once, so that it can be listed.
     pub async fn create(
         &self,
         caller: &Caller,
@@ -214,7 +215,7 @@ impl Sessions {
         Ok(key)
     }
 
-    /// Tells a session. The answer means that what it changed is durable.
+    /// Sends a request to a session. Once it is answered, its changes are durable.
     pub async fn tell(
         &self,
         key: &SessionKey,
@@ -233,7 +234,7 @@ impl Sessions {
         Ok(accepted)
     }
 
-    /// The session as it is, and everything that comes after.
+    /// Returns the session's current state, and all signals that follow.
     pub async fn join(&self, key: &SessionKey, caller: &Caller) -> Result<Joined, Refusal> {
         let by = caller.user.id.clone();
         let joined = self.request(key, caller, |reply| Message::Join { by, reply });
@@ -242,7 +243,7 @@ impl Sessions {
         Ok(joined)
     }
 
-    /// Part of the transcript, oldest first.
+    /// Returns a part of the transcript, oldest first.
     pub async fn page(
         &self,
         key: &SessionKey,
@@ -259,7 +260,8 @@ impl Sessions {
         events.map_err(|error| unreadable(key, &error))
     }
 
-    /// Part of the transcript after that `seq`, oldest first, not read yet. It is empty at the end.
+    /// Returns the part of the transcript after that `seq`, oldest first, not yet parsed. It is empty at the
+    /// end.
     pub async fn transcript_part(
         &self,
         key: &SessionKey,
@@ -271,7 +273,7 @@ impl Sessions {
         shared::TranscriptPart::stored(journal, (after, u64::MAX), limit).await
     }
 
-    /// Whether the caller may see the session.
+    /// Succeeds if the caller may see the session.
     pub async fn admit(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
         if self.0.lists.is_hidden(key) {
             return Err(not_found());
@@ -282,18 +284,18 @@ impl Sessions {
         Ok(())
     }
 
-    /// What waits for a decision in any of them.
+    /// The calls that wait for a decision in any session.
     pub fn approvals(&self) -> Approvals<'_> {
         Approvals(self)
     }
 
-    /// How sessions are shared.
+    /// The access to shared sessions.
     pub fn sharing(&self) -> Sharing<'_> {
         Sharing(self)
     }
 
-    /// Deletes a session with its journal and workspace. A deletion that was cut off, by the store or
-    /// by the end of its gateway, is finished by the next attempt.
+    /// Deletes a session with its journal and workspace. A deletion that was interrupted, by the store or by
+    /// the end of its gateway, is finished by the next attempt.
     pub async fn delete(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
         may_act(caller)?;
         let by = caller.user.id.clone();
@@ -307,13 +309,13 @@ impl Sessions {
         self.0.projection.written().await;
     }
 
-    /// What changes on anybody's list of sessions from now on; whoever shows it to a person asks
-    /// [`ListUpdate::holder`] whose it is.
+    /// Subscribes to changes of everybody's session lists. [`ListUpdate::holder`] says whose list a change
+    /// belongs to.
     pub fn rows(&self) -> broadcast::Receiver<ListUpdate> {
         self.0.lists.listen()
     }
 
-    /// What a watcher that fell behind reads; nothing for a caller who has not joined.
+    /// Returns the feed, for a watcher that fell behind; `None` for a caller who has not joined.
     pub fn feed(&self, key: &SessionKey, caller: &Caller) -> Option<Arc<Feed>> {
         let has_joined = self.0.has_joined(key, caller);
         let slots = self.0.slots();
@@ -321,8 +323,8 @@ impl Sessions {
         slot.map(|slot| Arc::clone(&slot.feed))
     }
 
-    /// Goes on with everything that gateways which are over left unfinished, now and from here on:
-    /// watches the other gateways. How many sessions that is now.
+    /// Claims the unfinished sessions of gateways that are gone, now and from here on, by watching the other
+    /// gateways. Returns the number claimed now.
     pub async fn claim_unfinished(&self) -> Result<usize, crate::store::Error> {
         self.0.hear_heartbeats().await?;
         self.say(|gateway| ClusterMessage::Came { gateway }).await;
@@ -336,8 +338,8 @@ impl Sessions {
         Ok(claimed)
     }
 
-    /// Tells the other gateways that this one is over: they go on with its sessions at once. Only
-    /// after its tasks have ended.
+    /// Tells the other gateways that this one has ended, so that they take over its sessions at once. Call it
+    /// only after its tasks have ended.
     pub async fn hand_over(&self) {
         let cluster = &self.0.cluster;
         cluster.presence.tell(false).await;
@@ -345,8 +347,9 @@ impl Sessions {
         self.say(|gateway| ClusterMessage::Left { gateway }).await;
     }
 
-    /// Tells the other gateways of this one. Their next round of heartbeats would tell them too, but what
-    /// happens until then and is told only in passing, such as a call's progress, would be lost here.
+    /// Sends a message about this gateway to the others. They would notice it in their next round of
+    /// heartbeats, but until then this gateway would miss signals that are sent only once, such as a call's
+    /// progress.
     async fn say(&self, message: impl FnOnce(GatewayId) -> ClusterMessage) {
         let cluster = &self.0.cluster;
         if cluster.is_shared() {
@@ -355,17 +358,17 @@ impl Sessions {
         }
     }
 
-    /// Forgets sessions that nobody watches and nobody needs; called now and then.
+    /// Drops slots that nobody watches or needs; called regularly.
     pub fn sweep(&self) {
         self.0.slots().retain(|_, slot| !slot.is_forgotten());
     }
 
-    /// What sessions may cost.
+    /// The budgets of sessions.
     pub fn budgets(&self) -> &Budgets {
         &self.0.factory.budgets
     }
 
-    /// Sessions in memory, for `/metrics` and tests.
+    /// The number of sessions in memory, for `/metrics` and tests.
     pub fn live_count(&self) -> usize {
         let slots = self.0.slots();
         slots.values().filter(|slot| slot.is_live()).count()
@@ -401,7 +404,7 @@ impl Sessions {
             let mailbox = self.0.open(key, caller).await?;
             match mailbox.send(message).await {
                 Ok(()) => break,
-                // It was leaving memory: open it again.
+                // The task was leaving memory: open the session again.
                 Err(mpsc::error::SendError(back)) => message = back,
             }
         }

@@ -1,4 +1,4 @@
-//! Why a session is not opened.
+//! Defines the refusals for sessions that cannot be opened.
 
 use tokio::sync::mpsc;
 
@@ -7,7 +7,7 @@ use crate::agent::mailbox::{Message, damaged, store_away};
 use crate::domain::{Code, SessionKey};
 use crate::session::Refusal;
 
-/// Answers everything that was sent to a session that cannot be opened.
+/// Refuses all messages to a session that cannot be opened.
 pub(super) async fn refuse_all(mut messages: mpsc::Receiver<Message>, refusal: &Refusal) {
     messages.close();
     while let Some(message) = messages.recv().await {

@@ -1,4 +1,5 @@
-//! Room in memory for one more session: of whoever has too many, one that nobody needs leaves first.
+//! Makes room in memory for one more session: at a limit, idle sessions of the user or tenant that has most
+//! are unloaded.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -13,14 +14,14 @@ use crate::domain::{
 };
 use crate::session::Refusal;
 
-/// Sessions that are asked to leave together.
+/// The most sessions asked to unload at once.
 const ASKED: usize = 64;
-/// How long they have for it.
+/// How long they have to unload.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two looks whether one has left.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Sessions in memory.
+/// The limit of sessions in memory.
 const SESSIONS: Resource = Resource {
     name: "sessions",
     plural: "sessions that are in use",
@@ -30,7 +31,7 @@ const SESSIONS: Resource = Resource {
 };
 
 impl SessionRegistry {
-    /// A place for a session that `caller` opens.
+    /// Takes a place in memory for a session that `caller` opens.
     pub(super) async fn make_room(&self, caller: &Caller) -> Result<Share, Refusal> {
         let deadline = Instant::now() + PATIENCE;
         let mut is_asked = false;
@@ -49,13 +50,13 @@ impl SessionRegistry {
         }
     }
 
-    /// Goes on with a session that was begun, whatever the limits are by now.
+    /// Opens a session that has begun, whatever the limits are by now.
     pub(super) fn wake(self: &Arc<Self>, key: &SessionKey) {
         drop(self.spawn(key, None, self.live.count(None, 1)));
     }
 
-    /// Asks sessions that count against that limit to leave memory, should nobody need them; first
-    /// those of whoever has the most.
+    /// Asks sessions that count against that limit to unload if nobody needs them; those of the user with the
+    /// most first.
     fn ask_to_leave(&self, holder: &Holder, reached: Reached) {
         let slots = self.slots();
         let held = |tenant: &TenantId, user: &UserId| {
@@ -75,9 +76,10 @@ impl SessionRegistry {
             })
             .collect();
         found.sort_unstable_by_key(|(rank, _)| *rank);
-        // Under the lock, because a session stays for whoever holds its mailbox beside its slot.
+        // Send while the slots are locked, because a session stays in memory while anybody but its slot holds
+        // its mailbox.
         for (_, mailbox) in found.into_iter().take(ASKED) {
-            // One whose mailbox is full is in use.
+            // A session whose mailbox is full is in use.
             let _ = mailbox.try_send(Message::Rest);
         }
     }

@@ -1,5 +1,4 @@
-//! What a tenant says about tools is another: calls that wait are decided by that at once, not only when
-//! somebody decides the next.
+//! Applies changed rules about tools to waiting calls at once, not only at the next decision.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -11,15 +10,15 @@ use super::registry::SessionRegistry;
 use crate::domain::TenantId;
 use crate::store::Error;
 
-/// Whose rules have changed.
+/// The tenants whose rules have changed.
 enum Whose {
-    /// Those of these tenants.
+    /// These tenants.
     Some(HashSet<TenantId>),
-    /// Those of anybody: changes were missed.
+    /// Any tenant, because changes were missed.
     Anybody,
 }
 
-/// Makes unfinished sessions look at their calls whenever rules have changed, until the registry stops.
+/// Makes unfinished sessions review their calls whenever rules have changed, until the registry stops.
 pub(super) async fn heed_rules(inner: Weak<SessionRegistry>) {
     let Some(registry) = inner.upgrade() else {
         return;
@@ -42,7 +41,7 @@ pub(super) async fn heed_rules(inner: Weak<SessionRegistry>) {
             return;
         };
         if let Err(error) = review(&registry, &whose).await {
-            // Whoever decides one of those calls goes by the rules of then.
+            // A later decision about one of those calls uses the rules of that time.
             tracing::warn!(
                 ?error,
                 "Calls that wait are not decided by the changed rules yet"
@@ -51,7 +50,7 @@ pub(super) async fn heed_rules(inner: Weak<SessionRegistry>) {
     }
 }
 
-/// Changes that come close together are one look.
+/// Merges changes that come close together.
 fn with_those_behind(tenant: TenantId, changes: &mut Receiver<TenantId>) -> Whose {
     let mut tenants = HashSet::from([tenant]);
     loop {
@@ -63,7 +62,8 @@ fn with_those_behind(tenant: TenantId, changes: &mut Receiver<TenantId>) -> Whos
     }
 }
 
-/// A session that another living gateway runs is that gateway's to look at; it is told too.
+/// Reviews the unfinished sessions concerned. A session that another living gateway runs is left to that
+/// gateway, which is told too.
 async fn review(registry: &Arc<SessionRegistry>, whose: &Whose) -> Result<(), Error> {
     for key in registry.store.active().await? {
         let is_concerned = match whose {

@@ -1,4 +1,4 @@
-//! A session that its owner lets others read, as it was when they shared it.
+//! Shares a session of its owner with others, who read it as it was at that time.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::store;
 use crate::store::records::{Audience, SharedSession};
 use crate::tenancy;
 
-/// A way to read a session that is not one's own. Only [`Sharing::open`] gives one.
+/// Permission to read another's session. Only [`Sharing::open`] makes one.
 #[derive(Debug, Clone)]
 pub struct SharedView {
     id: SharedSessionId,
@@ -27,23 +27,23 @@ pub struct SharedView {
 }
 
 impl SharedView {
-    /// In which way it is shared. What is shown in that way never changes.
+    /// Identifies the share. The content of a share never changes.
     pub fn id(&self) -> &SharedSessionId {
         &self.id
     }
 
-    /// Which one it is; its id opens nothing.
+    /// The session's id, which by itself gives no access.
     pub fn session(&self) -> &SessionId {
         &self.key.session
     }
 
-    /// Since when it is shared, which is how old it is.
+    /// The time at which it was shared.
     pub fn shared_at(&self) -> Timestamp {
         self.at
     }
 }
 
-/// Part of a transcript that was fetched and not read yet.
+/// A part of a transcript that was fetched but not parsed.
 #[derive(Debug)]
 pub struct TranscriptPart {
     key: SessionKey,
@@ -64,7 +64,7 @@ impl TranscriptPart {
         }
     }
 
-    /// Its events, oldest first; none = the transcript is over. Keeps the thread busy for a while.
+    /// Parses the events, oldest first; empty = the end of the transcript. Keeps the thread busy for a while.
     pub fn read(self) -> Result<Vec<ShownEvent>, Refusal> {
         let Self { key, stored, until } = self;
         let events = stored.read();
@@ -74,20 +74,20 @@ impl TranscriptPart {
     }
 }
 
-/// What opens one.
+/// The credential that opens a share.
 pub enum SharedBy<'a> {
     /// The secret of a link.
     Link(&'a SecretString),
-    /// Its id, for somebody of the tenant.
+    /// The share's id, for somebody in the tenant.
     Id(&'a TenantId, &'a SharedSessionId),
 }
 
-/// How sessions are shared, and read by those they are shared with.
+/// Shares sessions, and reads shared ones.
 pub struct Sharing<'s>(pub(super) &'s Sessions);
 
 impl Sharing<'_> {
-    /// Lets others read a session of the caller up to now. The secret of a link is told once and kept
-    /// nowhere.
+    /// Lets others read a session of the caller up to now. The secret of a link is returned once and not
+    /// stored.
     pub async fn share(
         &self,
         key: &SessionKey,
@@ -114,7 +114,7 @@ impl Sharing<'_> {
         Ok((shared, secret))
     }
 
-    /// The ways in which a session of the caller is shared.
+    /// Lists the shares of a session of the caller.
     pub async fn ways(
         &self,
         key: &SessionKey,
@@ -126,7 +126,7 @@ impl Sharing<'_> {
         Ok(records.of_session(key, now).await?)
     }
 
-    /// Ends one of them: it opens nothing from now on.
+    /// Ends a share, which gives no access from now on.
     pub async fn stop(
         &self,
         key: &SessionKey,
@@ -142,7 +142,7 @@ impl Sharing<'_> {
         Err(Refusal::new(Code::NotFound, text).into())
     }
 
-    /// What somebody may read who is not the owner; none = nothing, or nothing any more.
+    /// Opens a share for somebody who is not the owner; `None` if it does not exist or has ended.
     pub async fn open(
         &self,
         by: SharedBy<'_>,
@@ -165,7 +165,7 @@ impl Sharing<'_> {
         }))
     }
 
-    /// Part of what is shared, after that `seq`, oldest first. It is empty at the end.
+    /// Returns the part of the shared transcript after that `seq`, oldest first. It is empty at the end.
     pub async fn page(
         &self,
         view: &SharedView,
@@ -176,7 +176,7 @@ impl Sharing<'_> {
         TranscriptPart::stored(journal, (after, view.seq), limit).await
     }
 
-    /// What is attached to it.
+    /// Returns an attachment of the shared session.
     pub async fn attachment(
         &self,
         view: &SharedView,
@@ -185,7 +185,7 @@ impl Sharing<'_> {
         self.0.attachments().read(&view.key, id).await
     }
 
-    /// The newest `seq` of a session that the caller may share.
+    /// Returns the newest `seq` of a session that the caller may share.
     async fn own_seq(&self, key: &SessionKey, caller: &Caller) -> Result<u64, Refusal> {
         may_act(caller)?;
         let joined = self.0.join(key, caller).await?;

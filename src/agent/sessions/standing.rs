@@ -1,5 +1,5 @@
-//! Ends what goes on for people who may no longer act, wherever that was said: beside this gateway, at another
-//! one, or on the command line. It also deletes tenants that were given up.
+//! Ends the turns of people who may no longer act, wherever that was changed: at this gateway, at another
+//! one, or on the command line. Also deletes given-up tenants.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -11,10 +11,10 @@ use crate::agent::mailbox::Message;
 use crate::domain::{CredentialId, SessionKey, TenantId};
 use crate::store::Error;
 
-/// Between two looks.
+/// The pause between two checks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Looks until the registry stops.
+/// Checks until the registry stops.
 pub(super) async fn heed_standing(inner: Weak<SessionRegistry>) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -39,10 +39,10 @@ pub(super) async fn heed_standing(inner: Weak<SessionRegistry>) {
 
 async fn look(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
     for key in registry.records().sessions().of_barred().await? {
-        // It looks whether its person may act before it does anything else.
+        // The session checks first whether its person may act.
         registry.review_one(&key).await;
     }
-    // One question forgets the turns that have ended, and saves one for each person of theirs.
+    // One query drops the turns that have ended, and saves one query for each of their people.
     if let Some(noted) = registry.begun.noted() {
         let active: HashSet<SessionKey> = registry.store.active().await?.into_iter().collect();
         registry.begun.forget_ended(noted, &active);
@@ -64,7 +64,7 @@ async fn look(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a key or sign-in still lets its person in.
+/// Returns true if the API key or sign-in still gives access.
 async fn holds(
     registry: &SessionRegistry,
     tenant: &TenantId,
@@ -78,7 +78,7 @@ async fn holds(
     })
 }
 
-/// Makes a session end its turn, whoever runs it.
+/// Makes a session end its turn, whichever gateway runs it.
 async fn end_turn(registry: &Arc<SessionRegistry>, key: &SessionKey) {
     let mailbox = registry.spawn(key, None, registry.live.count(None, 1));
     if mailbox.send(Message::EndTurn).await.is_err() {
@@ -86,8 +86,8 @@ async fn end_turn(registry: &Arc<SessionRegistry>, key: &SessionKey) {
     }
 }
 
-/// Deletes the sessions of a tenant with their workspaces, then everything else of it. What fails is tried
-/// again with the next look.
+/// Deletes the sessions of a tenant with their workspaces, then everything else of it. A deletion that fails
+/// is tried again at the next check.
 async fn delete_tenant(registry: &Arc<SessionRegistry>, tenant: &TenantId) -> Result<(), Error> {
     let mut is_left = false;
     for (key, owner) in registry.records().sessions().of_tenant(tenant).await? {

@@ -1,5 +1,5 @@
-//! Brings the rows of what was used up to their journals: those of installations that had none, and
-//! those that a gateway left behind which ended between a commit and its rows.
+//! Completes the usage rows of journals: of installations that had none, and of gateways that ended between a
+//! commit and its rows.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::session::{Commit, Refusal};
 use crate::store::records::{UsageProgress, UsageRows};
 use crate::store::{Error, LiveStore, Records};
 
-/// Commits that one read asks for.
+/// Commits per read.
 const PAGE: usize = 500;
-/// How often the list is looked through for rows that are behind.
+/// How often the list is searched for rows that are behind.
 const EVERY: Duration = Duration::from_mins(10);
-/// How often every journal is compared, because a gateway may have ended before it told the list.
+/// How often every journal is compared, because a gateway may have ended before it updated the list.
 const COMPARE_EVERY: Duration = Duration::from_hours(6);
 
-/// The stores that rows are made from and kept in.
+/// The stores that rows are read from and written to.
 pub(in crate::agent) type Stores = (Arc<dyn LiveStore>, Records);
 
-/// Why the rows of a session stay incomplete.
+/// The reason the rows of a session stay incomplete.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::agent) enum CompletionError {
     #[error(transparent)]
@@ -37,7 +37,7 @@ pub(in crate::agent) enum CompletionError {
 }
 
 impl CompletionError {
-    /// Whether it stays so until somebody mends what is stored.
+    /// Returns true if the error is permanent until somebody repairs the stored data.
     pub(in crate::agent) fn is_damage(&self) -> bool {
         match self {
             Self::Store(error) => error.is_damage(),
@@ -46,8 +46,8 @@ impl CompletionError {
     }
 }
 
-/// Compares every journal at once and every six hours, and looks at what the list knows to be behind
-/// every ten minutes and whenever the bell rings, until `stop`.
+/// Compares every journal at once and every six hours, and completes the rows that the list shows as behind
+/// every ten minutes and at each notification, until `stop`.
 pub(in crate::agent) async fn keep_complete(
     stores: Stores,
     bell: Arc<Notify>,
@@ -55,7 +55,7 @@ pub(in crate::agent) async fn keep_complete(
 ) {
     let keeping = async {
         let mut compared: Option<Instant> = None;
-        // Sessions whose journals cannot be read: said once, and not read again.
+        // Sessions whose journals cannot be read: logged once, and not read again.
         let mut damaged = HashSet::new();
         loop {
             let is_due = compared.is_none_or(|at| at.elapsed() >= COMPARE_EVERY);
@@ -79,12 +79,12 @@ pub(in crate::agent) async fn keep_complete(
             }
         }
     };
-    // `None` is the stop.
+    // `None` = stopped.
     let _: Option<()> = stop.run_until_cancelled(keeping).await;
 }
 
-/// How many sessions were behind. Takes no more than half of the time for itself: people's requests go
-/// through the same store.
+/// Completes the sessions that are behind, and returns their number. Pauses for half of the time, because
+/// people's requests use the same store.
 async fn look(
     (live, records): &Stores,
     is_of_all: bool,
@@ -120,8 +120,8 @@ async fn look(
     }
 }
 
-/// Completes the rows of a session whose journal is about to go: what it used was paid for. A journal
-/// that is damaged tells nothing more of it.
+/// Completes the rows of a session whose journal is about to be deleted, because its usage was paid for. A
+/// damaged journal is skipped.
 pub(in crate::agent) async fn complete_before_removal(
     (live, records): (&Arc<dyn LiveStore>, &Records),
     key: &SessionKey,
@@ -142,7 +142,7 @@ pub(in crate::agent) async fn complete_before_removal(
     Err(store_away())
 }
 
-/// Whether there was something to complete.
+/// Returns true if there was something to complete.
 async fn complete_if_behind(
     (live, records): (&Arc<dyn LiveStore>, &Records),
     progress: &UsageProgress,
@@ -155,8 +155,7 @@ async fn complete_if_behind(
     Ok(is_behind)
 }
 
-/// Reads the journal from its beginning: what a row says depends on what came before. Rows that are
-/// there stay.
+/// Reads the journal from its beginning, because rows depend on earlier commits. Existing rows stay.
 async fn complete(
     (live, records): (&Arc<dyn LiveStore>, &Records),
     progress: &UsageProgress,

@@ -1,5 +1,5 @@
-//! Events to rows: what a commit used. Rows follow from the journal alone, so that they can be made
-//! again at any time, also from journals of earlier releases, which say less.
+//! Derives usage rows from commits. Rows follow from the journal alone, so that they can be derived again at
+//! any time, also from journals of earlier releases, which contain less.
 
 use std::collections::BTreeMap;
 
@@ -12,36 +12,36 @@ use crate::session::{
 };
 use crate::store::records::{CallRow, EventPlace, RequestRow, UsageRows};
 
-/// What the next commits are about, as far as rows need it.
+/// The context of the next commits, as far as rows need it.
 #[derive(Debug, Clone, Default)]
 pub(in crate::agent) struct UsageFold {
     owner: Option<UserId>,
-    /// What the session names.
+    /// The model that the session chose.
     choice: Option<ModelChoice>,
-    /// What the last model request asked.
+    /// The model that the last request asked.
     asked: Option<ModelChoice>,
     request: Option<ModelRequestId>,
-    /// Rows of that request so far.
+    /// The number of rows of that request so far.
     attempts: u64,
     /// The rules that decided calls which have not ended.
     rules: BTreeMap<CallId, String>,
 }
 
-/// What an event says of an attempt.
+/// The usage that an event reports for an attempt.
 struct Attempt<'a> {
     turn: TurnId,
     usage: TokenUsage,
     cost: Option<MicroUsd>,
     facts: Option<&'a RequestFacts>,
-    /// Who answered, where an earlier release said so.
+    /// The provider and model that answered, if an earlier release recorded them.
     by: Option<(&'a str, &'a str)>,
-    /// The model, where the event itself names one.
+    /// The model, if the event itself names one.
     model: Option<&'a str>,
     is_answer: bool,
 }
 
 impl UsageFold {
-    /// That of the commit after this state.
+    /// Makes the fold for the commit after this state.
     pub(in crate::agent) fn of(control: &Control) -> Self {
         let turn = control.turn.as_ref();
         Self {
@@ -49,13 +49,13 @@ impl UsageFold {
             choice: control.model.clone(),
             asked: turn.and_then(|turn| turn.asked.clone()),
             request: turn.map(Turn::request),
-            // What failed of a request is told with its end.
+            // Failed attempts of a request are recorded with its end.
             attempts: 0,
             rules: decided_by_rules(control),
         }
     }
 
-    /// The rows of a commit.
+    /// Returns the rows of a commit.
     #[expect(clippy::wildcard_enum_match_arm, reason = "most events use nothing")]
     pub(in crate::agent) fn apply(&mut self, commit: &Commit) -> UsageRows {
         let mut rows = UsageRows::default();
@@ -84,7 +84,7 @@ impl UsageFold {
                 }
                 _ => {}
             }
-            // What a fork shares with another session was used there.
+            // A fork's inherited commits were counted in the original session.
             if commit.is_inherited {
                 continue;
             }
@@ -112,7 +112,7 @@ impl UsageFold {
     fn request_row(&mut self, place: EventPlace, attempt: &Attempt<'_>) -> RequestRow {
         let facts = attempt.facts;
         let purpose = facts.map(|facts| facts.purpose).unwrap_or_default();
-        // What was asked beside the turn is no attempt of its request.
+        // A request beside the turn is not an attempt of the turn's request.
         let is_of_turn = purpose == RequestPurpose::Turn;
         self.attempts += u64::from(is_of_turn);
         let asked = self.asked.as_ref().or(self.choice.as_ref());
@@ -144,7 +144,7 @@ impl UsageFold {
         }
     }
 
-    /// The row of a call that named a server.
+    /// Returns the row of a call, if it named a server.
     fn call_row(&mut self, place: EventPlace, event: &Event) -> Option<CallRow> {
         let Event::Ended {
             call,
@@ -215,7 +215,7 @@ fn attempt(event: &Event) -> Option<Attempt<'_>> {
     })
 }
 
-/// The rules by which calls run.
+/// Returns the rules that approved the running and approved calls.
 fn decided_by_rules(control: &Control) -> BTreeMap<CallId, String> {
     let by_rule = control.calls().filter_map(|call| match &call.status {
         CallStatus::Approved { by, .. } | CallStatus::Executing { by, .. } => match by {

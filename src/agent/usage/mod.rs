@@ -1,5 +1,5 @@
-//! What sessions used: the rows that follow from a journal, how they are kept complete, and who may ask
-//! for their sums.
+//! Reports the usage of sessions: derives rows from journals, keeps them complete, and sums them for people
+//! who may see them.
 
 pub(super) mod completion;
 pub(super) mod fold;

@@ -1,21 +1,22 @@
-//! Who may ask what was used: members for themselves, admins for their tenant.
+//! Defines who may see usage: members their own, admins their tenant's.
 
 use crate::domain::{Caller, Code, Role, SessionId, TenantId, Timestamp, UserId};
 use crate::session::Refusal;
 use crate::store::records::{CallSums, Direction, RequestSums, Sorting, UsageBy, UsageGroup};
 
-/// Whose usage somebody may see; only a caller gives one.
+/// Identifies the people whose usage a caller may see; can only be made from a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageAccess {
     pub(in crate::agent) tenant: TenantId,
-    /// Of one person; none = of everybody in the tenant.
+    /// One person; `None` = everybody in the tenant.
     pub(in crate::agent) owner: Option<UserId>,
-    /// Whose titles are told.
+    /// The person whose sessions' titles are shown.
     pub(in crate::agent) reader: UserId,
 }
 
 impl UsageAccess {
-    /// What the caller may see of a person, or of everybody they may see: themselves, or their tenant.
+    /// Returns the caller's access to a person, or to everybody that they may see: themselves, or their
+    /// tenant.
     pub fn of(caller: &Caller, person: Option<UserId>) -> Result<Self, Refusal> {
         let own = &caller.user.id;
         let sees_all = caller.user.role >= Role::Admin;
@@ -32,13 +33,13 @@ impl UsageAccess {
     }
 }
 
-/// What is asked of it.
+/// The query.
 #[derive(Debug, Clone)]
 pub struct UsageRequest {
     pub by: UsageBy,
-    /// From this time on.
+    /// The start of the range, inclusive.
     pub from: Timestamp,
-    /// Before this time.
+    /// The end of the range, exclusive.
     pub to: Timestamp,
     pub provider: Option<String>,
     pub model: Option<String>,
@@ -49,13 +50,13 @@ pub struct UsageRequest {
     pub limit: usize,
 }
 
-/// What was used.
+/// The usage report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageReport {
-    /// All model requests of the range.
+    /// The sums of all model requests in the range.
     pub totals: RequestSums,
     pub groups: UsageGroups,
-    /// Whether there are more groups.
+    /// True if there are more groups.
     pub has_more: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where the gateway listens, and what to say when somebody else does.
+//! Binds the gateway's address, and explains if it is in use.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, lookup_host};
 use crate::config::Settings;
 use crate::jobs::Pool;
 
-/// Ports above the taken one that are tried for the suggestion.
+/// The number of ports above the taken one that are tried for the suggestion.
 const SUGGEST_WITHIN: u16 = 100;
 
 /// The port is taken.
@@ -18,7 +18,7 @@ const SUGGEST_WITHIN: u16 = 100;
 pub struct AddressInUse {
     pub port: u16,
     pub holder: String,
-    /// The next one that is free.
+    /// The next free port.
     pub free: Option<u16>,
 }
 
@@ -69,7 +69,7 @@ async fn in_use(address: SocketAddr) -> AddressInUse {
     AddressInUse { port, holder, free }
 }
 
-/// The program that listens there, as far as this user may see it.
+/// Names the program that listens there, as far as this user may see it.
 fn holder_of(port: u16) -> String {
     match listeners::get_process_by_port(port, listeners::Protocol::TCP) {
         Ok(process) => format!("`{}` (process {})", process.name, process.pid),
@@ -77,7 +77,7 @@ fn holder_of(port: u16) -> String {
     }
 }
 
-/// The address that people open.
+/// Returns the address that people open.
 pub fn base_url(settings: &Settings, address: SocketAddr) -> String {
     if let Some(url) = &settings.runtime.http.public_url {
         return url.as_str().trim_end_matches('/').to_owned();

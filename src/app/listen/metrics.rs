@@ -1,4 +1,4 @@
-//! `/metrics` at an address of its own, without a key.
+//! Serves `/metrics` at its own address, without a key.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,8 @@ use super::serving;
 use crate::config::Metrics;
 use crate::gateway;
 
-/// Listens there, if anywhere, until `stop`. Says where, for a port that was left open.
+/// Listens at the configured address, if there is one, until `stop`. Returns the actual address, in case the
+/// port was left open.
 pub(in crate::app) async fn open(
     settings: &Metrics,
     tasks: &TaskTracker,

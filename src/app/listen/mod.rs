@@ -1,4 +1,4 @@
-//! Where the gateway listens: its addresses, connections of HTTP, and the address of `/metrics`.
+//! Sets up the gateway's listeners: its addresses, HTTP connections, and the address of `/metrics`.
 
 pub(super) mod address;
 pub(super) mod metrics;

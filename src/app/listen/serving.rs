@@ -1,4 +1,4 @@
-//! Connections of HTTP. A stranger who says nothing, or says it one byte at a time, may not hold one.
+//! Serves HTTP connections. A client that sends nothing, or only one byte at a time, cannot hold one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,30 +25,30 @@ use crate::gateway::{
 };
 use crate::telemetry::instruments;
 
-/// How long the head of a request may take, counted from the moment the connection waits for one: as
-/// long as proxies keep idle connections (two minutes by default), and more, because one that ends
-/// under a request is an error for somebody.
+/// The time limit for the head of a request, counted from the moment the connection waits for one: longer
+/// than proxies keep idle connections (two minutes by default), because a connection that is closed under a
+/// request causes an error.
 pub(in crate::app) const HEAD_LIMIT: Duration = Duration::from_mins(3);
 
-/// How long it may take to turn somebody away.
+/// The time limit for turning a client away.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(5);
-/// Connections that are turned away in words at the same time; more are closed without.
+/// The most connections that are refused with an answer at the same time; others are closed without one.
 const REFUSALS: usize = 100;
-/// How often it is logged that connections are turned away.
+/// How often refused connections are logged.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
-/// How connections are taken.
+/// The settings and state of accepting connections.
 pub(in crate::app) struct Connections {
-    /// How long the head of a request may take.
+    /// The time limit for the head of a request.
     pub(in crate::app) head_limit: Duration,
-    /// Those that are open, with their limits.
+    /// The open connections, with their limits.
     pub(in crate::app) open: Arc<Addresses>,
-    /// Whose addresses say who is behind a connection; `None` = nobody's.
+    /// Decides which peer addresses identify the client of a connection; `None` = none of them.
     pub(in crate::app) access: Option<Arc<AccessRules>>,
 }
 
 impl Connections {
-    /// As many as come, for a listener that only the operator reaches.
+    /// Makes connections without limits, for a listener that only the operator reaches.
     pub(in crate::app) fn unlimited() -> Self {
         Self {
             head_limit: HEAD_LIMIT,
@@ -57,14 +57,14 @@ impl Connections {
         }
     }
 
-    /// What a connection is counted as.
+    /// Returns the address against which a connection counts.
     fn address(&self, peer: SocketAddr) -> Option<IpAddr> {
         let access = self.access.as_ref()?;
         Some(peer.ip()).filter(|address| access.is_telling(*address))
     }
 }
 
-/// Serves until `farewell` is over; then requests that run are seen through.
+/// Serves until `farewell` is over; then running requests are completed.
 pub(in crate::app) async fn serve(
     mut listener: TcpListener,
     router: Router,
@@ -75,13 +75,13 @@ pub(in crate::app) async fn serve(
     let (connections, stop) = (TaskTracker::new(), CancellationToken::new());
     let mut farewell = pin!(farewell);
     loop {
-        // Where no connection can be taken, as without file handles, it waits and says so.
+        // If no connection can be accepted, for example without file handles, this waits and logs the error.
         let (stream, peer) = tokio::select! {
             biased;
             () = &mut farewell => break,
             taken = Listener::accept(&mut listener) => taken,
         };
-        // Without it the second small frame of a burst waits about 40 ms.
+        // Without this option the second small frame of a burst waits about 40 ms.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY was not set");
         }
@@ -108,7 +108,7 @@ pub(in crate::app) async fn serve(
     connections.wait().await;
 }
 
-/// Answers the requests of one connection, until it becomes a websocket's.
+/// Answers the requests of one connection, until it becomes a websocket.
 async fn converse(
     stream: Counted,
     peer: SocketAddr,
@@ -135,7 +135,7 @@ async fn converse(
     }
 }
 
-/// Turns connections away, in words as far as that costs little.
+/// Refuses connections, with an answer as long as that is cheap.
 struct Refusals {
     at_once: Arc<Semaphore>,
     told: Option<Instant>,
@@ -151,7 +151,7 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// What has to be done for it.
+    /// Returns the work to do, if any.
     fn refuse(
         &mut self,
         stream: TcpStream,
@@ -171,13 +171,13 @@ impl Refusals {
             let connection = http1::Builder::new()
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), service);
-            // Whoever does not listen is not told.
+            // A client that does not read gets no answer.
             drop(tokio::time::timeout(REFUSAL_LIMIT, connection).await);
         })
     }
 }
 
-/// A connection that counts until it ends, as a websocket's too.
+/// A connection that counts until it ends, also as a websocket.
 struct Counted {
     stream: TcpStream,
     /// A problem document that is written in place of the library's empty answer.
@@ -191,8 +191,8 @@ struct Explained {
 }
 
 impl Counted {
-    /// Writes the problem document, if the library's answer is one that has no body; the whole of that
-    /// answer counts as written when the document is.
+    /// Writes the problem document if the library's answer has no body; the whole of that answer counts as
+    /// written once the document is.
     fn poll_explain(
         &mut self,
         cx: &mut Context<'_>,
@@ -378,7 +378,7 @@ mod tests {
             stream.write_all(asked).await.unwrap();
             rest_of(&mut stream).await
         };
-        // Loopback has no limit of its own, only that of all.
+        // Loopback has no limit of its own, only the total limit.
         let mut first = TcpStream::connect(address).await.unwrap();
         let second = TcpStream::connect(address).await.unwrap();
         let refused = ask().await;

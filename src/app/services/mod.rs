@@ -1,4 +1,5 @@
-//! What every way of running has, with a listener or without: store, people, sandboxes, sessions.
+//! Opens the services that every way of running needs, with or without a listener: store, people, sandboxes,
+//! sessions.
 
 pub(super) mod notifications;
 
@@ -33,12 +34,12 @@ use crate::store::{self, DataDir, Records, Sealer, Store};
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Tenancy};
 
-/// How often sessions that nobody needs are forgotten.
+/// How often unused sessions are dropped from memory.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
-/// What every way of running has: store, people, sandboxes and sessions.
+/// The services that every way of running needs: store, people, sandboxes and sessions.
 pub(super) struct Services {
-    /// The name by which it labels what it makes on this machine.
+    /// The label of everything that it creates on this machine.
     pub(super) installation: String,
     pub(super) store: Store,
     pub(super) tenancy: Tenancy,
@@ -55,7 +56,8 @@ pub(super) struct Services {
 }
 
 impl Services {
-    /// Opens the store, says where we are reached, and goes on with what an earlier process left.
+    /// Opens the store, announces the address of this gateway, and continues the unfinished work of an
+    /// earlier process.
     pub(super) async fn open(
         settings: &Settings,
         url: Option<&str>,
@@ -63,14 +65,14 @@ impl Services {
     ) -> anyhow::Result<Self> {
         let writer = (TaskTracker::new(), CancellationToken::new());
         let agents = (TaskTracker::new(), CancellationToken::new());
-        // Reading hundreds of certificates takes as long as opening the store does: side by side.
+        // Reading hundreds of certificates takes as long as opening the store, so do both at the same time.
         let guard = Guard::new(settings.runtime.outgoing.allow.clone());
         let (llm, reach) = (settings.llm.clone(), guard.clone());
         let place = Pool::new("model", 1).place().await?;
         let model = place.start(move || model::open(&llm, reach));
         let kept = store_settings(&settings.store);
         let dir = DataDir::lock(&kept.data_dir)?;
-        // A sandbox starts in another folder than we did.
+        // A sandbox starts in another folder than this process.
         let data_dir = std::path::absolute(dir.path())?;
         let folder = hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
         let (disk, trial) =
@@ -87,7 +89,7 @@ impl Services {
         let runtime = Arc::clone(&place.runtime);
         let refreshing = model::refresh(providers.clone(), agents.1.clone());
         agents.0.spawn(refreshing);
-        // Before anything new is started: what it finds now is of an earlier process.
+        // Before anything new is started: everything that the janitor finds now is from an earlier process.
         let janitor = deferred_engine::janitor(&place, &store).await?;
         let found = place.clone();
         let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
@@ -124,7 +126,7 @@ impl Services {
         })
     }
 
-    /// What has to be stopped.
+    /// Returns the parts that have to be stopped.
     pub(super) fn into_parts(self, doors: CancellationToken) -> Parts {
         Parts {
             doors,
@@ -139,8 +141,8 @@ impl Services {
     }
 }
 
-/// Shares the secrets of the store's other gateways, seals what an earlier release left readable, and says
-/// in the data folder where this one is reached.
+/// Shares the secrets of the store's other gateways, seals values that an earlier release stored in plain
+/// text, and announces this gateway's address in the data folder.
 async fn join(store: &Store, settings: &Settings, url: Option<&str>) -> anyhow::Result<()> {
     let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
     store.join(&sealer).await?;
@@ -151,7 +153,7 @@ async fn join(store: &Store, settings: &Settings, url: Option<&str>) -> anyhow::
     Ok(())
 }
 
-/// Tells people from now on what becomes of the place where tools run.
+/// Keeps people informed about the disk and the sandbox runtime from now on.
 fn follow(
     place: sandboxes::FoundRuntime,
     (report, servers): (&System, &Servers),
@@ -163,7 +165,7 @@ fn follow(
     deferred_engine::begin(place, (report.clone(), servers.clone()), store, agents);
 }
 
-/// Reads what may be spent, and takes back from now on what ended requests held.
+/// Opens the budgets, and returns the reservations of ended requests from now on.
 async fn open_budgets(
     settings: &Settings,
     store: &Store,
@@ -206,7 +208,7 @@ fn attachment_limits(limits: &config::Limits) -> AttachmentLimits {
     }
 }
 
-/// The skills that are kept in these records.
+/// Opens the skills of these records.
 fn open_skills(said: &config::Skills, records: Records) -> Skills {
     let settings = SkillSettings {
         is_on: said.enabled,
@@ -221,7 +223,7 @@ fn open_skills(said: &config::Skills, records: Records) -> Skills {
     Skills::new(records, settings)
 }
 
-/// Starts the registry, and goes on with what an earlier process left.
+/// Starts the registry, and continues the unfinished work of an earlier process.
 async fn start_sessions(
     store: &Store,
     (settings, factory): (&Settings, AgentFactory),
@@ -246,7 +248,8 @@ async fn start_sessions(
     Ok(sessions)
 }
 
-/// Takes off the list what Redis forgets by the operator's setting; a database forgets nothing.
+/// Removes sessions from the list whose journals Redis expires by the operator's setting; a database keeps
+/// them.
 fn forget(settings: &config::Store, store: &Store, agents: &(TaskTracker, CancellationToken)) {
     let Some(after) = settings
         .history_ttl
@@ -269,7 +272,7 @@ async fn sweep(sessions: Sessions, stop: CancellationToken) {
     }
 }
 
-/// What the store takes of the settings.
+/// Returns the store's part of the settings.
 pub fn store_settings(settings: &config::Store) -> store::Settings {
     store::Settings {
         data_dir: settings.data_dir.clone(),
@@ -281,8 +284,8 @@ pub fn store_settings(settings: &config::Store) -> store::Settings {
     }
 }
 
-/// A name that no other installation at an engine has. Gateways on one store share it. One alone
-/// adds its folder, because a copied folder is another installation.
+/// Returns a name that no other installation at an engine has. Gateways on one store share it. A single
+/// gateway adds its folder, because a copied folder is another installation.
 async fn installation_id(store: &Store) -> Result<String, store::Error> {
     let records = store.records().installation().await?;
     if store.cluster_bus().is_shared() {
@@ -294,7 +297,7 @@ async fn installation_id(store: &Store) -> Result<String, store::Error> {
     Ok(hashed(&[records.as_bytes(), path]))
 }
 
-/// Twelve letters that stand for `parts`.
+/// Returns a hash of `parts` in twelve characters.
 fn hashed(parts: &[&[u8]]) -> String {
     let hash = Sha256::digest(parts.join(&0));
     hex::encode(hash.get(..6).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Who is told outside of the page when calls wait: put together from settings and store.
+//! Sets up the notifications about waiting calls from settings and store.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::gateway::wire::NotificationWire;
 use crate::net::{self, Guard, Mailer};
 use crate::store::Sealer;
 
-/// Begins to tell what waits, with links to where people reach the page.
+/// Starts the notifications, with links to the page's address.
 pub(in crate::app) fn start(
     settings: &Settings,
     base_url: &str,

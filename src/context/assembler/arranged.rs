@@ -1,5 +1,5 @@
-//! What the providers gave, in the order in which a model reads it. Here the newest first is turned
-//! round, once (C5).
+//! Arranges the providers' contexts in the order in which a model reads them. Here the order is reversed from
+//! newest first, once (C5).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,32 +15,32 @@ use crate::domain::{Entry, Tool, Weighed};
 use crate::history::PromptError;
 use crate::llm::tokens::Counter;
 
-/// What a request is made of, the oldest first.
+/// The parts of a request, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct Arranged {
     prompt: Option<Arc<Prompts>>,
-    /// What else the system prompt says.
+    /// Further parts of the system prompt.
     system: Vec<Context>,
-    /// What stands before the history.
+    /// Contexts before the history.
     before: Vec<Beside>,
     history: Vec<Arc<Weighed>>,
-    /// What stands right before the newest question.
+    /// Contexts right before the newest question.
     after: Vec<Beside>,
-    /// Whether the history is all that the session holds.
+    /// True if the history is the session's whole history.
     is_whole: bool,
 }
 
-/// Something that a model reads beside the history.
+/// A context outside of the history.
 #[derive(Debug, Clone)]
 struct Beside {
     source: Arc<str>,
     entry: Arc<Weighed>,
 }
 
-/// The system prompt of one request, with what is not the history.
+/// The system prompt of one request, with the contexts outside of the history.
 #[derive(Debug, Clone, Default)]
 pub struct SystemText {
-    /// All of it; empty = there is none.
+    /// The whole prompt; empty = none.
     pub text: Arc<str>,
     rendered: Rendered,
     system: Vec<Context>,
@@ -50,7 +50,7 @@ pub struct SystemText {
 }
 
 impl Gathered {
-    /// All of it in the order of a request.
+    /// Arranges everything in the order of a request.
     pub fn arranged(self, session: &ContextSession<'_>) -> Arranged {
         let mut arranged = Arranged {
             history: Vec::with_capacity(session.entries().len()),
@@ -87,7 +87,7 @@ impl Gathered {
 }
 
 impl Arranged {
-    /// Of these contexts alone, the newest first, without a session: for requests about one, such as
+    /// Arranges only these contexts, given newest first, without a session: for requests about one, such as
     /// that for its title.
     pub fn of(contexts: impl IntoIterator<Item = Context>) -> Self {
         let mut arranged = Self::default();
@@ -98,23 +98,24 @@ impl Arranged {
         arranged
     }
 
-    /// What was said, oldest first: the original entries, or what is left of them.
+    /// The history, oldest first: the original entries, or their remaining parts.
     pub fn history(&self) -> &[Arc<Weighed>] {
         &self.history
     }
 
-    /// What stands beside it, to be counted.
+    /// The entries outside of the history, for counting.
     pub fn beside(&self) -> impl Iterator<Item = &Arc<Weighed>> {
         let beside = self.before.iter().chain(&self.after);
         beside.map(|it| &it.entry)
     }
 
-    /// Whether that is all that the session holds, so that its compaction holds as well.
+    /// Returns true if the history is the session's whole history, so that its compaction applies.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// The system prompt with these tools, for what was asked, and whatever stands beside the history.
+    /// Renders the system prompt with these tools and the question, and adds the contexts outside of the
+    /// history.
     pub fn system(&self, tools: &Arc<[Tool]>, input: &str) -> Result<SystemText, PromptError> {
         let rendered = match &self.prompt {
             Some(prompt) => prompt.with(tools, input)?,
@@ -151,7 +152,7 @@ impl Arranged {
         self.history.extend(left);
     }
 
-    /// Adds what is no part of an entry.
+    /// Adds a context that is not part of an entry.
     fn add(&mut self, context: Context) {
         let text = match (context.body(), context.kind()) {
             (Body::Template(prompt), _) if self.prompt.is_none() => {
@@ -162,7 +163,7 @@ impl Arranged {
                 self.system.push(context);
                 return;
             }
-            // Vendors take no thoughts but their own, and no second prompt has placeholders.
+            // Vendors accept only their own reasoning, and only one template is rendered.
             (Body::Text(_), ContextKind::Thinking) | (Body::Template(_) | Body::Entry(..), _) => {
                 return;
             }
@@ -180,8 +181,8 @@ impl Arranged {
     }
 }
 
-/// The entry that a request shows a text as. Calls and results that are only told of pair with nothing,
-/// so they are material as well.
+/// Returns the entry that a request shows for a text. Calls and results without their counterparts are shown
+/// as material as well.
 fn shown<'a>(text: &'a Text, context: &Context) -> &'a Arc<Weighed> {
     text.entry(|words| match context.kind() {
         kind @ (ContextKind::User | ContextKind::Assistant) => Entry::message(kind.as_str(), words),
@@ -195,7 +196,7 @@ fn shown<'a>(text: &'a Text, context: &Context) -> &'a Arc<Weighed> {
     })
 }
 
-/// Material between two lines that say what it is and where it comes from. It cannot end its own frame.
+/// Frames material with two lines that name its kind and source. It cannot end its own frame.
 fn framed(words: &str, context: &Context) -> String {
     let attribute = |value: &str| {
         value
@@ -207,7 +208,7 @@ fn framed(words: &str, context: &Context) -> String {
     let source = attribute(context.source().unwrap_or_default());
     let kind = attribute(context.kind().as_str());
     let mut framed = String::with_capacity(words.len() + 80);
-    // Writing into a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(framed, "<context type=\"{kind}\" source=\"{source}\">");
     framed.push_str(&words.replace("</context", "<\\/context"));
     framed.push_str("\n</context>");
@@ -215,7 +216,7 @@ fn framed(words: &str, context: &Context) -> String {
 }
 
 impl SystemText {
-    /// Tokens of all of it, with those of the tools.
+    /// Counts the tokens of everything, including the tools.
     pub fn tokens(&self, tools: &[Tool], counter: Counter) -> u64 {
         let weights = self.weights(tools, counter);
         let beside = self.before.iter().chain(&self.after);
@@ -225,12 +226,13 @@ impl SystemText {
         counter.corrected(weights.system + system + tools + beside)
     }
 
-    /// Tokens of the prompt's template and of the tools, before the provider's reports correct them.
+    /// Counts the tokens of the prompt's template and of the tools, before correction by the provider's
+    /// reports.
     pub fn weights(&self, tools: &[Tool], counter: Counter) -> Arc<PromptWeights> {
         self.rendered.weights(tools, counter)
     }
 
-    /// Tokens of whatever providers gave beside the history, by source, before they are corrected.
+    /// Counts the tokens of the providers' contexts outside of the history, by source, before correction.
     pub fn sources(&self, counter: Counter) -> BTreeMap<String, u64> {
         let beside = self.sources.iter();
         let beside = beside.map(|it| (&*it.source, counter.counted(&it.entry)));

@@ -1,5 +1,4 @@
-//! Asks the providers in their order and hands over what they gave, told apart by what a request does
-//! with it.
+//! Asks the providers in their order, and collects their contexts.
 
 mod arranged;
 mod request;
@@ -20,12 +19,12 @@ use crate::store::clock::now;
 pub use self::arranged::{Arranged, SystemText};
 pub use self::request::{Assembled, Manner, ask};
 
-/// How long a provider may take.
+/// The time limit of a provider.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of text that a request takes of one provider, what the session itself holds not counted.
+/// The most bytes of text that a request takes of one provider, not counting the session's own entries.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Collects what a session's requests are made of (S4.19).
+/// Collects the providers of a session's requests (S4.19).
 #[derive(Clone, Default)]
 pub struct ContextBuilder {
     system_prompt: SystemPromptProvider,
@@ -33,7 +32,7 @@ pub struct ContextBuilder {
 }
 
 impl ContextBuilder {
-    /// The system prompt comes from there; without it there is none.
+    /// Sets the provider of the system prompt; without one there is no prompt.
     #[must_use]
     pub fn with_system_prompt(self, system_prompt: SystemPromptProvider) -> Self {
         Self {
@@ -42,9 +41,9 @@ impl ContextBuilder {
         }
     }
 
-    /// Adds providers, in the order in which a request shows what they give. What stands before the
-    /// history stays the same from turn to turn, for the sake of prompt caches; what stands behind it is
-    /// shown right before the newest question.
+    /// Adds providers, in the order in which a request shows their contexts. Contexts before the history
+    /// should stay the same from turn to turn, for prompt caches; contexts after it are shown right before
+    /// the newest question.
     #[must_use]
     pub fn with_context_providers(
         mut self,
@@ -54,7 +53,7 @@ impl ContextBuilder {
         self
     }
 
-    /// The assembler of one session.
+    /// Makes the assembler of one session.
     pub fn build(self) -> Assembler {
         let system_prompt: Arc<dyn ContextProvider> = Arc::new(self.system_prompt);
         let providers = std::iter::once(system_prompt).chain(self.providers);
@@ -65,7 +64,7 @@ impl ContextBuilder {
     }
 }
 
-/// Asks the providers of one session. Clones share what was given.
+/// Asks the providers of one session. Clones share the results.
 #[derive(Clone)]
 pub struct Assembler {
     providers: Arc<[Arc<dyn ContextProvider>]>,
@@ -73,25 +72,26 @@ pub struct Assembler {
     given: Arc<Mutex<Given>>,
 }
 
-/// What those gave that are asked once for a turn.
+/// The results of providers that are asked once per turn.
 #[derive(Default)]
 struct Given {
     turn: Option<TurnId>,
-    /// By the place of the provider; empty for those that are asked each time.
+    /// By the index of the provider; empty for those that are asked each time.
     contexts: Vec<Vec<Context>>,
 }
 
-/// What all providers gave.
+/// The contexts of all providers.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    /// In the order of the providers, each list the newest first.
+    /// In the order of the providers, each list newest first.
     lists: Vec<Vec<Context>>,
-    /// Who gave nothing, or not all of it, and why; each is told in one request of a turn.
+    /// The providers that gave nothing, or not everything, with the reasons; each is reported in one request
+    /// of a turn.
     pub failures: Vec<(String, ContextError)>,
 }
 
 impl Assembler {
-    /// What everybody has for the next request of the session.
+    /// Gathers the contexts for the session's next request.
     pub async fn gather(&self, session: &ContextSession<'_>) -> Gathered {
         let mut failures = Vec::new();
         if self.given().turn != Some(session.turn()) {
@@ -130,8 +130,8 @@ impl Assembler {
         }
     }
 
-    /// The same without waiting, for estimates: of those that are asked once for a turn, what they gave
-    /// last.
+    /// Gathers without waiting, for estimates: takes the last results of providers that are asked once per
+    /// turn.
     pub fn at_hand(&self, session: &ContextSession<'_>) -> Gathered {
         let given = self.given();
         let providers = self.providers.iter().enumerate();
@@ -150,7 +150,7 @@ impl Assembler {
     }
 }
 
-/// What a provider that is asked once for a turn has; of the others nothing.
+/// Asks a provider that is asked once per turn; returns nothing for others.
 async fn ask_one(
     provider: &dyn ContextProvider,
     session: &ContextSession<'_>,
@@ -167,7 +167,7 @@ async fn ask_one(
     })
 }
 
-/// The newest that fit, and whether something did not.
+/// Returns the newest contexts that fit, and true if some did not.
 fn within_limit(mut contexts: Vec<Context>) -> (Vec<Context>, bool) {
     let all = contexts.len();
     let mut left = MAX_BYTES;
@@ -185,7 +185,7 @@ fn within_limit(mut contexts: Vec<Context>) -> (Vec<Context>, bool) {
     (contexts, fitting < all)
 }
 
-/// A text with what metadata always say (S4.12), where its provider does not say it.
+/// Adds the standard metadata (S4.12) to a text, unless its provider set them.
 fn filled_in(context: Context, provider: &str, nth: u32) -> Context {
     if !matches!(context.body(), Body::Text(_)) {
         return context;

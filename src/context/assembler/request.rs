@@ -1,4 +1,4 @@
-//! The request itself: nothing else makes one, and nothing else can be asked.
+//! Builds the request: nothing else makes one, and only such a request can be sent.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,29 +10,28 @@ use crate::llm::{
     self, Answer, Compacting, Contents, Deferral, Failed, Progress, Provider, Request, RetryConfig,
 };
 
-/// How a model is asked, beside what it reads.
+/// The parameters of a request besides its contexts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Manner {
     /// The model's name at the provider.
     pub model: String,
-    /// The tools that the model may ask for.
+    /// The tools that the model may call.
     pub tools: Arc<[Tool]>,
-    /// What a vendor that searches tools by itself is told instead of them.
+    /// The tools that are deferred to a search instead of sent.
     pub deferral: Option<Deferral>,
     /// Sent only when set (S0.45).
     pub temperature: Option<f64>,
-    /// How much the model may think; none = as much as it does by itself.
+    /// The effort of the model; `None` = its own default.
     pub effort: Option<Effort>,
     /// The longest answer; sent only when set and not 0 (S0.67).
     pub max_tokens: Option<u32>,
-    /// What somebody said of the longest answer that the model can give.
+    /// The configured limit of the model's answers.
     pub max_output: Option<u32>,
-    /// That the vendor may compact what it is sent.
+    /// The compaction that the vendor may make.
     pub compacting: Option<Compacting>,
 }
 
-/// A model request that was built of contexts: there is no other way to one. It can be read like the
-/// request that it is.
+/// A model request that was built of contexts, which is the only way to make one. It derefs to the request.
 #[derive(Debug, Clone)]
 pub struct Assembled {
     request: Request,
@@ -41,7 +40,7 @@ pub struct Assembled {
 }
 
 impl Assembled {
-    /// A request that shows these entries of a history, of which the last `turn` are the newest turn.
+    /// Makes a request that shows these entries of a history, of which the last `turn` are the newest turn.
     pub fn new(
         system: &SystemText,
         (shown, turn): (&[Arc<Weighed>], usize),
@@ -66,16 +65,16 @@ impl Assembled {
         made.showing(shown, turn)
     }
 
-    /// A request about something, such as a title: of these contexts alone, the newest first.
+    /// Makes a request about something, such as a title, from only these contexts, newest first.
     pub fn of(contexts: impl IntoIterator<Item = Context>, manner: Manner) -> Self {
         let arranged = Arranged::of(contexts);
-        // Without a template nothing is filled in, and so nothing fails.
+        // Without a template nothing is rendered, so this cannot fail.
         let system = arranged.system(&manner.tools, "").unwrap_or_default();
         Self::new(&system, (&[], 0), manner)
     }
 
-    /// The same with other entries of the history. What stands before what a vendor compacted is not read:
-    /// where the request goes on from there, everything else stands behind it.
+    /// Replaces the entries of the history. A vendor ignores everything before its compacted block: in a
+    /// request that resumes from a block, all other contexts stand after it.
     #[must_use]
     pub fn showing(mut self, shown: &[Arc<Weighed>], turn: usize) -> Self {
         let turn = shown.len().saturating_sub(turn);
@@ -95,14 +94,14 @@ impl Assembled {
         self
     }
 
-    /// The same with an answer of at most so many tokens, because no more is paid for.
+    /// Limits the answer to `tokens`, because no more is paid for.
     #[must_use]
     pub fn with_affordable(mut self, tokens: Option<u32>) -> Self {
         self.request.affordable = tokens;
         self
     }
 
-    /// The same with what is attached to its entries.
+    /// Adds the contents of the attachments.
     #[must_use]
     pub fn with_contents(mut self, contents: Contents) -> Self {
         self.request.contents = contents;
@@ -110,7 +109,7 @@ impl Assembled {
     }
 }
 
-/// How many of the first entries there are up to the newest answer with a vendor's block, and its results.
+/// Returns the number of entries up to the newest answer with a vendor's block, including its results.
 fn behind_block(shown: &[Arc<Weighed>]) -> usize {
     let has_block = |entry: &Arc<Weighed>| {
         let Entry::Assistant { native, .. } = &***entry else {
@@ -132,8 +131,8 @@ impl Deref for Assembled {
     }
 }
 
-/// Asks a model; the only way to one. `on` is told what happens on the way, and dropping it ends the
-/// request ([`llm::ask`]).
+/// Sends a request to a model; the only way to one. `on` receives the progress, and dropping the future ends
+/// the request ([`llm::ask`]).
 pub async fn ask(
     provider: Arc<dyn Provider>,
     request: Assembled,
@@ -200,7 +199,7 @@ mod tests {
         assert_eq!(told.collect::<String>(), expected, "{shown} {resumes}");
     }
 
-    /// Nothing stands before the block but what it stands for: the vendor would read past it.
+    /// Only entries that the block replaces stand before it: the vendor would ignore anything else there.
     #[test]
     fn what_stands_beside_the_conversation_is_behind_what_was_compacted() {
         check("uau", 1, false, "<ua>u");

@@ -1,4 +1,4 @@
-//! From entries to contexts and back to the request, without a model.
+//! Tests the way from entries to contexts and back to the request, without a model.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn result(nth: usize, text: &str, is_error: bool) -> Entry {
     }
 }
 
-/// A question, two calls with signed thoughts, their results, a remark, and the answer.
+/// A question, two calls with signed reasoning, their results, a note, and the answer.
 fn worked() -> ContextSession<'static> {
     let mut session = session();
     let entries = [
@@ -168,7 +168,7 @@ async fn the_limit_counts_entries_and_nothing_said_is_no_context() {
     assert_eq!(session.input(), "three");
 }
 
-/// Gives what it was made with, or fails.
+/// Gives the contexts or error that it was made with.
 struct Fixed(&'static str, Result<Vec<Context>, ContextError>);
 
 #[async_trait]
@@ -202,7 +202,7 @@ fn request(arranged: &Arranged, turn: usize) -> Assembled {
     Assembled::new(&system, (arranged.history(), turn), manner)
 }
 
-/// Asserts S4.3, S4.19, D5: turned round once, and exact to the byte for the vendor.
+/// Asserts S4.3, S4.19, D5: the order is reversed once, and the entries are exact to the byte for the vendor.
 #[tokio::test]
 async fn a_request_holds_the_original_entries_the_oldest_first() {
     let worked = worked();
@@ -268,7 +268,7 @@ async fn what_others_give_stands_where_its_provider_stands() {
     assert_eq!(tokens, own + sources.values().sum::<u64>());
 }
 
-/// Asserts S4.16: one that fails costs its own contexts and nothing else.
+/// Asserts S4.16: a provider that fails costs only its own contexts.
 #[tokio::test]
 async fn a_provider_that_fails_is_told_once_a_turn_and_the_others_count() {
     let mut session = session();
@@ -308,7 +308,7 @@ async fn a_provider_that_fails_is_told_once_a_turn_and_the_others_count() {
     );
 }
 
-/// Asserts S4.15, S4.23: what a filter or a limit leaves can be asked.
+/// Asserts S4.15, S4.23: a request can be built of what a filter or a limit leaves.
 #[tokio::test]
 async fn of_a_message_in_part_the_rest_is_asked_and_no_signature() {
     let worked = worked();
@@ -338,7 +338,7 @@ async fn of_a_message_in_part_the_rest_is_asked_and_no_signature() {
     assert_eq!(newest.history().len(), 2);
 }
 
-/// What does not change is the same text, counted once, in every turn.
+/// An unchanged context is the same text, counted once, in every turn.
 #[tokio::test]
 async fn a_context_is_asked_for_once_a_turn() {
     struct Counting(std::sync::atomic::AtomicUsize);
@@ -389,6 +389,6 @@ async fn fifty_messages_are_gathered_without_a_copy() {
         least = least.min(began.elapsed());
         assert!(arranged.is_whole());
     }
-    // Unoptimised, and with room for a slow machine: optimised it is a small part of that.
+    // Unoptimised, and with room for a slow machine; an optimised build takes a small part of that.
     assert!(least.as_micros() < 1_000, "{least:?}");
 }

@@ -1,4 +1,4 @@
-//! The rows of one query that only reads, of SQLite or PostgreSQL.
+//! Provides the rows of a read-only query of SQLite or PostgreSQL.
 
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -15,29 +15,29 @@ use sqlx::{
 use super::{contexts, hidden};
 use crate::context::{Context, ContextError, ContextProvider, ContextSession};
 
-/// Connections to a database of contexts.
+/// The most connections to a database of contexts.
 const CONNECTIONS: u32 = 2;
-/// How long a connection may take.
+/// The time limit of a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// What PostgreSQL holds each query to.
+/// The options of each PostgreSQL connection.
 const OPTIONS: [(&str, &str); 2] = [
     ("default_transaction_read_only", "on"),
     ("statement_timeout", "8000"),
 ];
 
-/// A database that cannot be asked.
+/// The reason a database cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseError {
     /// The address may hold a password, so it is not repeated.
     #[error("its address is neither `sqlite://` with a file nor `postgres://` with a server")]
     Address,
-    /// More parameters than there are values.
+    /// The query has more parameters than there are values.
     #[error("the query names `${0}`, and there are `$1`, the tenant, and `$2`, the question")]
     Parameter(usize),
 }
 
-/// Gives the rows of a query, in its order, which is to be the newest first. A row with a column `content`
-/// says that; `id`, `timestamp` and `metadata` are what is known of it; any other row is JSON.
+/// Provides the rows of a query, in its order, which has to be newest first. If a row has a column `content`,
+/// that is the content, and `id`, `timestamp` and `metadata` are its metadata; any other row becomes JSON.
 pub struct DatabaseProvider {
     name: String,
     pool: Pool,
@@ -51,8 +51,8 @@ enum Pool {
 }
 
 impl DatabaseProvider {
-    /// Of that query, with at most so many rows. Nothing is connected before the first turn, and whatever
-    /// the query says, nothing is written.
+    /// Makes a provider for that query, with at most so many rows. Nothing is connected before the first
+    /// turn, and the query cannot write.
     pub fn new(
         name: impl Into<String>,
         url: &SecretString,
@@ -65,7 +65,7 @@ impl DatabaseProvider {
         let pool = Pool::open(url.expose_secret())?;
         let query = query.trim().trim_end_matches(';');
         let most = most.min(super::MAX_RECORDS);
-        // As a part of another query it can only be one that reads.
+        // A query inside another one can only read.
         let query = match &pool {
             Pool::Sqlite(_) => format!("SELECT * FROM ({query}) LIMIT {most}"),
             Pool::Postgres(_) => {
@@ -133,7 +133,7 @@ impl Pool {
     }
 }
 
-/// The largest `$n` of a query.
+/// Returns the largest `$n` of a query.
 fn parameters(query: &str) -> usize {
     let after = query.split('$').skip(1);
     let numbers = after.filter_map(|rest| {
@@ -143,7 +143,7 @@ fn parameters(query: &str) -> usize {
     numbers.max().unwrap_or_default()
 }
 
-/// A row as an object.
+/// Converts a row to an object.
 fn sqlite_row(row: &SqliteRow) -> Result<Value, sqlx::Error> {
     let mut object = Map::new();
     for column in row.columns() {
@@ -202,7 +202,7 @@ mod tests {
         Ok(texts.collect::<Vec<_>>().join(" | "))
     }
 
-    /// Asserts S4.22: rows of the own tenant alone, where the query says so, and nothing is written.
+    /// Asserts S4.22: only rows of the own tenant, if the query says so, and nothing is written.
     #[tokio::test]
     async fn rows_are_contexts_and_no_query_writes() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A file of the gateway's machine, such as the house rules of an installation.
+//! Provides a file on the gateway's machine, such as the house rules of an installation.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,19 +9,19 @@ use tokio::io::AsyncReadExt as _;
 use super::hidden;
 use crate::context::{Context, ContextError, ContextProvider, ContextSession};
 
-/// Bytes of a file that are read.
+/// The most bytes of a file.
 const MAX_BYTES: u64 = 128 * 1024;
 
-/// How the model reads a file.
+/// The kind that the file's text has for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileRole {
-    /// As the operator's own words, at the end of the system prompt.
+    /// The operator's own words, at the end of the system prompt.
     System,
-    /// As material.
+    /// Material.
     Material,
 }
 
-/// Gives the text of one file, read again for each turn; what did not change stays the same context.
+/// Provides the text of one file, read again for each turn; an unchanged file stays the same context.
 pub struct FileProvider {
     name: String,
     path: PathBuf,
@@ -31,7 +31,7 @@ pub struct FileProvider {
 }
 
 impl FileProvider {
-    /// Of the file at that path on the gateway's machine, which the operator names and nobody else.
+    /// Provides the file at that path on the gateway's machine, which only the operator may choose.
     pub fn new(name: impl Into<String>, path: impl Into<PathBuf>, role: FileRole) -> Self {
         Self {
             name: name.into(),

@@ -1,5 +1,5 @@
-//! Small providers over things that are not the session: files, databases, REST (S4.22). What they give
-//! is material, unless the operator says that a file is part of the system prompt.
+//! Provides contexts from outside of the session: files, databases, REST (S4.22). They are material, unless
+//! the operator makes a file part of the system prompt.
 
 mod database;
 mod file;
@@ -19,17 +19,17 @@ pub use self::database::{DatabaseError, DatabaseProvider};
 pub use self::file::{FileProvider, FileRole};
 pub use self::rest::ApiProvider;
 
-/// Records that a source gives at most, whatever its settings say.
+/// The most records of a source, whatever its settings say.
 const MAX_RECORDS: usize = 1_000;
 
-/// A provider that only sessions of some tenants have.
+/// A provider for the sessions of some tenants only.
 pub struct OfTenants {
     provider: Arc<dyn ContextProvider>,
     tenants: BTreeSet<TenantId>,
 }
 
 impl OfTenants {
-    /// To everybody else `provider` gives nothing, and is not asked.
+    /// Limits `provider` to these tenants; for others it is not asked.
     pub fn new(provider: Arc<dyn ContextProvider>, tenants: BTreeSet<TenantId>) -> Self {
         Self { provider, tenants }
     }
@@ -49,7 +49,7 @@ impl ContextProvider for OfTenants {
     }
 }
 
-/// What a source said, as contexts of the kind `name`, the newest first, as the source gave them.
+/// Converts a source's records into contexts of the kind `name`, in the source's order, newest first.
 fn contexts(name: &str, records: &[Value], most: usize) -> Vec<Context> {
     let records = records.iter().take(most.min(MAX_RECORDS));
     records
@@ -61,7 +61,7 @@ fn contexts(name: &str, records: &[Value], most: usize) -> Vec<Context> {
         .collect()
 }
 
-/// An error whose words may name machines of the operator: the log has them, people do not.
+/// Logs an error whose text may name machines of the operator, and returns one that people may see.
 fn hidden(told: &str, error: &(dyn std::error::Error + 'static)) -> ContextError {
     tracing::warn!(error, "A context provider fails: {told}");
     ContextError::new(told)

@@ -1,4 +1,5 @@
-//! A REST source: one GET for each turn, through the guard that keeps requests out of our own networks.
+//! Provides the answer of a REST source: one GET per turn, through the guard that keeps requests out of our
+//! own networks.
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
@@ -11,14 +12,14 @@ use super::{contexts, hidden};
 use crate::context::{Context, ContextError, ContextProvider, ContextSession};
 use crate::net;
 
-/// Bytes of an answer that are read.
+/// The most bytes of an answer.
 const MAX_BYTES: usize = 512 * 1024;
 
-/// What people are told where the guard refuses.
+/// The text for people if the guard refuses.
 const PRIVATE: &str = "its address is private or reserved, which only the installation may allow \
                        (`runtime.outgoing.allow`, SPL_OUTGOING_ALLOW)";
 
-/// Gives what an address answers: each item of a JSON list, else the answer as one record.
+/// Provides the answer of an address: each item of a JSON list, otherwise the answer as one record.
 pub struct ApiProvider {
     name: String,
     http: Client,
@@ -30,7 +31,7 @@ pub struct ApiProvider {
 }
 
 impl ApiProvider {
-    /// Of that address, asked through that client, which is a guarded one ([`net::guarded_client`]).
+    /// Makes a provider for that address, with a guarded client ([`net::guarded_client`]).
     pub fn new(name: impl Into<String>, http: Client, url: Url) -> Self {
         Self {
             name: name.into(),
@@ -43,13 +44,13 @@ impl ApiProvider {
         }
     }
 
-    /// With these headers, such as a key.
+    /// Sets headers, such as a key.
     #[must_use]
     pub fn headers(self, headers: HeaderMap) -> Self {
         Self { headers, ..self }
     }
 
-    /// With what the person asked, in that parameter of the address.
+    /// Sends the person's question in that parameter of the address.
     #[must_use]
     pub fn input_parameter(self, name: Option<String>) -> Self {
         Self {
@@ -58,13 +59,13 @@ impl ApiProvider {
         }
     }
 
-    /// Of the answer only what that JSON pointer leads to (RFC 6901), for example `/items`.
+    /// Uses only the part of the answer at that JSON pointer (RFC 6901), for example `/items`.
     #[must_use]
     pub fn pointer(self, pointer: Option<String>) -> Self {
         Self { pointer, ..self }
     }
 
-    /// At most so many records.
+    /// Limits the number of records.
     #[must_use]
     pub fn most(self, most: usize) -> Self {
         Self { most, ..self }
@@ -110,7 +111,7 @@ impl ApiProvider {
         Ok(content)
     }
 
-    /// The records of an answer; what is no JSON is one text.
+    /// Returns the records of an answer; an answer that is not JSON is one text.
     fn records(&self, content: &[u8]) -> Result<Vec<Value>, ContextError> {
         let text = String::from_utf8_lossy(content);
         let answer = serde_json::from_str(&text);

@@ -1,8 +1,9 @@
-//! What providers' reports taught about counting tokens: in memory at each offer, and kept for the
+//! Keeps the token calibrations learned from providers' reports: in memory at each offer, and stored for the
 //! next start and for other gateways.
 //!
-//! It is kept by scope and address. What a tenant added teaches that tenant only, also where another
-//! tenant added the same address: model names are theirs, and a ratio tells how odd their texts are.
+//! They are stored by scope and address. Reports of a provider that a tenant added calibrate that tenant
+//! only, even if another tenant added the same address: model names are private, and a ratio reveals how
+//! unusual a tenant's texts are.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -15,22 +16,22 @@ use crate::llm::tokens::{Calibration, Counter};
 use crate::store::records::CalibrationRow;
 use crate::store::{self, Records};
 
-/// Models of one provider whose counts are remembered.
+/// The most models of one provider whose calibrations are remembered.
 const CALIBRATED: usize = 64;
-/// How long a record is kept that nobody adds to.
+/// How long an unchanged record is kept.
 const KEPT_MS: i64 = 90 * 24 * 3_600_000;
 
-/// What was learned, by model.
+/// The calibrations, by model.
 type Learned = BTreeMap<String, Calibration>;
 
 impl Offer {
-    /// The counter of one of its models.
+    /// Returns the counter of one of its models.
     pub fn counter(&self, model: &str) -> Counter {
         let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         Counter::new(self.vendor(), model, learned.get(model))
     }
 
-    /// Learns from what it reports: so many tokens were counted, and so many it says.
+    /// Calibrates a model with the counted and the reported tokens.
     pub fn calibrate(&self, model: &str, counted: u64, reported: u64) {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learned.len() >= CALIBRATED && !learned.contains_key(model) {
@@ -40,7 +41,7 @@ impl Offer {
         known.learn(counted, reported);
     }
 
-    /// Takes what is kept by now; what has to be kept instead, if something was learned here.
+    /// Merges the stored calibrations. Returns what has to be stored, if anything was learned here.
     fn take_up(&self, kept: &Learned) -> Option<Learned> {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         let has_news = learned.values().any(Calibration::has_news);
@@ -63,8 +64,8 @@ impl Offer {
         has_news.then_some(merged)
     }
 
-    /// Where its record is kept. The operator's providers serve everybody, as those of the
-    /// installation do.
+    /// The scope and address of its record. The operator's providers count as the installation's, because
+    /// they serve everybody.
     fn calibration_place(&self) -> (Scope, String) {
         let scope = match &self.source {
             Source::Settings => Scope::Installation,
@@ -75,7 +76,7 @@ impl Offer {
     }
 }
 
-/// Takes up what this and other gateways kept, and keeps what was learned here since.
+/// Merges the calibrations that all gateways stored, and stores what was learned here since.
 pub(in crate::providers) async fn keep(
     records: &Records,
     offers: &[Arc<Offer>],
@@ -106,7 +107,7 @@ pub(in crate::providers) async fn keep(
     Ok(())
 }
 
-/// What a record says; one that cannot be understood teaches nothing, and is written anew.
+/// Parses a record; one that is invalid is ignored, and written anew.
 fn read(row: &CalibrationRow) -> Option<Learned> {
     let learned: Option<Learned> = serde_json::from_str(&row.learned).ok();
     let learned = learned.filter(|learned| learned.values().all(Calibration::is_sound));

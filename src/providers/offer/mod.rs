@@ -1,4 +1,4 @@
-//! One provider of the registry: what it is made of, and what is wrong with it.
+//! Holds one provider of the registry, with its settings and problems.
 
 pub(super) mod calibrations;
 mod unusable;
@@ -21,7 +21,7 @@ use crate::llm::{
 };
 use crate::session::Refusal;
 
-/// Where a provider comes from.
+/// The origin of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// The operator's settings; read-only while the server runs.
@@ -30,17 +30,17 @@ pub enum Source {
     Added(Scope),
 }
 
-/// What a provider is made of.
+/// The settings of a provider.
 #[derive(Debug, Clone)]
 pub struct ProviderSettings {
     pub reach: llm::Settings,
-    /// The models to offer, the first as its default; empty = those that it lists.
+    /// The models to offer, the first as the default; empty = those that it lists.
     pub models: Vec<String>,
-    /// What was said of its models.
+    /// The overrides for its models.
     pub said: Overrides,
-    /// Further keys, which answer in their order when those before them cannot.
+    /// Further keys, used in order when those before them fail.
     pub more_keys: Vec<SecretString>,
-    /// What answers instead while it cannot, the first that is there.
+    /// The fallbacks while it cannot answer; the first available one is used.
     pub fallback: Vec<Fallback>,
 }
 
@@ -52,7 +52,7 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// Reads `provider/model`; a model's name may hold a `/` itself.
+    /// Parses `provider/model`; a model's name may contain a `/`.
     pub fn parse(text: &str) -> Option<Self> {
         let (provider, model) = text.trim().split_once('/')?;
         let (provider, model) = (provider.trim(), model.trim());
@@ -71,28 +71,28 @@ impl fmt::Display for Fallback {
 
 /// A provider that sessions may use.
 pub struct Offer {
-    /// What it is made of.
+    /// The settings.
     pub(crate) settings: ProviderSettings,
-    /// Where it comes from.
+    /// The origin.
     pub source: Source,
-    /// The provider; one that cannot work says why at every request.
+    /// The provider; an unusable one returns its problem for every request.
     pub provider: Arc<dyn Provider>,
-    /// The same with each of its keys, the first being `provider`.
+    /// The provider with each of its keys; the first is `provider`.
     keys: Vec<Arc<Guarded>>,
-    /// Why it cannot work.
+    /// The reason it is unusable.
     pub problem: Option<Refusal>,
-    /// Whose models and prices it offers.
+    /// The vendor of its models and prices.
     vendor: Vendor,
-    /// What it listed last.
+    /// The last model list.
     listed: Mutex<Arc<[ListedModel]>>,
-    /// How far our counts of its models are from its own.
+    /// The calibrations of our token counts with its own.
     learned: Mutex<BTreeMap<String, Calibration>>,
-    /// The model that it does not list, and the listed one that takes its place.
+    /// The default model that it does not list, and the listed one that replaces it.
     stand_in: Mutex<Option<(String, String)>>,
 }
 
 impl Offer {
-    /// Connects it; what cannot work becomes an offer with a problem.
+    /// Connects a provider; one that cannot work becomes an offer with a problem.
     pub fn connect(
         settings: ProviderSettings,
         source: Source,
@@ -143,7 +143,7 @@ impl Offer {
         }
     }
 
-    /// Says that it is there, with the model that answers unless a session names one (S3.15).
+    /// Logs that the provider is available, with the default model of sessions that name none (S3.15).
     pub fn announce(&self, model: Option<&str>) {
         let name = match self.kind() {
             ProviderKind::OpenAi => "OpenAI",
@@ -162,28 +162,28 @@ impl Offer {
         );
     }
 
-    /// The provider with each of its keys, in the order in which they are used.
+    /// The provider with each of its keys, in the order of use.
     pub fn keys(&self) -> &[Arc<Guarded>] {
         &self.keys
     }
 
-    /// What answers instead while it cannot.
+    /// The fallbacks while it cannot answer.
     pub fn fallback(&self) -> &[Fallback] {
         &self.settings.fallback
     }
 
-    /// How many keys it has beside the first. The keys themselves are never given out.
+    /// The number of keys besides the first. The keys themselves are never exposed.
     pub fn more_keys(&self) -> usize {
         self.settings.more_keys.len()
     }
 
-    /// Why nobody is answered now: each of its keys is out; that of the first.
+    /// Returns the outage of the first key, if all keys are out.
     pub fn outage(&self) -> Option<Outage> {
         let outages: Option<Vec<Outage>> = self.keys.iter().map(|key| key.outage()).collect();
         outages?.into_iter().next()
     }
 
-    /// Why it cannot answer, for people: it cannot work, or it is out for a while.
+    /// Returns the reason it cannot answer, for people: it is unusable, or it is out for a while.
     pub fn told_problem(&self) -> Option<String> {
         let problem = self.problem.as_ref().map(ToString::to_string);
         problem.or_else(|| {
@@ -192,32 +192,32 @@ impl Offer {
         })
     }
 
-    /// Its configured name.
+    /// The configured id.
     pub fn id(&self) -> &str {
         &self.settings.reach.id
     }
 
-    /// What it speaks.
+    /// The kind of its interface.
     pub fn kind(&self) -> ProviderKind {
         self.settings.reach.kind
     }
 
-    /// Its address; `None` = the vendor's own.
+    /// The address; `None` = the vendor's own.
     pub fn base_url(&self) -> Option<&str> {
         self.settings.reach.base_url.as_deref()
     }
 
-    /// Which of OpenAI's interfaces it is spoken to in.
+    /// OpenAI's interface that it uses.
     pub fn api(&self) -> Api {
         self.settings.reach.api
     }
 
-    /// How long its cache keeps what it is given, where that can be chosen.
+    /// The lifetime of its cache, if it can be chosen.
     pub fn cache_ttl(&self) -> CacheTtl {
         self.settings.reach.cache_ttl
     }
 
-    /// Who makes room in the context of its models.
+    /// The party that compacts the contexts of its models.
     pub fn compaction(&self) -> CompactionSetting {
         self.settings.reach.compaction
     }
@@ -227,7 +227,7 @@ impl Offer {
         &self.settings.models
     }
 
-    /// The same, those that it lists itself included as far as they are known.
+    /// Returns the offered models, or the listed ones as far as they are known.
     pub(super) fn offered_models(&self) -> Vec<String> {
         if !self.models().is_empty() {
             return self.models().to_vec();
@@ -236,35 +236,34 @@ impl Offer {
         listed.iter().map(|listed| listed.id.clone()).collect()
     }
 
-    /// What was said of its models.
+    /// The overrides for its models.
     pub fn said(&self) -> &Overrides {
         &self.settings.said
     }
 
-    /// Whose models and prices it offers.
+    /// The vendor of its models and prices.
     pub fn vendor(&self) -> Vendor {
         self.vendor
     }
 
-    /// Keeps what it lists now.
+    /// Stores its current model list.
     pub fn learn(&self, listed: &[ListedModel]) {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = listed.into();
     }
 
-    /// What is known or assumed of one of its models: what was said, what it lists, what the
-    /// catalogue knows.
+    /// Returns the known or assumed description of a model: from the overrides, its list, and the catalogue.
     pub fn describe(&self, catalogue: Catalogue, model: &str) -> Model {
         let listed = Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner));
         let listed = listed.iter().find(|listed| listed.id == model);
         catalogue.describe_listed(self.vendor, (model, listed), self.said())
     }
 
-    /// Whether anybody has said what one of its models can do: the catalogue, or its own list.
+    /// Returns true if the abilities of a model are known, from the catalogue or its own list.
     pub fn knows(&self, catalogue: Catalogue, model: &str) -> bool {
         self.describe(catalogue, model).abilities_are == Abilities::Known
     }
 
-    /// Warns of a default model that its vendor switches off soon.
+    /// Warns about a default model that its vendor retires soon.
     pub fn warn_of_end(&self, model: &str, today: Date) {
         let known = self.describe(Catalogue::built_in(), model);
         if let Some(end) = known.retirement(today) {
@@ -276,25 +275,25 @@ impl Offer {
         }
     }
 
-    /// Whether it has a key. The key itself is never given out.
+    /// Returns true if it has a key. The key itself is never exposed.
     pub fn has_key(&self) -> bool {
         let key = self.settings.reach.api_key.as_ref();
         key.is_some_and(|key| !key.expose_secret().trim().is_empty())
     }
 
-    /// The model of sessions that name none: the first of the offered ones, else the kind's own.
+    /// The model of sessions that name none: the first offered one, otherwise the kind's default.
     pub fn default_model(&self) -> Option<&str> {
         let offered = self.models().first().map(String::as_str);
         offered.or(self.kind().default_model())
     }
 
-    /// Says which listed model takes the place of a default that it does not list; none = it does.
+    /// Sets the listed model that replaces a default that it does not list; `None` = it does list it.
     pub fn replace_default(&self, default: &str, other: Option<&str>) {
         let pair = other.map(|other| (default.to_owned(), other.to_owned()));
         *self.stand_in.lock().unwrap_or_else(PoisonError::into_inner) = pair;
     }
 
-    /// What takes the place of that default, as far as its list has been seen.
+    /// Returns the replacement of that default, as far as the list has been seen.
     pub fn stand_in(&self, default: &str) -> Option<String> {
         let pair = self.stand_in.lock();
         let pair = pair.unwrap_or_else(PoisonError::into_inner).clone();
@@ -302,23 +301,23 @@ impl Offer {
             .map(|(_, other)| other)
     }
 
-    /// Whether it could answer.
+    /// Returns true if it could answer.
     pub fn is_usable(&self) -> bool {
         self.problem.is_none()
     }
 }
 
-/// The provider with its first key, and with each further one.
+/// The provider with its first key, and with each further key.
 type Keys = (Arc<Guarded>, Vec<Arc<Guarded>>);
 
-/// Each key has a breaker of its own: one may be out of credit while another is not.
+/// Connects each key with its own breaker: one may be out of credit while another is not.
 fn connect_keys(
     settings: &ProviderSettings,
     source: &Source,
     http: &Client,
     breaker: BreakerConfig,
 ) -> Result<Keys, llm::Error> {
-    // What follows a script may be told to fail, and nobody else is to hear of it.
+    // A scripted provider may be told to fail, which must not affect other requests.
     let never = BreakerConfig {
         faults: 0,
         ..breaker
@@ -354,7 +353,7 @@ fn has_placeholder(key: Option<&SecretString>) -> bool {
     key.is_some_and(|key| key.expose_secret().trim() == llm::PLACEHOLDER_KEY)
 }
 
-/// In the words of somebody who can do something about it (S2.22).
+/// Describes a problem for a person who can fix it (S2.22).
 fn problem(error: &llm::Error, settings: &ProviderSettings) -> Refusal {
     let id = &settings.reach.id;
     let text = match (error, variable(settings.reach.kind)) {
@@ -380,7 +379,7 @@ fn variable(kind: ProviderKind) -> Option<&'static str> {
     }
 }
 
-/// A provider that was removed, for the sessions that still name it.
+/// The refusal for sessions that name a removed provider.
 pub(crate) fn removed(id: &str) -> Refusal {
     let text = format!("provider `{id}` is not configured any more; choose another model");
     Refusal::new(Code::NotFound, text)

@@ -1,10 +1,10 @@
-//! A provider that cannot work.
+//! Stands in for a provider that cannot work.
 
 use async_trait::async_trait;
 
 use crate::llm::{self, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request};
 
-/// A provider that cannot work: every request says so.
+/// A provider that cannot work and returns the reason for every request.
 pub(super) struct Unusable {
     pub(super) id: String,
     pub(super) kind: ProviderKind,

@@ -1,8 +1,8 @@
-//! Which content stands for an image where there is none: that of the bundled server.
+//! Identifies the content of a bubblewrap sandbox, which has no image, by the hash of the bundled server.
 //!
-//! The rest of what is seen inside are the machine's own folders. They have no name that could stand
-//! for their content, hashing gigabytes before each start would be no help either, and whoever can
-//! change them is root on this machine, as is whoever changes the kernel below an image.
+//! Everything else that is visible inside are the machine's own folders. No name could identify their
+//! content, hashing gigabytes before each start is not feasible, and whoever can change them is root on this
+//! machine, as is whoever can change the kernel below an image.
 
 use std::{
     fs::{self, File, Metadata},
@@ -16,15 +16,15 @@ use sha2::{Digest, Sha256};
 
 use crate::sandbox::ImageId;
 
-/// Bytes of it that are read at once.
+/// Bytes of the server that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// The hash of the bundled server, with what tells whether it has to be computed again. Never
-/// locked across an await.
+/// The hash of the bundled server, with the file metadata for which it is valid. Never locked across an
+/// await.
 #[derive(Debug, Default)]
 pub(super) struct Identity(Mutex<Option<(Stamp, ImageId)>>);
 
-/// What changes whenever a file is written or another one takes its name.
+/// File metadata that change whenever a file is written or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -39,19 +39,19 @@ impl Stamp {
             device: about.dev(),
             file: about.ino(),
             bytes: about.size(),
-            // Unlike the time of the last write, nobody can set it.
+            // Unlike the modification time, the change time cannot be set.
             changed: (about.ctime(), about.ctime_nsec()),
         }
     }
 }
 
 impl Identity {
-    /// As it was last looked up.
+    /// Returns the hash of the last look-up.
     pub(super) fn known(&self) -> Option<ImageId> {
         self.lock().as_ref().map(|(_, id)| id.clone())
     }
 
-    /// As it is now; `None` where the server cannot be read. Reads the file only if it has changed.
+    /// Returns the current hash; `None` if the server cannot be read. Reads the file only if it has changed.
     pub(super) fn look_up(&self, server: &Path) -> Option<ImageId> {
         let stamp = Stamp::of(&fs::metadata(server).ok()?);
         if let Some((of, id)) = &*self.lock()
@@ -69,8 +69,8 @@ impl Identity {
     }
 }
 
-/// Piece by piece: the room of the whole file would not be given back for as long as a start with
-/// thousands of clients takes.
+/// Hashes the file in pieces: memory for the whole file would stay allocated while thousands of clients
+/// start.
 fn hash(file: &Path) -> io::Result<ImageId> {
     let (mut file, mut hash) = (File::open(file)?, Sha256::new());
     let mut piece = vec![0; PIECE];
@@ -100,7 +100,7 @@ mod tests {
             (identity.known(), identity.look_up(&server)),
             (one.clone(), one.clone())
         );
-        // As a package manager does it: another file takes the name.
+        // Replaces the file as a package manager does: another file takes the name.
         let next = folder.path().join("next");
         fs::write(&next, "two").unwrap();
         fs::rename(&next, &server).unwrap();

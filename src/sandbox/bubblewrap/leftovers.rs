@@ -1,19 +1,19 @@
-//! Sandboxes of an earlier process of this installation. `--die-with-parent` ends them with their
-//! server; this finds the one that was caught in the few milliseconds before it is in force.
+//! Kills sandboxes of an earlier process of this installation. `--die-with-parent` ends them with their
+//! gateway; this finds those that lost it in the few milliseconds before that option is in force.
 
 use std::{fs, os::fd::OwnedFd};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// The variable in bubblewrap's command line that says whose sandbox it is.
+/// The variable in bubblewrap's command line that identifies the sandbox.
 pub(super) const NAME: &str = "SEPAL_SANDBOX";
 
-/// What stands behind [`NAME`]: the installation, a dot, the sandbox.
+/// Returns the value of [`NAME`]: the installation, a dot, the sandbox.
 pub(super) fn mark(installation: &str, sandbox: &str) -> String {
     format!("{installation}.{sandbox}")
 }
 
-/// Kills every bubblewrap of `installation` that runs; says how many there were.
+/// Kills every running bubblewrap of `installation`, and returns their number.
 pub(super) fn kill(installation: &str) -> usize {
     let (prefix, mut killed) = (mark(installation, ""), 0);
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -32,10 +32,10 @@ pub(super) fn kill(installation: &str) -> usize {
     killed
 }
 
-/// A descriptor of `pid`, if that is a bubblewrap whose mark begins like this.
+/// Returns a descriptor of `pid`, if that process is a bubblewrap whose mark begins with `mark`.
 pub(super) fn hold(pid: Pid, mark: &str) -> Option<OwnedFd> {
     let process = pidfd_open(pid, PidfdFlags::NONBLOCK).ok()?;
-    // Looked at again once the number cannot change hands any more.
+    // Checked again once the descriptor is open: the process number may have been reused before.
     is_ours(pid, mark).then_some(process)
 }
 
@@ -44,7 +44,7 @@ fn is_ours(pid: Pid, mark: &str) -> bool {
         .is_ok_and(|line| is_marked(&line, mark))
 }
 
-/// Whether a command line, words ended by NUL, is that of a marked bubblewrap.
+/// Returns true if a command line, of words that end with NUL, is that of a marked bubblewrap.
 fn is_marked(line: &[u8], mark: &str) -> bool {
     let mut words = line.split(|byte| *byte == 0);
     let is_bubblewrap = words.next().is_some_and(|word| word.ends_with(b"bwrap"));

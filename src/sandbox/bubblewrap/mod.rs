@@ -1,10 +1,9 @@
-//! Sandboxes by Linux namespaces, for machines without a container engine.
+//! Runs sandboxes with Linux namespaces, for machines without a container engine.
 //!
-//! A start goes through a chain of programs that each take something away: `bash` closes inherited
-//! descriptors and enters the control groups, `bwrap` builds the walls, `setpriv` and a second
-//! `bwrap` (where we are root) give up the real user, the last `bwrap` installs the filter of system
-//! calls, `prlimit` bounds single processes. One
-//! supervisor task per sandbox then waits for its end and says why it came.
+//! A start goes through a chain of programs that each drop privileges: `bash` closes inherited descriptors
+//! and enters the control groups, `bwrap` creates the namespaces, `setpriv` and a second `bwrap` (if we are
+//! root) drop the real user, the last `bwrap` installs the filter of system calls, and `prlimit` limits
+//! single processes. One supervisor task per sandbox then waits for its end and reports the reason.
 
 mod arguments;
 mod identity;
@@ -48,10 +47,10 @@ use super::{
 use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 use crate::jobs::Pool;
 
-/// What the operator decides.
+/// The operator's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where workspaces are kept: `<data_dir>/workspaces/<sandbox>`.
+    /// The folder of the workspaces: `<data_dir>/workspaces/<sandbox>`.
     pub data_dir: PathBuf,
     /// A name that no other installation on this machine has; letters, digits, `-` and `_`.
     pub installation: String,
@@ -59,36 +58,36 @@ pub struct Settings {
     pub server: PathBuf,
     /// Watches the disk that workspaces are on.
     pub disk: DiskMonitor,
-    /// Do without control groups even where there are some; for tests and odd machines.
+    /// Ignores control groups even if there are some; for tests and unusual machines.
     pub forces_watchdog: bool,
-    /// Copy every file for a dry run even where an overlay would do; for tests and odd machines.
+    /// Copies every file for a dry run even if an overlay is possible; for tests and unusual machines.
     pub forces_copies: bool,
 }
 
-/// The bubblewrap runtime. Dropping it ends every sandbox it has started.
+/// The bubblewrap runtime. Dropping it ends every sandbox that it has started.
 #[derive(Debug)]
 pub struct Bubblewrap {
     settings: Settings,
     privilege: Privilege,
     workspaces: Workspaces,
     overlays: Overlays,
-    /// Names the data folder: the workspaces of another one are not here.
+    /// The id of the data folder: workspaces of another data folder are not here.
     folder: String,
     cgroups: Option<Cgroups>,
     quota: Option<ProjectQuota>,
     identity: Identity,
-    /// Of system calls, the same for all.
+    /// The filter of system calls, which is the same for all sandboxes.
     filter: Arc<File>,
     spawner: Spawner,
     supervisors: TaskTracker,
-    /// Streams, which end with their programs.
+    /// Tasks that pump streams; they end with their programs.
     pumps: TaskTracker,
-    /// Told to all supervisors when everything has to end.
+    /// Tells all supervisors to end their sandboxes.
     closing: watch::Sender<bool>,
 }
 
 impl Bubblewrap {
-    /// Finds out what this machine can do and tries it once.
+    /// Finds out what this machine supports, and tries it once.
     pub async fn open(settings: Settings) -> Result<Self, Error> {
         let privilege = if geteuid().is_root() {
             Privilege::Root
@@ -130,19 +129,19 @@ impl Bubblewrap {
         self.settings.data_dir.join("sandbox-etc")
     }
 
-    /// The folder of a sandbox that may be written.
+    /// Returns the folder of a workspace that may be written to, and creates it if needed.
     async fn provide(&self, sandbox: &SandboxId, limit: u64) -> Result<PathBuf, Error> {
         let workspace = self.workspaces.provide(sandbox)?;
         if let Some(quota) = &self.quota
             && let Err(error) = quota.hold(&workspace, limit).await
         {
-            // The watch holds it all the same.
+            // The watch over the workspace's size still enforces the limit.
             tracing::warn!(%error, "A workspace has no project quota");
         }
         Ok(workspace)
     }
 
-    /// The folder of what was installed for that launch, which its user may read.
+    /// Returns the folder of the installed packages of a launch, readable for the launch's user.
     async fn packages(&self, launch: &Launch) -> Result<Option<PathBuf>, Error> {
         let Packages::Installed(sandbox) = &launch.packages else {
             return Ok(None);
@@ -206,8 +205,8 @@ impl Bubblewrap {
             tasks: self.supervisors.clone(),
             closing: self.closing.subscribe(),
         };
-        // A task, because a start that is given up half-way would leave bubblewrap's child behind:
-        // it dies with its parent only after its first steps.
+        // Runs as a task, because a start that is cancelled half-way would leave bubblewrap's child behind:
+        // the child dies with its parent only after its first steps.
         let spawner = self.spawner.clone();
         let starting = self.supervisors.spawn(async move {
             let staged = stage::start(&spawner, chain).await?;
@@ -288,7 +287,8 @@ impl Runtime for Bubblewrap {
             None => running,
         });
         if let Ok(running) = &mut running {
-            // It was seen inside by its name: the same before and after, the same in between.
+            // The file is seen inside by its name: if its hash is the same before and after, it was the same
+            // in between.
             let after = self.identity.look_up(&self.settings.server);
             running.image = after.filter(|after| Some(after) == before.as_ref());
         }
@@ -319,7 +319,7 @@ impl Runtime for Bubblewrap {
         let limit = order.bounds.workspace_bytes;
         let to = self.provide(&order.to, limit).await?;
         let workspaces = self.workspaces.clone();
-        // A task, so that what is given up half-way is removed all the same.
+        // Runs as a task, so that a copy that is cancelled half-way is still removed.
         let copying = self.supervisors.spawn(async move {
             let folders = (workspaces.path(&order.from), to.clone());
             let copied = copy::copy(folders, limit, order.watch).await;
@@ -344,12 +344,12 @@ impl Runtime for Bubblewrap {
     }
 }
 
-/// Whether our own server is in it, as itself or as the way out of another program.
+/// Returns true if the launch needs our own server, as the program or as the egress of another program.
 fn needs_server(launch: &Launch) -> bool {
     matches!(launch.program, Program::Bundled { .. }) || launch.egress.is_some()
 }
 
-/// Folders of workspaces that are made, read or removed at the same time.
+/// Limits how many folders of workspaces are created, read or removed at the same time.
 static FOLDERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("folders of workspaces", 32));
 
 async fn blocking<T: Send + 'static>(
@@ -359,7 +359,7 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|error| Error::Start(io::Error::other(error)))?
 }
 
-/// The name of a data folder: made once, and it goes with the folder wherever that is copied.
+/// Returns the id of a data folder. It is created once, and stays with the folder wherever that is copied.
 fn folder_name(data_dir: &Path) -> io::Result<String> {
     let path = data_dir.join("workspaces-id");
     let fresh = format!("{:016x}", rand::random::<u64>());

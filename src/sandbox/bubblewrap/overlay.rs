@@ -1,8 +1,8 @@
-//! Copies on write: a workspace that shows another one, and has of its own only what was written since.
+//! Makes copies on write: a workspace that shows another one, and stores only what was written since.
 //!
-//! The other one is the lower layer of an overlay file system, which `unshare` and `mount` of util-linux
-//! mount in a mount namespace around the sandbox's bubblewrap: bubblewrap mounts overlays only since 0.11.
-//! Nobody outside sees the mount, and it ends with the sandbox.
+//! The other workspace is the lower layer of an overlay file system, which `unshare` and `mount` of
+//! util-linux mount in a mount namespace around the sandbox's bubblewrap: bubblewrap itself mounts overlays
+//! only since 0.11. The mount is not visible outside, and it ends with the sandbox.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,20 +20,20 @@ use super::{Bubblewrap, blocking};
 use crate::domain::SandboxId;
 use crate::sandbox::{Access, Bounds, Copied, CopyOrder, Ended, Error, Launch, Packages, Program};
 
-/// The layer that is written, below the folder of the copy.
+/// The upper layer, which is written to, below the folder of the copy.
 const UPPER: &str = "upper";
-/// Where the overlay is mounted, below the same.
+/// The mount point of the overlay, below the same folder.
 const MERGED: &str = "merged";
-/// Mounts `$2` with the options `$1`, and becomes the rest.
+/// Mounts `$2` with the options `$1`, and executes the rest.
 const MOUNT: &str = r#"mount -t overlay overlay -o "$1" "$2"; shift 2; exec "$@""#;
-/// What the sandbox of the probe runs: all that an overlay has to do.
+/// The command of the probe: everything that an overlay has to support.
 const PROBE: &str =
     "read -r it </workspace/below && rm /workspace/below && echo x >/workspace/above";
 
-/// The copies on write of this process. Those of an earlier one are only folders for the janitor.
+/// The copies on write of this process. Those of an earlier process are only folders for the janitor.
 #[derive(Debug, Default)]
 pub(super) struct Overlays {
-    /// Whether this machine can; found out at the first copy.
+    /// True if this machine supports overlays; determined at the first copy.
     is_possible: OnceCell<bool>,
     /// Never held across an await.
     made: Mutex<BTreeMap<SandboxId, Arc<Overlay>>>,
@@ -42,17 +42,18 @@ pub(super) struct Overlays {
 #[derive(Debug)]
 struct Overlay {
     lower: SandboxId,
-    /// What two mounts at a time would do to the upper layer is undefined.
+    /// Allows one mount at a time: two mounts of the same upper layer have undefined effects.
     mounted: Arc<Semaphore>,
-    /// How often it was mounted. A mount that syncs nothing leaves a mark in its work folder that forbids
-    /// the next one, so each has a work folder of its own.
+    /// The number of mounts so far. A volatile mount leaves a mark in its work folder that forbids the next
+    /// one, so each mount has its own work folder.
     mounts: AtomicU32,
 }
 
-/// One sandbox's use of a copy. The next one can begin when this is dropped.
+/// One sandbox's use of a copy. The next use can begin when this is dropped.
 #[derive(Debug)]
 pub(super) struct Mount {
-    /// All workspaces; the mount is made by names in it, which need no escaping and tell nothing.
+    /// The folder of all workspaces; the mount uses names relative to it, which need no escaping and reveal
+    /// nothing.
     pub(super) folder: PathBuf,
     lower: SandboxId,
     copy: SandboxId,
@@ -61,7 +62,7 @@ pub(super) struct Mount {
 }
 
 impl Overlays {
-    /// Mounts the sandbox's workspace, where it is a copy on write; fails while another sandbox has it.
+    /// Mounts the sandbox's workspace if it is a copy on write; fails while another sandbox uses the copy.
     pub(super) fn mount(&self, folder: &Path, copy: &SandboxId) -> Result<Option<Mount>, Error> {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(overlay) = made.get(copy) else {
@@ -83,20 +84,20 @@ impl Overlays {
         Ok(Some(mount))
     }
 
-    /// Its folder goes: it is no copy any more.
+    /// Forgets a copy whose folder is removed.
     pub(super) fn forget(&self, copy: &SandboxId) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.remove(copy);
     }
 
-    /// Makes the folders of a copy, whose own folder is there.
+    /// Creates the folders inside a copy's own folder, which exists.
     fn lay(
         &self,
         home: &Path,
         (lower, copy): (&SandboxId, &SandboxId),
         owner: Option<u32>,
     ) -> Result<(), Error> {
-        // The root of what is seen has the owner and the mode of this one.
+        // The root of the merged view has the owner and the mode of this folder.
         make(&home.join(UPPER), owner)?;
         make(&home.join(MERGED), None)?;
         let overlay = Overlay {
@@ -115,25 +116,26 @@ impl Mount {
         self.folder.join(self.copy.as_str())
     }
 
-    /// What the sandbox sees, in its own mount namespace only.
+    /// Returns the mount point, which is mounted only in the sandbox's own mount namespace.
     pub(super) fn merged(&self) -> PathBuf {
         self.home().join(MERGED)
     }
 
-    /// What was written, which is what the copy takes on the disk.
+    /// Returns the folder of the written files, whose size is the copy's disk usage.
     pub(super) fn upper(&self) -> PathBuf {
         self.home().join(UPPER)
     }
 
-    /// The beginning of a command line that becomes the rest of it once the overlay is mounted, run in
+    /// Returns the beginning of a command line, which mounts the overlay and executes the rest; it runs in
     /// [`Self::folder`].
     ///
-    /// Without root the mount needs a user namespace, whose root is the user. Bubblewrap runs the program
-    /// in one more, in which it has rights over nothing of this one.
+    /// Without root the mount needs a user namespace, whose root is the user. Bubblewrap runs the program in
+    /// a nested one, in which it has no rights over the outer one.
     pub(super) fn line(&self, privilege: Privilege) -> Vec<OsString> {
         let mut line = words(["unshare", "--mount", "--propagation", "private"]);
-        // Root's marks are `trusted.`, which no program inside can set, so they may say where a renamed
-        // folder was. A user's are `user.`, and the kernel then follows none that leads to another file.
+        // Root's attributes are `trusted.`, which no program inside can set, so they may record where a
+        // renamed folder was. A user's are `user.`, and the kernel then follows none that leads to another
+        // file.
         let marks = match privilege {
             Privilege::Root => "redirect_dir=on,metacopy=off,index=off",
             Privilege::User => {
@@ -144,7 +146,7 @@ impl Mount {
         let Self {
             lower, copy, work, ..
         } = self;
-        // Volatile: a copy that is thrown away has nothing to wait for at the disk.
+        // Volatile: a temporary copy needs no syncing to the disk.
         let options = format!(
             "nosuid,nodev,volatile,xino=off,{marks},lowerdir={lower},upperdir={copy}/{UPPER},workdir={copy}/{work}"
         );
@@ -154,7 +156,7 @@ impl Mount {
     }
 }
 
-/// Makes a copy on write; `None` where this machine cannot.
+/// Makes a copy on write; `None` if this machine does not support it.
 pub(super) async fn make_copy(
     runtime: &Bubblewrap,
     order: &CopyOrder,
@@ -184,7 +186,7 @@ async fn lay(
     limit: u64,
 ) -> Result<(), Error> {
     let home = runtime.provide(to, limit).await?;
-    // What is below belongs to that user, who is therefore the one that sees it.
+    // The files below belong to this user, so the program has to run as the same user.
     let lower = fs::metadata(runtime.workspaces.path(from))?;
     let owner = (runtime.privilege == Privilege::Root).then(|| lower.uid());
     let laid = runtime.overlays.lay(&home, (from, to), owner);
@@ -195,7 +197,7 @@ async fn lay(
     laid
 }
 
-/// Tries one, because file systems, kernels and distributions forbid them in many ways.
+/// Tries an overlay, because file systems, kernels and distributions forbid them in many ways.
 async fn is_possible_here(runtime: &Bubblewrap) -> bool {
     let [lower, copy] = [(); 2].map(|()| SandboxId::from_bits(rand::random()));
     let tried = attempt(runtime, (&lower, &copy)).await;

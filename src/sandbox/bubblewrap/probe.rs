@@ -1,4 +1,4 @@
-//! Bubblewrap is tried, not assumed: distributions restrict namespaces in many ways.
+//! Tests bubblewrap by starting a sandbox: distributions restrict namespaces in many ways.
 
 use std::{collections::BTreeMap, fs};
 
@@ -10,12 +10,12 @@ use crate::{
     sandbox::{Access, Bounds, Ended, Error, Launch, Packages, Program, Runtime},
 };
 
-/// The sandbox of the trial; no session can have it.
+/// The sandbox of the test; no session can have it.
 const SANDBOX: u128 = 0;
-/// More than a network namespace is called.
+/// Most bytes of the answer: more than the name of a network namespace.
 const MAX_ANSWER_BYTES: u64 = 1024;
 
-/// Starts a sandbox like any other and asks it for its network.
+/// Starts an ordinary sandbox and asks it for its network namespace.
 pub(super) async fn run(runtime: &Bubblewrap) -> Result<(), Error> {
     let sandbox = SandboxId::from_bits(SANDBOX);
     let question = ["readlink", "/proc/self/ns/net"].map(str::to_owned);
@@ -49,7 +49,7 @@ pub(super) async fn run(runtime: &Bubblewrap) -> Result<(), Error> {
     Ok(())
 }
 
-/// The error for what a link of the chain said before it gave up.
+/// Returns the error for the last words of a program in the chain that failed.
 pub(super) fn refused(said: String) -> Error {
     for (program, package) in [
         ("bwrap", "bubblewrap"),
@@ -72,7 +72,7 @@ pub(super) fn refused(said: String) -> Error {
     }
 }
 
-/// What the operator can do, by what the kernel says about itself.
+/// Returns the remedy for the operator, based on the kernel's settings.
 fn remedy() -> &'static str {
     let setting = |name: &str| {
         let text = fs::read_to_string(format!("/proc/sys/{name}")).ok()?;

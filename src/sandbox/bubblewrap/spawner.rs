@@ -1,8 +1,7 @@
-//! The one thread from which sandboxes are started.
+//! Runs the only thread that starts sandboxes.
 //!
-//! Bubblewrap's `--die-with-parent` fires when the *thread* that started it ends, and a runtime's
-//! worker threads come and go. So one thread of ours starts them all and lives as long as the
-//! runtime.
+//! Bubblewrap's `--die-with-parent` fires when the *thread* that started it ends, and a runtime's worker
+//! threads come and go. So one dedicated thread starts all sandboxes and lives as long as the runtime.
 
 use std::{io, sync::mpsc, thread};
 
@@ -13,20 +12,20 @@ use tokio::{
 };
 use tracing::warn;
 
-/// Gives this thread an empty session keyring, which what it starts next inherits: programs inside
-/// neither find the keys of whoever started the gateway, nor each other's.
+/// Gives this thread an empty session keyring, which the next started program inherits: programs inside can
+/// read neither the keys of the user who started the gateway, nor each other's.
 fn keyring_of_its_own() {
     const NO_SUCH_CALL: i32 = 38;
     const NOT_PERMITTED: i32 = 1;
     match keyutils::Keyring::join_anonymous_session() {
-        // Where we may not, as in a container, nobody inside may either.
+        // If we may not, as in a container, programs inside may not either.
         Ok(_) => {}
         Err(error) if matches!(error.0, NO_SUCH_CALL | NOT_PERMITTED) => {}
         Err(error) => warn!(%error, "A sandbox gets no session keyring of its own"),
     }
 }
 
-/// The hold on the thread; it ends, and all sandboxes with it, when the last of these is dropped.
+/// A handle of the thread. When the last handle is dropped, the thread ends, and all sandboxes with it.
 #[derive(Debug, Clone)]
 pub(super) struct Spawner {
     jobs: mpsc::Sender<Job>,
@@ -58,7 +57,7 @@ impl Spawner {
         Ok(Self { jobs })
     }
 
-    /// Starts `command`; its end is reported to the caller's own runtime.
+    /// Starts `command`; the caller's own runtime watches for its end.
     pub(super) async fn spawn(&self, command: Command) -> io::Result<Child> {
         let gone = || io::Error::other("the thread that starts sandboxes is gone");
         let (answer, child) = oneshot::channel();
@@ -82,7 +81,7 @@ mod tests {
 
     use super::Spawner;
 
-    /// Names its session keyring by `keyctl`, with the number that it has on each architecture.
+    /// Prints the id of its session keyring by `keyctl`, with the call's number on each architecture.
     const KEYRING: &str = if cfg!(target_arch = "aarch64") {
         "print syscall(219, 0, -3, 0)"
     } else {

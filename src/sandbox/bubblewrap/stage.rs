@@ -1,4 +1,4 @@
-//! From a command line to a process in its namespaces.
+//! Starts a command line and waits until its process is in its namespaces.
 
 use std::{
     ffi::OsString,
@@ -26,15 +26,15 @@ use super::spawner::Spawner;
 use super::{leftovers, probe};
 use crate::sandbox::Error;
 
-/// Runs outside, as the first link of the chain. It leaves no descriptor open but the three standard
-/// ones and those that bubblewrap reads, enters the control groups, and becomes bubblewrap.
+/// Runs outside, as the first program of the chain. It closes all descriptors but the three standard ones and
+/// those that bubblewrap reads, enters the control groups, and executes bubblewrap.
 ///
-/// Descriptors come by way of `/proc/$PPID`: passing them on needs `unsafe`. When we are gone,
-/// `$PPID` is somebody else and the script ends.
+/// Descriptors are opened through `/proc/$PPID`: passing them on needs `unsafe`. If we are gone, `$PPID` is
+/// another process and the script fails.
 ///
-/// The program's streams go by as 6 and 7: bubblewrap's own first process keeps what is standard,
-/// and where it has the user of the program, a command inside could write to the stream there and
-/// so give answers in the server's name.
+/// The program's streams are passed as descriptors 6 and 7: bubblewrap's own first process keeps the standard
+/// streams open, and if it runs as the program's user, a command inside could write to stdout there and forge
+/// answers of the server.
 const SCRIPT: &str = r#"set -e
 for fd in /proc/self/fd/*; do
   fd=${fd##*/}
@@ -48,33 +48,33 @@ shift
 exec 6<&0 7>&1 </dev/null >/dev/null
 exec "$@"
 "#;
-/// Outside, nothing of our own environment is needed but this.
+/// The only variable of our own environment that is needed outside.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// The most that bubblewrap says about the process it has made.
+/// Most bytes that bubblewrap reports about the process that it has created.
 const MAX_INFO_BYTES: u64 = 4096;
 
-/// What a start needs.
+/// The inputs of a start.
 pub(super) struct Chain {
     pub(super) arguments: Arguments,
     pub(super) cgroup: Option<Cgroup>,
-    /// Of system calls, for all that runs inside.
+    /// The filter of system calls, for everything that runs inside.
     pub(super) filter: Arc<File>,
-    /// By which the first process is recognised.
+    /// The mark by which the first process is recognised.
     pub(super) mark: String,
-    /// Where the line is run; `None` = anywhere.
+    /// The working folder of the command line; `None` = any.
     pub(super) folder: Option<PathBuf>,
 }
 
-/// A sandbox whose namespaces exist, or did a moment ago.
+/// A sandbox whose namespaces exist, or existed a moment ago.
 pub(super) struct Staged {
     pub(super) child: Child,
     pub(super) stdin: Option<ChildStdin>,
-    /// `None` when everything has ended already.
+    /// `None` if everything has already ended.
     pub(super) init: Option<Arc<Init>>,
     pub(super) cgroup: Option<Cgroup>,
 }
 
-/// The first process of the namespace: when it ends, the kernel ends all others before it says so.
+/// The first process of the namespace: when it ends, the kernel kills all others before reporting the end.
 #[derive(Debug)]
 pub(super) struct Init {
     pub(super) pid: i32,
@@ -82,7 +82,7 @@ pub(super) struct Init {
 }
 
 impl Init {
-    /// `None` when `pid` is nobody any more, or somebody else.
+    /// Returns `None` if `pid` no longer exists, or is another process.
     fn hold(pid: Pid, mark: &str) -> io::Result<Option<Self>> {
         let Some(process) = leftovers::hold(pid, mark) else {
             return Ok(None);
@@ -93,7 +93,7 @@ impl Init {
         }))
     }
 
-    /// Kills everything in the sandbox, now. Harmless when it has ended.
+    /// Kills everything in the sandbox immediately. Has no effect if it has ended.
     pub(super) fn kill(&self) {
         let _ = pidfd_send_signal(self.process.get_ref(), Signal::KILL);
     }
@@ -104,7 +104,7 @@ impl Init {
     }
 }
 
-/// Starts the chain and waits until bubblewrap has made the namespaces, or has said why not.
+/// Starts the chain and waits until bubblewrap has created the namespaces, or has failed.
 pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<Staged, Error> {
     let (info, told) = io::pipe()?;
     let walls = in_memory(&chain.arguments.walls)?;
@@ -159,7 +159,7 @@ fn unstarted(error: io::Error) -> Error {
     }
 }
 
-/// Arguments as bubblewrap's `--args` reads them, in a file that has no name.
+/// Writes arguments in the format of bubblewrap's `--args` to an anonymous file.
 fn in_memory(arguments: &[OsString]) -> io::Result<File> {
     let mut file = File::from(memfd_create("sepal-sandbox", MemfdFlags::CLOEXEC)?);
     for argument in arguments {
@@ -169,8 +169,9 @@ fn in_memory(arguments: &[OsString]) -> io::Result<File> {
     Ok(file)
 }
 
-/// The number of the namespace's first process, which bubblewrap tells on `info`; `None` when it
-/// ended without. `told` is our own hold on the other side: the chain opens it by our number.
+/// Reads the process number of the namespace's first process, which bubblewrap reports on `info`; `None` if
+/// bubblewrap ended without a report. `told` is our own handle of the other end: the chain opens it by its
+/// number in our process.
 async fn first_process(
     info: PipeReader,
     told: PipeWriter,
@@ -183,7 +184,7 @@ async fn first_process(
     loop {
         let line = tokio::select! {
             line = lines.next_line() => line?,
-            // What it said before is still in the pipe, which ends when nobody holds it.
+            // Earlier output is still in the pipe, which ends when all writers have closed it.
             _ = child.wait(), if told.is_some() => {
                 told = None;
                 continue;

@@ -1,4 +1,4 @@
-//! One task per sandbox: waits for its end, knows why it came, and leaves nothing behind.
+//! Supervises one sandbox per task: waits for its end, determines the reason, and cleans up.
 
 use std::{
     convert::Infallible,
@@ -30,28 +30,28 @@ use crate::sandbox::disk::DiskWatch;
 use crate::sandbox::workspace::quota::{self, Pace};
 use crate::sandbox::{Access, Bounds, Ended, Launch, Life, Running};
 
-/// Lines of stderr that wait for somebody to take them.
+/// The most lines of stderr that wait to be received.
 const MAX_WAITING_LINES: usize = 256;
-/// The most that is kept of one line.
+/// Most bytes that are kept of one line.
 const MAX_LINE_BYTES: u64 = 4096;
 
-/// What a supervisor has to know beside the process itself.
+/// The inputs of a supervisor beside the process itself.
 pub(super) struct Care {
     pub(super) launch: Launch,
-    /// What is counted: of a copy on write the layer that is written.
+    /// The folder whose size is measured: the upper layer of a copy on write.
     pub(super) workspace: PathBuf,
-    /// Where it is a copy on write.
+    /// The mount, if the workspace is a copy on write.
     pub(super) mount: Option<Mount>,
-    /// Of the disk that the workspace is on.
+    /// Watches the disk that the workspace is on.
     pub(super) disk: DiskWatch,
-    /// A moment before anything of it ran.
+    /// A moment before the sandbox started.
     pub(super) start: SystemTime,
     pub(super) tasks: TaskTracker,
     /// Becomes true when everything has to end.
     pub(super) closing: watch::Receiver<bool>,
 }
 
-/// What a sandbox may fill.
+/// The storage that a sandbox may fill.
 #[derive(Clone)]
 struct Writable {
     workspace: PathBuf,
@@ -59,7 +59,7 @@ struct Writable {
     start: SystemTime,
 }
 
-/// Gives the streams to the owner and the rest to a supervisor.
+/// Returns the streams to the caller and starts a supervisor for the rest.
 pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
     let (told, end) = watch::channel(None);
     let (lines, stderr) = mpsc::channel(MAX_WAITING_LINES);
@@ -87,10 +87,10 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
     let workspace = supervisor.writable.as_ref().map(|it| it.workspace.clone());
     care.tasks.spawn(async move {
         let ended = supervisor.run().await;
-        // The overlay went with the last process that saw it.
+        // The overlay's mount ended with the last process that saw it.
         drop(mount);
         told.send_replace(Some(ended));
-        // Whoever ended itself may have done so before it was looked at.
+        // A sandbox that ended by itself may have ended before its workspace was measured.
         if let Some(workspace) = workspace.filter(|_| ended != Ended::Killed) {
             quota::trim(workspace, launch.bounds.workspace_bytes).await;
         }
@@ -115,10 +115,10 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
 struct Supervisor {
     name: String,
     bounds: Bounds,
-    /// Where it has to be counted, and the disk that it can fill.
+    /// The workspace to measure and the disk that it can fill, if it is writable.
     writable: Option<Writable>,
     staged: Staged,
-    /// The owner let go.
+    /// True if the owner killed the sandbox.
     was_killed: Arc<AtomicBool>,
     closing: watch::Receiver<bool>,
 }
@@ -147,7 +147,7 @@ impl Supervisor {
         ended
     }
 
-    /// Waits for the end of all processes, or brings it about for the reason returned.
+    /// Waits for the end of all processes, or kills them for the returned reason.
     async fn wait(&mut self, init: &Init) -> Option<Ended> {
         let limits = limits(&self.staged, self.bounds, self.writable.clone());
         let closing = self.closing.wait_for(|is_closing| *is_closing);
@@ -155,7 +155,7 @@ impl Supervisor {
             passed = limits => Some(passed),
             _ = closing => Some(Ended::Killed),
             () = init.gone() => None,
-            // Bubblewrap leaves a moment before the last process does.
+            // Bubblewrap ends a moment before the last process does.
             _ = self.staged.child.wait() => None,
         };
         init.kill();
@@ -163,7 +163,7 @@ impl Supervisor {
         verdict
     }
 
-    /// Why it ended, where we did not decide it.
+    /// Returns the reason of the end, if we did not cause it.
     fn reason(&self, status: Option<ExitStatus>, memory: Option<u64>) -> Ended {
         if self.was_killed.load(Ordering::Acquire) {
             return Ended::Killed;
@@ -171,7 +171,7 @@ impl Supervisor {
         let Some(status) = status else {
             return Ended::Lost;
         };
-        // Bubblewrap says 128 and the signal's number for a program that a signal ended.
+        // Bubblewrap exits with 128 plus the signal's number if a signal ended the program.
         let signal = status
             .signal()
             .or_else(|| status.code().filter(|it| *it > 128).map(|it| it - 128));
@@ -184,7 +184,7 @@ impl Supervisor {
     }
 }
 
-/// The first limit that is passed and that the kernel does not hold.
+/// Returns the first exceeded limit that the kernel does not enforce.
 fn limits(
     staged: &Staged,
     bounds: Bounds,
@@ -238,7 +238,7 @@ async fn freeze(freezer: PathBuf, mut disk: DiskWatch) -> Infallible {
     loop {
         for is_pressed in [true, false] {
             disk.until_pressed(is_pressed).await;
-            // It takes effect without our waiting; a group that is gone has nothing to stop.
+            // The freezing takes effect later by itself; a group that is gone has nothing to stop.
             if let Err(error) = std::fs::write(&freezer, if is_pressed { "1" } else { "0" }) {
                 warn!(%error, is_pressed, "A sandbox is not paused or resumed");
             }
@@ -246,7 +246,7 @@ async fn freeze(freezer: PathBuf, mut disk: DiskWatch) -> Infallible {
     }
 }
 
-/// Passes lines on and never waits for who takes them: a full buffer loses lines, not the sandbox.
+/// Forwards lines without waiting for the receiver: a full buffer loses lines and does not block the sandbox.
 async fn forward(stderr: ChildStderr, lines: mpsc::Sender<String>) {
     let mut reader = BufReader::new(stderr);
     while let Some(line) = line(&mut reader).await {

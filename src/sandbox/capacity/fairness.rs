@@ -1,12 +1,13 @@
-//! Who gets the next place, and whose idle sandbox goes for it. Pure: the numbers decide.
+//! Decides which start gets the next place, and which idle sandbox ends for it. Pure: only the numbers
+//! decide.
 
 use std::cmp::Reverse;
 
 use crate::domain::{Holder, Ledger, Most, Whose};
 
-/// Whether `ticket` is among those who wait and may have one of the free places. Who has the least is
-/// first, then whose tenant has the least, then who came first; who has a full share waits for that
-/// and keeps nobody.
+/// Returns true if `ticket` may have one of the free places; always true if there is no limit in all, or if
+/// the ticket is not waiting. The order is: the holder with the fewest places, then the tenant with the
+/// fewest, then the oldest ticket. A holder whose share is full waits for that share and blocks nobody.
 pub(in crate::sandbox) fn is_next<'a>(
     ticket: u64,
     waiting: impl Iterator<Item = (u64, Option<&'a Holder>)> + Clone,
@@ -30,8 +31,8 @@ pub(in crate::sandbox) fn is_next<'a>(
     u64::try_from(before.count()).is_ok_and(|before| before < free)
 }
 
-/// What goes, for a start of `holder` where that limit is reached: of those that lie idle and make
-/// room there, one of whoever has the most, and of these the one that lies idle longest.
+/// Returns the sandbox to end for a start of `holder` at that limit: of the idle ones that make room there,
+/// one of the holder with the most places, and of these the one that has been idle longest.
 pub(in crate::sandbox) fn idlest<'a, S: Ord + Copy, G>(
     idle: impl Iterator<Item = (Option<&'a Holder>, S, G)>,
     (holder, whose): (Option<&Holder>, Whose),
@@ -77,7 +78,7 @@ mod tests {
         per_user: Some(5),
     };
 
-    /// The tickets that may go on, of those who wait in this order.
+    /// Returns the tickets that may proceed, of those that wait in this order.
     fn next(waiting: &[&Holder], held: &[(&Holder, u64)]) -> Vec<u64> {
         let ledger = ledger(held);
         let waiting = (0..).zip(waiting.iter().map(|holder| Some(*holder)));
@@ -100,7 +101,7 @@ mod tests {
         assert_eq!(next(&[&ana, &ana], &held), [0], "who came first");
         let held = [(&ana, 4), (&ben, 2), (&dan, 2)];
         assert_eq!(next(&[&ana, &ben, &cy], &held), [1, 2], "two are free");
-        // Of two that have nothing, the one whose tenant has less.
+        // Of two holders without places, the one whose tenant has fewer.
         let (eve, held) = (holder(1, 5), [(&ana, 4), (&dan, 5)]);
         assert_eq!(next(&[&eve, &cy], &held), [1]);
     }
@@ -108,7 +109,7 @@ mod tests {
     #[test]
     fn who_has_a_full_share_keeps_nobody_waiting() {
         let (ana, ben, dan) = (holder(1, 1), holder(1, 2), holder(2, 4));
-        // Ben's tenant is full, so that the free place is Dan's, who has more.
+        // Ben's tenant is full, so the free place is Dan's, although Dan has more.
         let held = [(&ana, 5), (&ben, 3), (&dan, 1)];
         assert_eq!(next(&[&ben, &dan], &held), [1]);
         let zero = holder(1, 9);

@@ -1,9 +1,9 @@
-//! How many sandboxes may run at once, and for how long nobody may use one.
+//! Limits how many sandboxes run at once, and how long one may stay idle.
 //!
-//! Each started program counts, because each has the limits of its own, for its user and tenant too.
-//! Where there is no room, warm ones go first, then what lies idle, of whoever has the most; what
-//! somebody uses is never ended, so a start waits a while and then fails. Of those that wait, who has
-//! the least is next.
+//! Each started program counts, because each has its own limits; it counts for its user and tenant too. If
+//! there is no room, warm sandboxes end first, then idle ones, of the holder with the most; a sandbox in use
+//! is never ended, so a start waits a while and then fails. Of the waiting starts, the holder with the fewest
+//! is next.
 
 pub(super) mod fairness;
 
@@ -31,52 +31,52 @@ use super::{
 use crate::domain::{EngineId, Holder, Ledger, Most, Reached, SandboxId, SandboxKind, Whose};
 use crate::telemetry::{Present, instruments};
 
-/// How long a full machine is looked at again at the latest: a warm sandbox comes up unseen.
+/// The longest interval between checks of a full machine: a warm sandbox starts without a notification.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// What the operator decides.
+/// The operator's limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
-    /// Programs that run at once: in all, warm ones included, of one tenant and of one user.
+    /// The most programs that run at once: in all, warm ones included, of one tenant and of one user.
     pub most: Most,
-    /// How long nobody may use one until it is ended.
+    /// How long a program may be idle until it is ended.
     pub idle: Duration,
     /// How long a start waits for room.
     pub patience: Duration,
 }
 
-/// A runtime with so much room.
+/// A runtime with limited room.
 pub struct Capacity {
     inner: Arc<dyn Runtime>,
     room: Room,
-    /// Nothing that may write starts while it is nearly full.
+    /// The disk monitor: nothing that may write starts while the disk is nearly full.
     disk: DiskMonitor,
     places: Arc<Places>,
     tasks: TaskTracker,
-    /// Says in the figures that there is something to run in; none where there is not.
+    /// Reports in the metrics that a runtime is ready; `None` if there is none.
     _ready: Option<Present>,
 }
 
-/// What runs or starts. Locked before the pool of warm ones, and never across an await.
+/// The running and starting programs. Locked before the pool of warm sandboxes, and never across an await.
 #[derive(Default)]
 struct Places {
     occupancy: Mutex<Occupancy>,
-    /// Told when something ended or nobody uses it any more.
+    /// Notified when a program ended or became idle.
     freed: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct Occupancy {
-    /// `None` while it starts.
+    /// The taken places; the guest is `None` during the start.
     taken: BTreeMap<u64, (Option<Holder>, Option<Guest>)>,
     ledger: Ledger,
-    /// Starts that have no place yet, in the order in which they came.
+    /// Starts without a place, in the order of arrival.
     waiting: BTreeMap<u64, Option<Holder>>,
-    /// What the last place or start is called.
+    /// The last number that was given to a place or a ticket.
     last: u64,
 }
 
-/// Something that runs.
+/// A running program.
 #[derive(Clone)]
 struct Guest {
     name: String,
@@ -84,7 +84,7 @@ struct Guest {
     kill: Kill,
 }
 
-/// A taken place; dropping it gives it back.
+/// A taken place; dropping it frees the place.
 struct Permit {
     places: Arc<Places>,
     number: u64,
@@ -96,16 +96,16 @@ struct Ticket<'a> {
     number: u64,
 }
 
-/// Why a start has no place.
+/// The reason that a start gets no place.
 enum Obstacle {
     /// A limit is reached.
     Full(Reached),
-    /// What is free is for others.
+    /// The free places belong to other waiting starts.
     NotNext,
 }
 
 impl Capacity {
-    /// Gives `inner` so much room.
+    /// Wraps `inner` with these limits.
     pub fn new(inner: Arc<dyn Runtime>, room: Room, disk: DiskMonitor) -> Self {
         let is_ready = inner.kind() != SandboxKind::None;
         Self {
@@ -118,7 +118,7 @@ impl Capacity {
         }
     }
 
-    /// A place for a start of `launch`, made if need be.
+    /// Takes a place for a start of `launch`, and makes room if needed.
     async fn take_place(&self, launch: &Launch) -> Result<Permit, Error> {
         let deadline = Instant::now() + self.room.patience;
         let ticket = Ticket::draw(&self.places, launch.holder.clone());
@@ -152,7 +152,7 @@ impl Capacity {
         let holder = launch.holder.as_ref();
         let most = self.most_beside_warm(&launch.sandbox);
         if let Err(reached) = occupancy.ledger.check(holder, 1, most) {
-            // Warm ones are among those that the operator counts.
+            // The operator's limit includes the warm sandboxes.
             let most = match reached.whose {
                 Whose::All => self.room.most.all.unwrap_or(reached.most),
                 Whose::User | Whose::Tenant => reached.most,
@@ -176,7 +176,8 @@ impl Capacity {
         })
     }
 
-    /// What the limits leave beside warm ones. A warm one that the session reserved becomes its place.
+    /// Returns the limits without the places of warm sandboxes. A warm one that the session reserved becomes
+    /// its place.
     fn most_beside_warm(&self, sandbox: &SandboxId) -> Most {
         let warm = self.inner.warm();
         let warm = warm.iter().filter(|warm| *warm != sandbox).count();
@@ -188,14 +189,13 @@ impl Capacity {
         }
     }
 
-    /// Ends something that nobody uses, for a start of `holder` where that limit is reached; `false`
-    /// if there is nothing.
+    /// Ends an unused sandbox for a start of `holder` at that limit; `false` if there is none.
     async fn make_room(&self, holder: Option<&Holder>, whose: Whose) -> bool {
         (whose == Whose::All && self.inner.spare().await) || self.end_idlest(holder, whose).await
     }
 
-    /// Ends what nobody has used for the longest time, of whoever has the most; `false` if everything
-    /// that may go is in use.
+    /// Ends the sandbox that has been idle longest, of the holder with the most; `false` if every candidate
+    /// is in use.
     async fn end_idlest(&self, holder: Option<&Holder>, whose: Whose) -> bool {
         let idlest = {
             let occupancy = self.places.occupancy();
@@ -209,7 +209,7 @@ impl Capacity {
         let Some((since, guest)) = idlest else {
             return false;
         };
-        // Told before it is killed: its end may come at once.
+        // Subscribes before the kill: the end may come at once.
         let freed = self.places.freed.notified();
         if guest.usage.give_up(since) {
             info!(sandbox.id = %guest.name, "Sandbox: ended, because another needs its room");
@@ -237,7 +237,7 @@ impl Capacity {
         });
     }
 
-    /// Starts warm ones where there is room left.
+    /// Starts warm sandboxes if there is room left.
     fn warm_up_beside(&self, launch: &Launch) {
         if self.disk.is_pressed() {
             return;
@@ -250,10 +250,10 @@ impl Capacity {
     }
 }
 
-/// Ends what nobody used for that long.
+/// Ends a program that has been idle for that long.
 async fn end_when_idle(guest: &Guest, idle: Duration) -> std::convert::Infallible {
     loop {
-        // While it is in use, its time is over at the end of that use and `idle` at the earliest.
+        // A program in use becomes idle at the end of that use, so it cannot be due before `idle` has passed.
         let wait = guest
             .usage
             .idle_since()
@@ -295,7 +295,7 @@ impl<'a> Ticket<'a> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        // With a place it is gone already; without one, others may have waited for it.
+        // A ticket that got a place is already removed; without a place, others may have waited for it.
         if self
             .places
             .occupancy()

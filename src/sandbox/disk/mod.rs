@@ -1,10 +1,9 @@
-//! What is left on the disks under data and workspaces, and whether that is so little that sandboxes
-//! have to stand still.
+//! Watches the free space on the disks of data and workspaces, and pauses sandboxes when it runs low.
 //!
-//! A disk is everybody's: what one command fills, the database cannot write to. Limits of workspaces
-//! alone do not hold that, because their sum may be more than the disk. So below a floor there is
-//! *disk pressure*: whatever may write a workspace is paused, nothing new of that kind is started,
-//! and people are told. It ends as soon as there is a little more than the floor again.
+//! The disk is shared: what one command fills, the database cannot write to. Limits of workspaces alone do
+//! not prevent that, because their sum may exceed the disk. So below a floor there is *disk pressure*: every
+//! sandbox that may write to a workspace is paused, no new one of that kind starts, and people are told. The
+//! pressure ends a little above the floor.
 
 use std::{
     collections::BTreeSet,
@@ -25,67 +24,66 @@ use super::Error;
 use crate::jobs::Pool;
 use crate::telemetry::instruments;
 
-/// Between two looks while something runs that may write. A fast disk takes some hundred megabytes
-/// in that time, which is why a floor should not be much lower.
+/// The interval of checks while something runs that may write. A fast disk takes some hundred megabytes in
+/// that time, so a floor should not be much lower.
 const BUSY_PACE: Duration = Duration::from_millis(100);
-/// Between two looks while nothing does.
+/// The interval of checks while nothing runs that may write.
 const IDLE_PACE: Duration = Duration::from_secs(5);
-/// Pressure ends this much above the floor at most, so that it does not come and go with each file.
+/// The most bytes above the floor at which pressure ends, so that it does not toggle with each file.
 const MAX_MARGIN: u64 = 64 << 20;
 
-/// Tells how many bytes can still be written where those folders lie; `None` where that cannot be
-/// told now.
+/// Returns the free bytes on the file systems of these folders; `None` if they cannot be read now.
 type Read = Arc<dyn Fn(&BTreeSet<PathBuf>) -> Option<u64> + Send + Sync>;
 
-/// What is left on the disks under data and workspaces. Clones watch the same; the watch ends with the
-/// last of them.
+/// Watches the free space on the disks of data and workspaces. Clones share the same watch, which ends with
+/// the last clone.
 #[derive(Clone)]
 pub struct DiskMonitor(Arc<Shared>);
 
 struct Shared {
-    /// Bytes below which there is pressure; 0 = never.
+    /// The free bytes below which there is pressure; 0 = never.
     floor: u64,
     read: Read,
-    /// One look at a time: the next one would see the same.
+    /// Allows one check at a time: a concurrent one would see the same.
     looks: Pool,
     folders: Mutex<BTreeSet<PathBuf>>,
-    /// The newest look, in bytes.
+    /// The free bytes at the newest check.
     free: watch::Sender<u64>,
     is_pressed: watch::Sender<bool>,
-    /// Told when somebody begins to watch closely.
+    /// Notified when a close watch begins.
     woken: Notify,
 }
 
-/// The disks as somebody sees them who runs a program that may fill them. While there is one, they
-/// are looked at ten times a second.
+/// A close watch of the disks, for a program that may fill them. While a watch exists, the disks are checked
+/// ten times a second.
 #[derive(Debug, Clone)]
 pub(super) struct DiskWatch {
     free: watch::Receiver<u64>,
     is_pressed: watch::Receiver<bool>,
 }
 
-/// Of the file systems of these folders, what the fullest can still take.
+/// Returns the free bytes of the fullest file system of these folders.
 fn least_free(folders: &BTreeSet<PathBuf>) -> Option<u64> {
     let free = folders.iter().filter_map(|folder| free_bytes(folder).ok());
     free.min()
 }
 
-/// Bytes that whoever is not root can still write where that folder lies.
+/// Returns the bytes that an ordinary user can still write on the file system of `folder`.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     let found = rustix::fs::statvfs(folder)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 impl DiskMonitor {
-    /// Looks at the disk of `folder` from now on; below `floor` bytes there is pressure, with 0 never.
-    /// The first look is done when this comes back.
+    /// Starts watching the disk of `folder`; there is pressure below `floor` bytes, never if it is 0. The
+    /// first check is done when this returns.
     pub async fn start(folder: PathBuf, floor: u64) -> Self {
         let monitor = Self::with(Arc::new(least_free), floor);
         monitor.add(folder);
         monitor.begin().await
     }
 
-    /// The same with another way to look, which gets no folder.
+    /// Does the same with another source of the free bytes.
     pub async fn reading(read: impl Fn() -> u64 + Send + Sync + 'static, floor: u64) -> Self {
         Self::with(Arc::new(move |_| Some(read())), floor)
             .begin()
@@ -94,7 +92,7 @@ impl DiskMonitor {
 
     async fn begin(self) -> Self {
         self.0.look().await;
-        // It ends a look after the last of the clones is dropped, and nothing has to wait for that.
+        // The task ends one check after the last clone is dropped, and nothing has to wait for that.
         let shared = Arc::downgrade(&self.0);
         TaskTracker::new().spawn(async move {
             while let Some(shared) = shared.upgrade() {
@@ -116,7 +114,7 @@ impl DiskMonitor {
         self
     }
 
-    /// Nobody looks, and there is never any pressure.
+    /// Creates a monitor that never checks and never reports pressure.
     pub fn off() -> Self {
         Self::with(Arc::new(|_| None), 0)
     }
@@ -133,25 +131,25 @@ impl DiskMonitor {
         }))
     }
 
-    /// Looks at the disk of that folder too; the fullest one counts.
+    /// Also watches the disk of `folder`; the fullest disk counts.
     pub(super) fn add(&self, folder: PathBuf) {
         let folders = &self.0.folders;
         let mut folders = folders.lock().unwrap_or_else(PoisonError::into_inner);
         folders.insert(folder);
     }
 
-    /// Bytes that were left at the last look; `None` where nothing could be read yet.
+    /// Returns the free bytes at the last check; `None` if nothing could be read yet.
     pub fn free(&self) -> Option<u64> {
         let free = *self.0.free.borrow();
         (free != u64::MAX).then_some(free)
     }
 
-    /// Bytes below which there is pressure; 0 = there is none.
+    /// Returns the free bytes below which there is pressure; 0 = never.
     pub fn floor(&self) -> u64 {
         self.0.floor
     }
 
-    /// Refuses where nothing may begin that writes a workspace.
+    /// Fails under pressure, when nothing that writes to a workspace may start.
     pub(super) fn check(&self) -> Result<(), Error> {
         if !self.is_pressed() {
             return Ok(());
@@ -162,17 +160,17 @@ impl DiskMonitor {
         })
     }
 
-    /// Whether whatever may write a workspace stands still.
+    /// Returns true if there is pressure, so that everything that may write to a workspace is paused.
     pub fn is_pressed(&self) -> bool {
         *self.0.is_pressed.borrow()
     }
 
-    /// The same for somebody who has to know when it changes.
+    /// Subscribes to the pressure.
     pub fn pressure(&self) -> watch::Receiver<bool> {
         self.0.is_pressed.subscribe()
     }
 
-    /// For who runs something that may write.
+    /// Begins a close watch, for a program that may write.
     pub(super) fn watch(&self) -> DiskWatch {
         let watch = DiskWatch {
             free: self.0.free.subscribe(),
@@ -188,7 +186,7 @@ impl Shared {
         let read = Arc::clone(&self.read);
         let folders = self.folders.lock();
         let folders = folders.unwrap_or_else(PoisonError::into_inner).clone();
-        // A network file system may keep us waiting.
+        // A network file system may block.
         let found = self.looks.run(move || read(&folders)).await;
         let Some(free) = found.ok().flatten() else {
             return;
@@ -228,27 +226,27 @@ impl std::fmt::Debug for DiskMonitor {
 }
 
 impl DiskWatch {
-    /// Whether to stand still.
+    /// Returns true if there is pressure.
     pub(super) fn is_pressed(&self) -> bool {
         *self.is_pressed.borrow()
     }
 
-    /// Resolves when there is pressure, or (`false`) none any more.
+    /// Resolves when there is pressure, or with `false` when there is none.
     pub(super) async fn until_pressed(&mut self, is_pressed: bool) {
         let reached = self.is_pressed.wait_for(|is| *is == is_pressed);
         let is_over = reached.await.is_err();
         if is_over && is_pressed {
-            // Nobody looks any more.
+            // The monitor is gone.
             pending::<()>().await;
         }
     }
 
-    /// Bytes that were left at the last look.
+    /// Returns the free bytes at the last check.
     pub(super) fn free(&self) -> u64 {
         *self.free.borrow()
     }
 
-    /// Resolves when less than that is left.
+    /// Resolves when fewer bytes are free.
     pub(super) async fn until_below(&mut self, bytes: u64) {
         let is_over = self.free.wait_for(|free| *free < bytes).await.is_err();
         if is_over {
@@ -257,7 +255,7 @@ impl DiskWatch {
     }
 }
 
-/// Pressure begins below the floor and ends a little above it.
+/// Returns true if there is pressure: it begins below the floor and ends a little above it.
 fn is_pressed(was: bool, free: u64, floor: u64) -> bool {
     let margin = if was { (floor / 4).min(MAX_MARGIN) } else { 0 };
     floor > 0 && free < floor.saturating_add(margin)

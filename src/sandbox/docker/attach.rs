@@ -1,5 +1,5 @@
-//! A container's streams as the other modules know them: one task for each direction, so that
-//! an owner who reads only one of them holds up nothing else.
+//! Connects a container's streams to the owner's: one task for each direction, so that an owner who reads
+//! only one of them blocks nothing else.
 
 use bollard::container::{AttachContainerResults, LogOutput};
 use futures::StreamExt as _;
@@ -9,21 +9,21 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-/// Bytes that wait in each direction.
+/// The buffer size of each direction.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Lines of stderr that wait for somebody to take them.
+/// The most lines of stderr that wait to be received.
 const MAX_WAITING_LINES: usize = 256;
-/// The most that is kept of one line.
+/// Most bytes that are kept of one line.
 const MAX_LINE_BYTES: usize = 4096;
 
-/// The owner's ends.
+/// The owner's ends of the streams.
 pub(super) struct Streams {
     pub(super) stdin: DuplexStream,
     pub(super) stdout: DuplexStream,
     pub(super) stderr: mpsc::Receiver<String>,
 }
 
-/// Starts to pass on what container and owner say. The tasks end when one of the sides does.
+/// Starts to forward between container and owner. The tasks end when one of the sides does.
 pub(super) fn pump(attached: AttachContainerResults, tasks: &TaskTracker) -> Streams {
     let (stdin, mut said) = duplex(BUFFER_BYTES);
     let (mut heard, stdout) = duplex(BUFFER_BYTES);
@@ -33,16 +33,16 @@ pub(super) fn pump(attached: AttachContainerResults, tasks: &TaskTracker) -> Str
         mut input,
     } = attached;
     tasks.spawn(async move {
-        // An error means that the container has ended, which the supervisor sees too.
+        // An error means that the container has ended, which the supervisor notices too.
         let _ = copy(&mut said, &mut input).await;
-        // The other half of the connection lives on, so the end has to be said.
+        // The other half of the connection stays open, so this half has to be shut down.
         let _ = input.shutdown().await;
     });
     tasks.spawn(async move {
         let mut lines = Lines::new(lines);
         while let Some(Ok(part)) = output.next().await {
             match part {
-                // Who stopped listening misses it; what is on stderr still counts.
+                // An owner that stopped reading stdout misses the rest; stderr is still read.
                 LogOutput::StdOut { message } | LogOutput::Console { message } => {
                     let _ = heard.write_all(&message).await;
                 }
@@ -59,7 +59,7 @@ pub(super) fn pump(attached: AttachContainerResults, tasks: &TaskTracker) -> Str
     }
 }
 
-/// Cuts bytes into lines of bounded length; a full buffer loses lines, not the sandbox.
+/// Cuts bytes into lines of bounded length; a full buffer loses lines and does not block the sandbox.
 struct Lines {
     rest: Vec<u8>,
     lines: mpsc::Sender<String>,

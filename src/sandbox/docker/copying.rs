@@ -1,8 +1,9 @@
-//! Copies a workspace: in the engine's folders where we see them, else through two short containers.
+//! Copies a workspace: in the engine's folders if this process can read them, otherwise with two short-lived
+//! containers.
 //!
-//! One container packs the first workspace, which it sees read-only, and one unpacks it into the
-//! second; what goes from one to the other comes by here. So no container ever sees the workspaces of
-//! two sandboxes, and the filter in front of an engine needs no exception.
+//! One container packs the first workspace, mounted read-only, and one unpacks it into the second; the
+//! archive passes through this process. So no container ever sees the workspaces of two sandboxes, and the
+//! filter in front of an engine needs no exception.
 
 use std::{
     collections::BTreeMap,
@@ -27,23 +28,23 @@ use crate::sandbox::{
     Access, Bounds, Copied, CopyOrder, CopyWatch, Error, Launch, Packages, Program,
 };
 
-/// Where a server of a session has its name, the runs that copy have this one.
+/// The name of the copying containers, in the place of a server's name.
 const COPIER: &str = "sepal-copy";
 const PACK: &str =
     "tar --create --file=- --directory=/workspace --sparse --warning=no-file-ignored .";
-/// Says that all of it is there.
+/// Unpacks, and confirms that the archive was complete.
 const UNPACK: &str =
     "tar --extract --file=- --directory=/workspace --preserve-permissions && echo done";
-/// What it says then.
+/// The confirmation.
 const DONE: &str = "done\n";
-/// More than an honest end says.
+/// More bytes than a valid confirmation has.
 const MAX_SAID: u64 = 64;
-/// Bytes that are passed on at once.
+/// Bytes that are forwarded at once.
 const BUFFER_BYTES: usize = 64 << 10;
-/// How long a container may take to end once its streams have.
+/// How long a container may take to end after its streams have ended.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// A container of a moment, with its streams.
+/// A short-lived container with its streams.
 struct Run {
     id: String,
     streams: Streams,
@@ -51,7 +52,7 @@ struct Run {
 }
 
 impl DockerShared {
-    /// Makes the copy, and removes what is none. Has to be seen through: call it on a task.
+    /// Makes the copy, and removes it if it is incomplete. Must run to completion: call it on a task.
     pub(super) async fn copy(&self, order: CopyOrder) -> Result<Copied, Error> {
         let copied = self.try_copy(&order).await;
         if !matches!(copied, Ok(Copied::Whole(_)))
@@ -92,7 +93,7 @@ impl DockerShared {
         }
     }
 
-    /// Removes what still packs and unpacks. The janitor gets what cannot be removed now.
+    /// Removes containers that still pack or unpack. The janitor removes what fails here.
     async fn remove_copiers(&self, launches: [&Launch; 2]) {
         for launch in launches {
             if let Ok(Some(holder)) = self.engine.holder(&container::name(launch)).await {
@@ -101,7 +102,7 @@ impl DockerShared {
         }
     }
 
-    /// Lets one container pack and one unpack.
+    /// Packs in one container and unpacks in another.
     async fn pass_on(
         &self,
         (reading, writing): (&Launch, &Launch),
@@ -125,7 +126,8 @@ impl DockerShared {
         if !whole? {
             return Ok(Copied::TooLarge);
         }
-        // 1: something changed while it was read, which is what "now" means.
+        // tar exits with 1 if a file changed while it was read, which is acceptable for a copy of the current
+        // state.
         let is_packed = matches!(end?, Gone::Exited { code: 0 | 1, .. });
         if is_packed && said? == DONE {
             return Ok(Copied::Whole(watch.bytes()));
@@ -151,16 +153,16 @@ impl DockerShared {
                 _owner: owner,
             }),
             Err(problem) => {
-                // The janitor gets what cannot be removed now.
+                // The janitor removes what fails here.
                 let _ = self.engine.remove(&id).await;
                 Err(problem)
             }
         }
     }
 
-    /// How the container ended, whose streams have.
+    /// Returns how a container ended whose streams have ended.
     async fn ended(&self, id: &str) -> Result<Gone, Problem> {
-        // One that does not end is seen as running.
+        // A container that does not end is reported as running.
         let _ = tokio::time::timeout(END_LIMIT, self.engine.wait(id)).await;
         self.engine.gone(id).await
     }
@@ -180,14 +182,14 @@ fn launch(sandbox: &SandboxId, workspace: Access, bounds: Bounds, script: &str) 
     }
 }
 
-/// The folders of both volumes: an engine keeps them side by side, as `…/volumes/<name>/_data`.
+/// Returns the folders of both volumes: an engine keeps them side by side, as `…/volumes/<name>/_data`.
 fn beside(to: &Path, first: &str) -> Option<(PathBuf, PathBuf)> {
     let from = to.ancestors().nth(2)?.join(first).join(to.file_name()?);
     std::fs::read_dir(&from).ok()?;
     Some((from, to.to_owned()))
 }
 
-/// Passes on what is packed; `false` once it is too much.
+/// Forwards the archive; `false` once it is too large.
 async fn passed_on(
     packed: &mut DuplexStream,
     mut unpacking: DuplexStream,
@@ -209,7 +211,7 @@ async fn passed_on(
     }
 }
 
-/// What a container says until its end, or a little more than is of interest.
+/// Returns the output of a container up to its end, or up to [`MAX_SAID`] bytes.
 async fn said(stdout: DuplexStream) -> io::Result<String> {
     let mut words = String::new();
     stdout.take(MAX_SAID).read_to_string(&mut words).await?;

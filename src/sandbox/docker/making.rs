@@ -1,8 +1,9 @@
-//! Makes containers whose names another gateway may still hold.
+//! Creates containers whose names another gateway may still hold.
 //!
-//! A session's container has one name wherever the session runs. What has ended, and what is of
-//! this gateway or of one that is over, goes at once. A gateway that lives lets go by itself as soon as
-//! it sees that the session is no longer its own, so that one is waited for and never robbed.
+//! A session's container has the same name wherever the session runs. A container that has ended, or that
+//! belongs to this gateway or to a dead one, is removed at once. A living gateway removes its container by
+//! itself as soon as it sees that the session is no longer its own, so its container is waited for and never
+//! removed by force.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -13,12 +14,12 @@ use super::engine::problem::Problem;
 use super::engine::{Engine, Holder};
 use crate::sandbox::{Peers, Program};
 
-/// How long another gateway may take to let go.
+/// How long another gateway may take to remove its container.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// The wait between two tries.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The one that makes containers.
+/// Creates containers.
 #[derive(Debug, Clone)]
 pub(super) struct Maker {
     pub(super) engine: Arc<Engine>,
@@ -26,12 +27,12 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// Refuses an image that would have folders without a limit.
+    /// Refuses an image that declares volumes.
     pub(super) async fn check(&self, program: &Program) -> Result<(), Problem> {
         let Program::Image { image, .. } = program else {
             return Ok(());
         };
-        // An engine makes those without any limit.
+        // An engine creates these volumes without any limit.
         let folders = self
             .engine
             .image_config(image)
@@ -47,7 +48,7 @@ impl Maker {
         })
     }
 
-    /// Makes a container, and gives its id.
+    /// Creates a container and returns its id.
     pub(super) async fn create(
         &self,
         name: &str,
@@ -66,7 +67,7 @@ impl Maker {
                     let name = name.to_owned();
                     return Err(Problem::Taken { name });
                 }
-                // Nobody: it is gone since, or it is another's that we are not shown.
+                // The container is gone by now, or belongs to another installation and is hidden from us.
                 Some(_) | None => sleep(PAUSE).await,
             }
         }

@@ -1,8 +1,8 @@
-//! Sandboxes as containers of a Docker engine, or of Podman through the same API.
+//! Runs sandboxes as containers of a Docker engine, or of Podman through the same API.
 //!
-//! Every started program is a container of its own: the session's bundled server, and each other
-//! server of the session. They share the session's volume as their launches say. A supervisor task
-//! per container waits for its end; the pool keeps some running before they are needed.
+//! Every started program is a container of its own: the session's bundled server, and each other server of
+//! the session. They share the session's volume with the access of their launches. A supervisor task per
+//! container waits for its end; the pool keeps some containers running before they are needed.
 
 mod attach;
 mod container;
@@ -44,48 +44,48 @@ use crate::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
 pub use self::engine::problem::Problem as DockerProblem;
 
-/// How long the pool waits before it fills up, so that the session that just started has the
-/// machine for its first call.
+/// How long the pool waits before it refills, so that a session that just started has the machine for its
+/// first call.
 const REFILL_AFTER: Duration = Duration::from_millis(500);
 
-/// What the operator decides.
+/// The operator's settings.
 #[derive(Debug, Clone)]
 pub struct DockerSettings {
-    /// `unix://…` or `tcp://…`; without it the usual sockets are tried.
+    /// The engine's address, `unix://…` or `tcp://…`; `None` = the usual sockets are tried.
     pub host: Option<String>,
     /// The image with the bundled server.
     pub image: String,
-    /// The image of servers whose package was installed: that of the sandboxes with Node and Python.
+    /// The image of servers whose package was installed: the sandboxes' image with Node and Python.
     pub packages_image: String,
-    /// The OCI runtime, such as `runsc`; the engine's own choice without it.
+    /// The OCI runtime, such as `runsc`; `None` = the engine's default.
     pub runtime: Option<String>,
-    /// How many sandboxes are kept warm.
+    /// The number of sandboxes that are kept warm.
     pub pool_size: usize,
     /// A name that no other installation at this engine has; gateways on one store share it.
     pub installation: String,
     pub peers: Peers,
-    /// Watches the disks of this machine, to which that of the engine is added where it can be seen.
+    /// Watches the disks of this machine; the engine's disk is added if it is visible here.
     pub disk: DiskMonitor,
-    /// Count workspaces by runs of our image, this often while nothing grows, even where their
-    /// folders can be seen; `None` = once a minute, where they cannot.
+    /// Forces measuring workspaces with containers of our image, at this interval while nothing grows; `None`
+    /// = only if their folders are not visible here, once a minute.
     pub counts_by_runs: Option<Duration>,
 }
 
-/// The Docker runtime. Dropping it ends every sandbox it has started.
+/// The Docker runtime. Dropping it ends every sandbox that it has started.
 #[derive(Debug)]
 pub struct Docker {
     shared: Arc<DockerShared>,
-    /// Told to all supervisors when everything has to end.
+    /// Tells all supervisors to end their containers.
     closing: watch::Sender<bool>,
 }
 
 impl Docker {
-    /// Whether there is anything to connect to where engines usually listen.
+    /// Returns true if one of the engines' usual sockets exists.
     pub fn has_usual_socket() -> bool {
         usual_socket().is_some()
     }
 
-    /// Finds the engine and looks for everything that a start will need.
+    /// Connects to the engine and checks everything that a start will need.
     pub async fn open(settings: DockerSettings) -> Result<Self, Error> {
         let address = settings.host.clone().unwrap_or_else(usual_address);
         let (engine, about) = Engine::connect(&address).await?;
@@ -96,7 +96,7 @@ impl Docker {
             return Err(DockerProblem::NoImage { image }.into());
         };
         let programs = Programs::default();
-        // Known from now on: an earlier process of the same version may have left it in use.
+        // Registered now: an earlier process of the same version may have left the volume in use.
         programs.of(&settings.installation, &content);
         let (closing, closes) = watch::channel(false);
         let mut limits = limits(&about);
@@ -134,7 +134,7 @@ impl Docker {
         })
     }
 
-    /// Fills the pool after a session started its server.
+    /// Refills the pool after a session started its server.
     fn refill(&self, launch: &Launch, room: usize) {
         for launch in self.shared.pool.refill(launch, room) {
             let shared = Arc::clone(&self.shared);
@@ -188,7 +188,7 @@ impl Runtime for Docker {
     async fn look_up_image(&self, image: &Image) -> Option<ImageId> {
         let (shared, name) = (&self.shared, self.shared.image_name(image));
         match shared.images.look_up(&shared.engine, name).await {
-            // Where it is gone, the start says so better.
+            // If the image is gone, the start reports it better.
             Ok(id) => id.or_else(|| shared.images.known(name)),
             Err(error) => {
                 tracing::debug!(%error, "The engine does not tell about an image now");
@@ -213,7 +213,7 @@ impl Runtime for Docker {
             return Ok(running);
         }
         let shared = Arc::clone(&self.shared);
-        // A task, because a start that is given up half-way would leave a container behind.
+        // Runs as a task, because a start that is cancelled half-way would leave a container behind.
         let starting = self
             .shared
             .tasks
@@ -285,7 +285,7 @@ impl Runtime for Docker {
 
     async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error> {
         let shared = Arc::clone(&self.shared);
-        // A task, so that what is given up half-way is removed all the same.
+        // Runs as a task, so that a copy that is cancelled half-way is still removed.
         let copying = self
             .shared
             .tasks

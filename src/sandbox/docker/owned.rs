@@ -1,4 +1,4 @@
-//! Which containers have an owner in this process; the others are what an earlier process left.
+//! Tracks which containers have an owner in this process; the others were left by an earlier process.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ impl Owned {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called before the container is created.
+    /// Registers a name. Must be called before the container is created.
     pub(super) fn own(&self, name: String) -> Owner {
         self.names().insert(name.clone());
         Owner {
@@ -28,7 +28,7 @@ impl Owned {
     }
 }
 
-/// The hold on a name.
+/// The ownership of a name, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Owner {
     pub(super) name: String,

@@ -1,10 +1,10 @@
-//! Sandboxes that run before anybody needs them.
+//! Keeps a pool of warm sandboxes, which run before a session needs them.
 //!
-//! Docker can add neither a mount nor a label to an existing container, so a warm container already
-//! has its own sandbox id and an empty volume of its own. It therefore does not go to a session
-//! that has an id: a session without one takes the id ([`Pool::reserve`]), and the store keeps
-//! which session's sandbox that is. Warm containers thus go only to sessions that call a tool, and
-//! the first call of an installation is the sign to fill the stock.
+//! Docker can add neither a mount nor a label to an existing container, so a warm container already has its
+//! own sandbox id and an empty volume of its own. It therefore cannot go to a session that has a sandbox: a
+//! session without one takes the warm id ([`Pool::reserve`]), and the store records which session's sandbox
+//! that is. Warm containers thus go only to sessions that call a tool, and the first call of an installation
+//! triggers filling the pool.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use crate::{
 /// How long a reserved sandbox waits for its start.
 const RESERVED_FOR: Duration = Duration::from_mins(1);
 
-/// The stock. Never locked across an await.
+/// The pool. Never locked across an await.
 #[derive(Debug)]
 pub(super) struct Pool {
     size: usize,
@@ -29,9 +29,9 @@ pub(super) struct Pool {
 
 #[derive(Debug, Default)]
 struct Stock {
-    /// What the last session started; what is warm is like it.
+    /// The launch of the last session; warm containers are started like it.
     template: Option<Launch>,
-    /// What was asked for, and whether its start has begun.
+    /// The requested sandboxes; true if the start has begun.
     starting: BTreeMap<SandboxId, bool>,
     warm: Vec<Warm>,
     reserved: Vec<(Warm, Instant)>,
@@ -56,14 +56,14 @@ impl Pool {
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to start now, after a session started `launch`, at most `room`. Each has to come back
-    /// by [`Pool::put`].
+    /// Returns the launches to start now, after a session started `launch`; at most `room`. Each has to be
+    /// returned through [`Pool::put`].
     pub(super) fn refill(&self, launch: &Launch, room: usize) -> Vec<Launch> {
         let mut stock = self.lock();
         if stock.is_closed || !is_ordinary(launch) {
             return Vec::new();
         }
-        // What is warm in another way would never be handed out.
+        // A warm container of another launch would never be handed out.
         stock.warm.retain(|warm| is_alike(&warm.launch, launch));
         stock.template = Some(launch.clone());
         let there = stock.warm.len() + stock.starting.len();
@@ -71,7 +71,7 @@ impl Pool {
         let launches: Vec<Launch> = (0..missing)
             .map(|_| Launch {
                 sandbox: SandboxId::from_bits(rand::random()),
-                // Nobody's, until a session takes it.
+                // No holder, until a session takes it.
                 holder: None,
                 ..launch.clone()
             })
@@ -81,7 +81,7 @@ impl Pool {
         launches
     }
 
-    /// Whether what [`Pool::refill`] asked for is still wanted; then its start begins now.
+    /// Returns true if a launch of [`Pool::refill`] is still wanted; then its start counts as begun.
     pub(super) fn begin(&self, sandbox: &SandboxId) -> bool {
         let mut stock = self.lock();
         let is_wanted = !stock.is_closed;
@@ -94,8 +94,8 @@ impl Pool {
         }
     }
 
-    /// Gives up one that nobody reserved: its sandbox, and what runs in it by now. What is just
-    /// being started cannot be given up.
+    /// Gives up an unreserved sandbox, and its program if it already runs. A sandbox that is just being
+    /// started cannot be given up.
     pub(super) fn spare(&self) -> Option<(SandboxId, Option<Running>)> {
         let mut stock = self.lock();
         let waiting = stock.starting.iter().find(|(_, has_begun)| !**has_begun);
@@ -107,7 +107,7 @@ impl Pool {
         Some((warm.launch.sandbox, Some(warm.running)))
     }
 
-    /// Takes what [`Pool::refill`] asked for; `None` where it did not start.
+    /// Adds a sandbox that [`Pool::refill`] requested; `running` is `None` if it did not start.
     pub(super) fn put(&self, launch: Launch, running: Option<Running>) {
         let mut stock = self.lock();
         stock.starting.remove(&launch.sandbox);
@@ -123,7 +123,7 @@ impl Pool {
         }
     }
 
-    /// A warm sandbox of that content, for whoever will start its server within a minute.
+    /// Reserves a warm sandbox of this content, whose server has to be started within a minute.
     pub(super) fn reserve(&self, image: Option<&ImageId>) -> Option<SandboxId> {
         let mut stock = self.lock();
         // The engine may have been restarted.
@@ -136,7 +136,7 @@ impl Pool {
         Some(sandbox)
     }
 
-    /// The running server of that launch and content, if it is what was reserved.
+    /// Returns the running server of that launch and content, if it was reserved.
     pub(super) fn take(&self, launch: &Launch, image: Option<&ImageId>) -> Option<Running> {
         let mut stock = self.lock();
         let place = stock.reserved.iter().position(|(warm, _)| {
@@ -147,11 +147,11 @@ impl Pool {
         let fits = is_alike(&warm.launch, launch)
             && warm.running.image.as_ref() == image
             && !warm.running.life.has_ended();
-        // What does not fit ends here; the start takes its name over.
+        // A container that does not fit ends here; the start takes over its name.
         fits.then_some(warm.running)
     }
 
-    /// The sandboxes that no session has yet.
+    /// Returns the sandboxes that no session has yet.
     pub(super) fn sandboxes(&self) -> BTreeSet<SandboxId> {
         let mut stock = self.lock();
         stock
@@ -160,11 +160,11 @@ impl Pool {
         stock.all()
     }
 
-    /// Ends all; the sandboxes whose volumes are to be removed.
+    /// Ends all warm containers, and returns the sandboxes whose volumes have to be removed.
     pub(super) fn close(&self) -> BTreeSet<SandboxId> {
         let mut stock = self.lock();
         stock.is_closed = true;
-        // Whoever reserved one owns it already.
+        // A reserved sandbox belongs to its session already.
         stock.reserved.clear();
         let all = stock.all();
         stock.warm.clear();
@@ -181,7 +181,7 @@ impl Stock {
     }
 }
 
-/// Whether sessions start it all the time: nothing in it is one session's own.
+/// Returns true for a launch as most sessions start it, without anything specific to one session.
 fn is_ordinary(launch: &Launch) -> bool {
     matches!(launch.program, Program::Bundled { .. })
         && launch.egress.is_none()
@@ -190,7 +190,7 @@ fn is_ordinary(launch: &Launch) -> bool {
         && launch.bounds.lifetime.is_none()
 }
 
-/// Whether one can stand for the other, but for the sandbox.
+/// Returns true if one launch can replace the other, apart from the sandbox.
 fn is_alike(one: &Launch, other: &Launch) -> bool {
     is_ordinary(one)
         && is_ordinary(other)
@@ -308,7 +308,7 @@ mod tests {
         let (killed, _ended) = begin();
         assert_eq!(pool.reserve(Some(&image(2))), None);
         assert!(killed.is_cancelled());
-        // The tag moves between the two.
+        // The tag moves between reserving and taking.
         let (killed, _ended) = begin();
         let sandbox = pool.reserve(Some(&image(1))).unwrap();
         let first = Launch {

@@ -1,10 +1,10 @@
-//! The volumes that bring our own programs into containers of other people's images.
+//! Manages the volumes that provide our own programs to containers of third-party images.
 //!
-//! Such an image has none of them, its file system cannot be written, and the engine may be on another
-//! machine. So a volume has them: an empty one takes over what our own image has at the place where it
-//! is first seen. Each content of our image has a volume of its own in an installation, which all containers
-//! that need it see, read-only. It is named like a workspace, so that whoever filters what the engine is asked has one
-//! kind of volume to know, and the janitor takes those that no gateway uses any more.
+//! Such an image has none of our programs, its file system is read-only, and the engine may be on another
+//! machine. So a volume holds them: an empty volume is filled with the files that our own image has at its
+//! mount point. Each content of our image has one volume per installation, which all containers that need it
+//! mount read-only. The volume is named like a workspace, so that a filter in front of the engine has to know
+//! only one kind of volume, and the janitor removes those that no gateway uses any more.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,13 @@ use sha2::{Digest as _, Sha256};
 use crate::domain::SandboxId;
 use crate::sandbox::ImageId;
 
-/// Those that this gateway uses. Never locked across an await.
+/// The sandbox ids of the volumes that this gateway uses. Never locked across an await.
 #[derive(Debug, Default)]
 pub(super) struct Programs(Mutex<BTreeSet<SandboxId>>);
 
 impl Programs {
-    /// Whose volume has the programs of that content in `installation`; it stays from now on.
+    /// Returns the sandbox id whose volume holds the programs of that content in `installation`, and marks it
+    /// as used.
     pub(super) fn of(&self, installation: &str, content: &ImageId) -> SandboxId {
         let hash = Sha256::digest(format!("{installation}\0{content}"));
         let bits = hash.iter().take(16);
@@ -29,7 +30,7 @@ impl Programs {
         sandbox
     }
 
-    /// Whether this gateway uses it.
+    /// Returns true if this gateway uses the volume.
     pub(super) fn has(&self, sandbox: &SandboxId) -> bool {
         self.lock().contains(sandbox)
     }

@@ -1,4 +1,4 @@
-//! What starts of a Docker runtime share, and how one program is brought up.
+//! Starts one program, and holds the state that all starts of a Docker runtime share.
 
 use std::{
     sync::Arc,
@@ -25,38 +25,38 @@ use crate::sandbox::{
     Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Packages, Program, Running, egress,
 };
 
-/// What starts share.
+/// The state that all starts share.
 #[derive(Debug)]
 pub(super) struct DockerShared {
     pub(super) settings: DockerSettings,
     pub(super) engine: Arc<Engine>,
     pub(super) maker: Maker,
     pub(super) images: Images,
-    /// The engine's own name for itself.
+    /// The engine's own id.
     pub(super) engine_id: String,
     pub(super) limits: Limits,
     pub(super) owned: Owned,
     pub(super) pool: Pool,
     pub(super) programs: Programs,
-    /// Held while a volume of our programs is filled.
+    /// Locked while a volume of our programs is filled.
     pub(super) filling: Mutex<()>,
     pub(super) tasks: TaskTracker,
-    /// Streams, which end when their owners let go.
+    /// Tasks that pump streams; they end when their owners drop the streams.
     pub(super) pumps: TaskTracker,
     pub(super) closing: watch::Receiver<bool>,
 }
 
-/// A container that runs.
+/// A started container.
 struct Begun {
     id: String,
     attached: AttachContainerResults,
-    /// The content that it was made from.
+    /// The id of the image content that the container was created from.
     image: Option<ImageId>,
 }
 
 impl DockerShared {
-    /// Makes the workspace and the container, and takes hold of it. Has to be seen through once it
-    /// has begun: call it on a task.
+    /// Creates the workspace and the container, and attaches to it. Must run to completion once begun: call
+    /// it on a task.
     pub(super) async fn bring_up(&self, launch: &Launch) -> Result<Running, Error> {
         let name = container::name(launch);
         let owner = self.owned.own(name.clone());
@@ -69,7 +69,7 @@ impl DockerShared {
         if let Packages::Installed(packages) = &launch.packages
             && !self.has_volume(packages).await?
         {
-            // The engine would make an empty one.
+            // The engine would create an empty volume.
             return Err(Error::NoPackages);
         }
         let workspace = self.workspace(&plan).await?.map(Arc::new);
@@ -100,7 +100,7 @@ impl DockerShared {
         self.tasks.spawn(async move {
             let ended = supervisor.run().await;
             told.send_replace(Some(ended));
-            // Whoever ended itself may have done so before it was looked at.
+            // A program that ended by itself may have ended before its workspace was measured.
             if let Some(workspace) = workspace.filter(|_| ended != Ended::Killed) {
                 workspace.trim(limit).await;
             }
@@ -118,7 +118,7 @@ impl DockerShared {
         })
     }
 
-    /// Everything that decides the container of that launch.
+    /// Returns the inputs that determine the container of a launch.
     pub(super) fn plan<'p>(&'p self, launch: &'p Launch) -> Plan<'p> {
         Plan {
             launch,
@@ -131,8 +131,8 @@ impl DockerShared {
         }
     }
 
-    /// What an image of other people needs whose program may reach hosts: what it runs, and our programs
-    /// in a volume.
+    /// Returns the image's own command and the volume with our programs, which a third-party image with
+    /// egress needs; `None` for any other launch.
     async fn wrapped(&self, launch: &Launch) -> Result<Option<Wrapped>, Error> {
         let Program::Image { image, arguments } = &launch.program else {
             return Ok(None);
@@ -153,7 +153,7 @@ impl DockerShared {
         Ok(Some(Wrapped { programs, own }))
     }
 
-    /// Makes the volume of our programs, where it is missing or empty, and says whose it is.
+    /// Creates the volume of our programs, if it is missing or empty, and returns its sandbox id.
     async fn provide_programs(&self, launch: &Launch) -> Result<SandboxId, Error> {
         let image = &self.settings.image;
         let content = self.images.look_up(&self.engine, image).await?;
@@ -163,7 +163,7 @@ impl DockerShared {
         let labels = container::labels(plan.installation, plan.gateway, &programs);
         let volume = container::volume(&programs);
         self.engine.provide_volume(&volume, labels, None).await?;
-        // Two starts at once would take each other's away.
+        // Two concurrent starts would remove each other's container.
         let _filling = self.filling.lock().await;
         let name = container::bundled(&programs);
         let _owner = self.owned.own(name.clone());
@@ -172,7 +172,7 @@ impl DockerShared {
         Ok(programs)
     }
 
-    /// Makes and starts the container, and holds its streams.
+    /// Creates and starts the container, and attaches to its streams.
     async fn begin(&self, plan: &Plan<'_>) -> Result<Begun, Error> {
         let (name, body) = (container::name(plan.launch), plan.body());
         let image = body.image.as_deref().unwrap_or_default();
@@ -189,19 +189,19 @@ impl DockerShared {
             Ok((attached, after)) => Ok(Begun {
                 id,
                 attached,
-                // Engines may call it otherwise where they tell about a container. What the name
-                // stood for before and after is what the container was made from.
+                // Engines may report a different id for a container. If the name stood for the same content
+                // before and after, the container was created from it.
                 image: after.filter(|after| Some(after) == before.as_ref()),
             }),
             Err(problem) => {
-                // The janitor gets what cannot be removed now.
+                // The janitor removes what fails here.
                 let _ = self.engine.remove(&id).await;
                 Err(problem.into())
             }
         }
     }
 
-    /// Makes the volume where the launch sees it; what has to be counted of it.
+    /// Creates the volume if the launch sees it; returns it if its size has to be watched.
     pub(super) async fn workspace(&self, plan: &Plan<'_>) -> Result<Option<Volume>, Error> {
         let launch = plan.launch;
         if launch.workspace == Access::None {
@@ -214,8 +214,8 @@ impl DockerShared {
         let mountpoint = self.engine.provide_volume(&volume, labels, most).await?;
         let measuring = self.measuring(plan);
         if matches!(launch.program, Program::Image { .. }) {
-            // An empty volume takes the owner of the folder it is first seen at, and only our
-            // image is known to have the right one.
+            // An empty volume takes the owner of the folder where it is first mounted, and only our image is
+            // known to have the right one.
             let _owner = self.owned.own(measuring.count.name.clone());
             let made = self
                 .maker
@@ -249,16 +249,17 @@ impl DockerShared {
         }
     }
 
-    /// Counts a workspace by a run, up to a little more than its limit; `None` if that took too long.
+    /// Measures a workspace with a container, up to a little more than its limit; `None` if that took too
+    /// long.
     pub(super) async fn count(&self, launch: &Launch) -> Option<Size> {
         let run = Volume::There(Arc::new(self.measuring(&self.plan(launch))), Duration::ZERO);
         run.count(launch.bounds.workspace_bytes).await
     }
 
-    /// Deletes a workspace, and what runs on it.
+    /// Deletes a workspace, and the containers that use it.
     pub(super) async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error> {
         if self.programs.has(sandbox) {
-            // It was listed before it was in use.
+            // The volume was listed before it was in use.
             return Ok(());
         }
         let label = format!("{}={sandbox}", container::SANDBOX);
@@ -270,7 +271,7 @@ impl DockerShared {
             .await?)
     }
 
-    /// Removes those; how many there were.
+    /// Removes these containers, and returns their number.
     pub(super) async fn remove_all(
         &self,
         containers: impl Iterator<Item = &Listed> + Send,
@@ -284,7 +285,7 @@ impl DockerShared {
         Ok(removed)
     }
 
-    /// The name of an image, as the engine knows it.
+    /// Returns the name of an image, as the engine knows it.
     pub(super) fn image_name<'i>(&'i self, image: &'i Image) -> &'i str {
         match image {
             Image::Sandbox => &self.settings.image,

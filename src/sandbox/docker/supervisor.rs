@@ -1,8 +1,7 @@
-//! One task per container: waits for its end, knows why it came, and leaves nothing behind.
+//! Supervises one container per task: waits for its end, determines the reason, and cleans up.
 //!
-//! The engine is not told to remove containers by itself: whether memory ran out is only known as
-//! long as the container exists. What a killed gateway leaves has ended with its stdin, and is
-//! removed at the next start.
+//! The engine does not remove containers by itself: whether memory ran out is known only while the container
+//! exists. A container of a killed gateway has ended with its stdin, and is removed at the next start.
 
 use std::{
     future::pending,
@@ -26,34 +25,34 @@ use crate::sandbox::disk::DiskWatch;
 use crate::sandbox::workspace::quota;
 use crate::sandbox::{Bounds, Ended};
 
-/// How long an engine may be away until we give its container up.
+/// How long an engine may be unreachable until its container is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a container that fills the disk may refuse to be paused.
+/// How long pausing a container that fills the disk may fail.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(3);
-/// The wait between two questions to an engine that is away.
+/// The pause between two requests to an unreachable engine.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What waits beside a running container.
+/// Watches a running container.
 pub(super) struct Supervisor {
     pub(super) engine: Arc<Engine>,
-    /// The container that this process made: its name may have another owner by now.
+    /// The id of the container that this process created: its name may have another owner by now.
     pub(super) id: String,
     pub(super) owner: Owner,
     pub(super) bounds: Bounds,
-    /// Where it has to be counted.
+    /// The workspace, if its size has to be watched.
     pub(super) workspace: Option<Arc<Volume>>,
-    /// A moment before anything of it ran.
+    /// A moment before the container started.
     pub(super) start: SystemTime,
-    /// The disk that the workspace is on, as far as it can be seen from here.
+    /// The disk that the workspace is on, if it is visible here.
     pub(super) disk: DiskWatch,
-    /// The owner let go.
+    /// Cancelled when the owner kills the container.
     pub(super) killed: CancellationToken,
     /// Becomes true when everything has to end.
     pub(super) closing: watch::Receiver<bool>,
 }
 
 impl Supervisor {
-    /// Comes back when nothing of the container is left, or the engine does not answer.
+    /// Returns when nothing of the container is left, or the engine does not answer.
     pub(super) async fn run(mut self) -> Ended {
         let may_write = self.workspace.is_some();
         let workspace = self.workspace.as_deref().map(|it| (it, self.start));
@@ -83,7 +82,7 @@ fn log(name: &str, ended: Ended) {
     }
 }
 
-/// Waits through restarts of the engine.
+/// Waits for the end of the container, through restarts of the engine.
 async fn until_gone(engine: &Engine, id: &str) -> Gone {
     let mut last_seen = Instant::now();
     loop {
@@ -98,21 +97,21 @@ async fn until_gone(engine: &Engine, id: &str) -> Gone {
     }
 }
 
-/// Why it ended, where we did not decide it.
+/// Returns the reason of the end, if we did not cause it.
 fn reason(gone: Gone, bounds: Bounds) -> Ended {
     match gone {
         Gone::Exited {
             code: 137,
             was_out_of_memory: true,
         } => Ended::OverMemory(bounds.memory_bytes),
-        // 128 and the signal's number is how the engine tells of a signal.
+        // The engine reports a signal as 128 plus the signal's number.
         Gone::Exited { code, .. } if code > 128 => Ended::Signalled(code - 128),
         Gone::Exited { code, .. } => Ended::Exited(code),
         Gone::Removed | Gone::Not => Ended::Lost,
     }
 }
 
-/// The first limit that is passed and that the kernel does not hold.
+/// Returns the first exceeded limit that the kernel does not enforce.
 async fn limits(
     bounds: Bounds,
     workspace: Option<(&Volume, SystemTime)>,
@@ -141,11 +140,10 @@ async fn limits(
     }
 }
 
-/// Pauses the container while the disk is nearly full. Comes back only where that cannot be done:
-/// what could go on writing then has to end.
+/// Pauses the container while the disk is nearly full. Returns only if that fails: the container could go on
+/// writing, so it has to end.
 ///
-/// A gateway that dies meanwhile leaves a paused container, which its next start removes like any
-/// other.
+/// A gateway that dies meanwhile leaves a paused container, which its next start removes like any other.
 async fn stand_still(engine: &Engine, id: &str, mut disk: DiskWatch) -> Ended {
     loop {
         disk.until_pressed(true).await;
@@ -161,7 +159,7 @@ async fn stand_still(engine: &Engine, id: &str, mut disk: DiskWatch) -> Ended {
     }
 }
 
-/// Asks until it is done, for that long at most.
+/// Pauses or resumes a container, with retries for at most `patience`.
 async fn set_paused(
     engine: &Engine,
     id: &str,

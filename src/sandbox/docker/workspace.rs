@@ -1,9 +1,9 @@
-//! The volume of a workspace: where it lies and how much is in it.
+//! Measures and trims the volume of a workspace.
 //!
-//! An engine on this machine shows its volumes to root, and counting there costs nothing but time.
-//! Where the folder cannot be seen (a remote or rootless engine, a gateway in a container), short
-//! runs of our own image count it, with the volume read-only: once a minute, and the more often the
-//! faster it grows.
+//! An engine on this machine shows its volumes to root, and measuring there costs nothing but time. If the
+//! folder is not visible (a remote or rootless engine, a gateway in a container), short-lived containers of
+//! our own image measure it, with the volume read-only: once a minute, and the more often the faster it
+//! grows.
 
 use std::{
     io,
@@ -23,48 +23,48 @@ use super::owned::Owned;
 use crate::sandbox::workspace::quota::{self, Pace};
 use crate::sandbox::workspace::{MAX_DEPTH, Size, entry_bytes};
 
-/// The time between two runs that count while nothing grows.
+/// The interval of measuring containers while nothing grows.
 const RUN_PACE: Duration = Duration::from_mins(1);
-/// The shortest time between two of them.
+/// The shortest interval of measuring containers.
 const FASTEST_RUN_PACE: Duration = Duration::from_secs(1);
-/// How long such a run may take.
+/// The time limit of a measuring container.
 const RUN_LIMIT: Duration = Duration::from_secs(50);
-/// How long a run may take that deletes what is too much.
+/// The time limit of a container that trims the workspace.
 const TRIM_LIMIT: Duration = Duration::from_mins(10);
-/// More than two numbers.
+/// More bytes than a line with two numbers has.
 const MAX_LINE_BYTES: u64 = 64;
 
-/// A workspace that has to be counted.
+/// A workspace whose size has to be watched.
 #[derive(Debug)]
 pub(super) enum Volume {
-    /// Its folder is seen from here.
+    /// The folder of the volume is visible here.
     Here(PathBuf),
-    /// Only the engine sees it: it is counted this often while nothing grows.
+    /// Only the engine sees the volume: containers measure it, at this interval while nothing grows.
     There(Arc<Measuring>, Duration),
 }
 
-/// A container of a moment.
+/// A short-lived container.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) name: String,
     pub(super) body: ContainerCreateBody,
 }
 
-/// What runs that count and trim are made of.
+/// The containers that measure and trim a workspace.
 #[derive(Debug)]
 pub(super) struct Measuring {
     pub(super) maker: Maker,
     pub(super) count: Job,
     pub(super) trim: Job,
     pub(super) owned: Owned,
-    /// What has to be seen through.
+    /// Runs that have to complete.
     pub(super) runs: TaskTracker,
-    /// Streams.
+    /// Tasks that pump streams.
     pub(super) pumps: TaskTracker,
 }
 
 impl Volume {
-    /// Counted by runs this often, where that is wanted; else where its folder cannot be seen.
+    /// Uses containers at the interval `by_runs` if it is given; otherwise only if the folder is not visible.
     pub(super) fn at(mountpoint: String, measuring: Measuring, by_runs: Option<Duration>) -> Self {
         let folder = PathBuf::from(mountpoint);
         if by_runs.is_none() && std::fs::read_dir(&folder).is_ok() {
@@ -84,14 +84,13 @@ impl Volume {
         }
     }
 
-    /// The folder of this machine that all volumes of the engine are in; `None` where it cannot be
-    /// seen.
+    /// Returns the folder on this machine that holds all volumes of the engine; `None` if it is not visible.
     pub(super) fn home(&self) -> Option<&Path> {
         // `…/volumes/<name>/_data`
         self.folder().and_then(|folder| folder.ancestors().nth(2))
     }
 
-    /// Its folder, where that is seen from here.
+    /// Returns the volume's folder, if it is visible here.
     pub(super) fn folder(&self) -> Option<&Path> {
         match self {
             Self::Here(folder) => Some(folder),
@@ -99,8 +98,8 @@ impl Volume {
         }
     }
 
-    /// The bytes that were there at `start`, counted up to the ceiling of `limit`; `None` where a
-    /// run would have to count them, by the clock of another machine.
+    /// Returns the bytes that existed at `start`, counted up to the ceiling of `limit`; `None` if a container
+    /// would have to count them, with another machine's clock.
     pub(super) async fn count_before(&self, start: SystemTime, limit: u64) -> Option<u64> {
         match self {
             Self::Here(folder) => quota::count_before(folder.clone(), start, limit).await,
@@ -108,13 +107,13 @@ impl Volume {
         }
     }
 
-    /// Counts, up to a little more than `bound` where that saves work.
+    /// Measures the workspace, and may stop a little above `bound`.
     pub(super) async fn count(&self, bound: u64) -> Option<Size> {
         match self {
             Self::Here(folder) => quota::count(folder.clone(), bound).await,
             Self::There(measuring, _) => {
                 let run = Arc::clone(measuring);
-                // A task, because a run that is given up half-way would leave its container behind.
+                // Runs as a task, because a run that is cancelled half-way would leave its container behind.
                 let counted = measuring.runs.spawn(async move {
                     let counting = |said| tally(said, bound);
                     run.run(&run.count, RUN_LIMIT, counting).await
@@ -128,8 +127,8 @@ impl Volume {
         }
     }
 
-    /// Deletes what is above the ceiling, once the sandbox has ended. Has to be seen through: call
-    /// it on a task.
+    /// Deletes what exceeds the ceiling, once the sandbox has ended. Must run to completion: call it on a
+    /// task.
     pub(super) async fn trim(&self, limit: u64) {
         match self {
             Self::Here(folder) => quota::trim(folder.clone(), limit).await,
@@ -149,8 +148,8 @@ fn uncounted(error: &dyn std::error::Error) -> Option<Size> {
 }
 
 impl Measuring {
-    /// Runs a container to the end of what it says; `None` if that was not understood, or did not
-    /// come in time.
+    /// Runs a container to the end of its output; `None` if the output was not understood, or did not come in
+    /// time.
     async fn run<T, Reading>(
         &self,
         job: &Job,
@@ -175,15 +174,15 @@ impl Measuring {
     }
 }
 
-/// Reads what a run that trims says: nothing, or a few words.
+/// Reads the output of a trimming container: nothing, or a few words.
 async fn answer(said: impl AsyncRead + Unpin) -> io::Result<Option<String>> {
     let mut words = String::new();
     said.take(MAX_LINE_BYTES).read_to_string(&mut words).await?;
     Ok(Some(words))
 }
 
-/// Adds up what a run that counts says, by the same rule as in a folder that we see; `None` if it
-/// broke off. It may stop above `bound`.
+/// Sums up the output of a measuring container, by the same rule as for a visible folder; `None` if the
+/// output broke off. It may stop above `bound`.
 async fn tally(said: impl AsyncRead + Unpin, bound: u64) -> io::Result<Option<Size>> {
     let mut said = BufReader::new(said);
     let mut line = String::new();

@@ -1,9 +1,9 @@
-//! The gateway's end of a tunnel: a program without a network, whose connections come by its own
+//! Serves the gateway's end of a tunnel: a program without a network, whose connections go through its own
 //! stdin and stdout.
 //!
-//! Inside, `/sepal/mcp-server tunnel` stands around the program (`mcp-server/src/tunnel`). Its first
-//! stream is the program's stdin and stdout; each further one is a connection of the program, and
-//! goes to the proxy of [`crate::net`].
+//! Inside, `/sepal/mcp-server tunnel` wraps the program (`mcp-server/src/tunnel`). Its first stream carries
+//! the program's stdin and stdout; each further stream is a connection of the program, and goes to the proxy
+//! of [`crate::net`].
 
 mod tunnel;
 
@@ -15,13 +15,13 @@ use self::tunnel::Tunnel;
 use super::{Launch, Running};
 use crate::net::{Egress, Proxy};
 
-/// Bytes of the program that wait in each direction.
+/// The buffer size of each direction of the program's streams.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Lines of its log that wait for somebody to take them.
+/// The most lines of the log that wait to be received.
 const MAX_WAITING_LINES: usize = 256;
 
-/// What stands in front of a program that may reach hosts, where `server` is seen inside; nothing in
-/// front of one that may not.
+/// Returns the command prefix that wraps a program with egress, with the path of `server` inside; empty for a
+/// program without egress.
 pub(super) fn prefix(launch: &Launch, server: &str) -> Vec<String> {
     match launch.egress {
         Some(_) => [server, "tunnel", "--"].map(str::to_owned).to_vec(),
@@ -29,7 +29,8 @@ pub(super) fn prefix(launch: &Launch, server: &str) -> Vec<String> {
     }
 }
 
-/// Takes the program out of its tunnel; what it asks for goes by the proxy until it ends.
+/// Returns the program with its streams unwrapped from the tunnel; its connections go through the proxy until
+/// it ends.
 pub(super) fn open(running: Running, egress: Egress, server: &str, tasks: &TaskTracker) -> Running {
     let Running {
         stdin,
@@ -42,12 +43,12 @@ pub(super) fn open(running: Running, egress: Egress, server: &str, tasks: &TaskT
     let proxy = Proxy::new(egress, server, lines.clone());
     tasks.spawn(async move {
         while let Some(line) = stderr.recv().await {
-            // A full log loses lines, not the sandbox.
+            // A full log loses lines and does not block the sandbox.
             let _ = lines.try_send(line);
         }
     });
     let tunnel = Tunnel::over((stdout, stdin), proxy, tasks.clone());
-    // One for each direction, because dropping stdin alone has to be heard inside.
+    // One pipe for each direction, so that closing stdin alone reaches the program.
     let (stdin, asked) = duplex(BUFFER_BYTES);
     let (said, stdout) = duplex(BUFFER_BYTES);
     tasks.spawn(tunnel.run(tokio::io::join(asked, said)));

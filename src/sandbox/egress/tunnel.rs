@@ -1,4 +1,4 @@
-//! The multiplexer, and what becomes of its streams.
+//! Runs the multiplexer of a tunnel, and serves its streams.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,20 +15,21 @@ use yamux::{Config, Connection, Mode, Stream};
 
 use crate::net::Proxy;
 
-/// What the other end says first.
+/// The first bytes that the other end sends.
 const GREETING: &[u8] = b"sepal-tunnel 1\n";
-/// Streams at once, with room for those that end; the multiplexer gives the whole tunnel up beyond.
+/// The most streams at once, including those that are ending; beyond that the multiplexer closes the whole
+/// tunnel.
 const MAX_STREAMS: usize = 512;
-/// What one stream may send before it is read; the protocol's own figure.
+/// Bytes that one stream may send before they are read; the protocol's own default.
 const WINDOW_BYTES: usize = 256 << 10;
-/// Connections that are served at once. The other end opens half as many, and counts those as ended
-/// that this end has not seen the end of.
+/// The most connections that are served at once. The other end opens half as many, and counts as ended some
+/// whose end has not arrived here yet.
 const MAX_CONNECTIONS: usize = 128;
 
 type Output = Box<dyn AsyncRead + Send + Unpin>;
 type Input = Box<dyn AsyncWrite + Send + Unpin>;
 type Socket = Compat<Join<Output, Input>>;
-/// What its owner says, and what the owner hears.
+/// The owner's ends: the bytes for the program, and the bytes from it.
 type Owner = Join<DuplexStream, DuplexStream>;
 
 /// The tunnel to one program.
@@ -39,10 +40,10 @@ pub(super) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Over what a sandbox says and hears.
+    /// Creates a tunnel over the stdout and stdin of a sandbox.
     pub(super) fn over((stdout, stdin): (Output, Input), proxy: Proxy, tasks: TaskTracker) -> Self {
         let mut config = Config::default();
-        // No stream gets more than the protocol's own window, so memory has a bound.
+        // No stream gets more than the protocol's own window, so memory is bounded.
         config.set_max_num_streams(MAX_STREAMS);
         config.set_max_connection_receive_window(Some(MAX_STREAMS * WINDOW_BYTES));
         let socket = tokio::io::join(stdout, stdin).compat();
@@ -56,7 +57,7 @@ impl Tunnel {
     /// Serves the tunnel until its other end is gone.
     pub(super) async fn run(mut self, owner: Owner) {
         let Some(first) = self.next().await else {
-            // It has ended before it began; why, its last words and its end tell.
+            // The tunnel ended before it began; the program's last output and exit tell why.
             return;
         };
         self.tasks.spawn(async move {
@@ -79,7 +80,8 @@ impl Tunnel {
         }
     }
 
-    /// The next stream; `None` at the end of the tunnel. Nothing moves but while somebody waits here.
+    /// Returns the next stream; `None` at the end of the tunnel. The tunnel makes progress only while this is
+    /// polled.
     async fn next(&mut self) -> Option<Stream> {
         match poll_fn(|context| self.connection.poll_next_inbound(context)).await? {
             Ok(stream) => Some(stream),
@@ -91,7 +93,7 @@ impl Tunnel {
     }
 }
 
-/// Moves what the program hears and says, once the other end has said who it is.
+/// Forwards the program's stdin and stdout, once the other end has sent the greeting.
 async fn pass_on(owner: Owner, first: Stream) -> io::Result<()> {
     let mut program = first.compat();
     let mut greeting = vec![0; GREETING.len()];
@@ -116,11 +118,11 @@ async fn pass_on(owner: Owner, first: Stream) -> io::Result<()> {
         let (mut up, mut down) = (pin!(up), pin!(down));
         tokio::select! {
             ended = &mut down => ended?,
-            // Its owner has asked all; what the program says is waited for. An error here means that the
-            // program has left, which the other direction tells.
+            // The owner has closed stdin; the program's output is still read. An error here means that the
+            // program has ended, which the other direction reports.
             _ = &mut up => down.await?,
         }
     }
-    // The other end waits for this before it leaves: all that the program said is here.
+    // The other end waits for this before it exits: all output of the program has arrived.
     hears.shutdown().await
 }

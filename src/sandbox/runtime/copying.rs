@@ -1,4 +1,4 @@
-//! One workspace made into another: what is asked, what is told meanwhile, and what came of it.
+//! Defines copies of workspaces: the order, the progress, and the result.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,42 +11,42 @@ use crate::sandbox::Bounds;
 /// A copy to make.
 #[derive(Debug, Clone)]
 pub struct CopyOrder {
-    /// Whose workspace is copied. Its programs may run and go on writing.
+    /// The sandbox whose workspace is copied. Its programs may run and go on writing.
     pub from: SandboxId,
-    /// Which gets it: a fresh sandbox, that nothing was started in.
+    /// The sandbox that gets the copy: a fresh one, in which nothing was started.
     pub to: SandboxId,
-    /// A workspace above its limit is not copied.
+    /// The limits: a workspace above its limit is not copied.
     pub bounds: Bounds,
-    /// How it is made.
+    /// The kind of copy.
     pub way: CopyWay,
-    /// Where the copy tells how far it is, and is told to stop.
+    /// Reports the progress of the copy, and stops it.
     pub watch: CopyWatch,
 }
 
-/// How a copy is made.
+/// The kind of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyWay {
-    /// All files at once: nothing that happens to the other workspace later is seen.
+    /// All files at once: later changes to the other workspace are not visible.
     Whole,
-    /// Where the runtime can, only what is written later; else whole. Until it is removed it shows what is
-    /// changed in the other workspace, and one sandbox at a time can see it.
+    /// Copy on write if the runtime supports it; otherwise whole. Until it is removed, a copy on write shows
+    /// later changes to the other workspace, and only one sandbox at a time can use it.
     OnWrite,
 }
 
-/// What came of a copy that did not break.
+/// The result of a copy that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copied {
-    /// It is there; how much is in it, in bytes, as the limit of workspaces counts.
+    /// A whole copy; its size in bytes, as the limit of workspaces counts.
     Whole(u64),
-    /// It shows the other one, and nothing was copied ([`CopyWay::OnWrite`]).
+    /// A copy on write ([`CopyWay::OnWrite`]): nothing was copied.
     OnWrite,
-    /// There is nothing to copy.
+    /// The workspace does not exist.
     Missing,
-    /// It is larger than a workspace may be, or nested too deep, and nothing of it is kept.
+    /// The workspace is larger than allowed or nested too deep; nothing of the copy is kept.
     TooLarge,
 }
 
-/// How far a copy is. Clones watch the same one.
+/// The progress of a copy. Clones share the same progress.
 #[derive(Debug, Clone, Default)]
 pub struct CopyWatch {
     bytes: Arc<AtomicU64>,
@@ -54,22 +54,22 @@ pub struct CopyWatch {
 }
 
 impl CopyWatch {
-    /// Bytes that were copied so far.
+    /// Returns the bytes copied so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Ends the copy: nobody wants it any more.
+    /// Stops the copy.
     pub fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Stops the copy when it is dropped.
+    /// Stops the copy when the guard is dropped.
     pub(in crate::sandbox) fn stop_on_drop(&self) -> DropGuard {
         self.stop.clone().drop_guard()
     }
 
-    /// Counts what was copied; the sum.
+    /// Adds copied bytes and returns the sum.
     pub(in crate::sandbox) fn add(&self, bytes: u64) -> u64 {
         self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
     }

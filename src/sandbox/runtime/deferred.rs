@@ -1,5 +1,5 @@
-//! A runtime that is not there yet: until it comes every start says what is missing, and from then
-//! on everything is what came.
+//! Provides a runtime that becomes available later: until then every start fails with the reason, and
+//! afterwards all calls go to that runtime.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -10,16 +10,16 @@ use crate::sandbox::{
     Copied, CopyOrder, Error, Image, ImageId, Launch, Limits, Network, Off, Running, Runtime,
 };
 
-/// A place for a runtime that comes later. It comes once and stays.
+/// A placeholder for a runtime that becomes available later. It is set once.
 pub struct DeferredRuntime {
-    /// What came; [`Off`] once it is closed and nothing may come any more.
+    /// The runtime; [`Off`] once this is closed without one.
     came: OnceLock<Arc<dyn Runtime>>,
-    /// What is missing. Never held across an await.
+    /// The reason that there is no runtime. Never held across an await.
     lack: Mutex<Arc<Error>>,
 }
 
 impl DeferredRuntime {
-    /// A place that lacks this.
+    /// Creates a placeholder with the current reason.
     pub fn new(lack: Arc<Error>) -> Self {
         Self {
             came: OnceLock::new(),
@@ -27,13 +27,13 @@ impl DeferredRuntime {
         }
     }
 
-    /// Something else is missing by now.
+    /// Replaces the reason.
     pub fn lacks(&self, lack: Arc<Error>) {
         *self.lack.lock().unwrap_or_else(PoisonError::into_inner) = lack;
     }
 
-    /// Puts it in its place: from now on starts are its own. `false` if this is closed already, and
-    /// then nothing was started with it.
+    /// Sets the runtime, which serves all calls from now on. Returns `false` if this is already closed; then
+    /// nothing was started with the runtime.
     pub fn come(&self, runtime: Arc<dyn Runtime>) -> bool {
         self.came.set(runtime).is_ok()
     }
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// What came says of itself; any runtime will do.
+    /// Some runtime, whose answers the placeholder passes on; any runtime will do.
     fn something() -> Arc<dyn Runtime> {
         let room = Room {
             most: Most::default(),

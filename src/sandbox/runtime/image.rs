@@ -1,30 +1,29 @@
-//! What programs are started from, by name and by content.
+//! Defines images, by name and by content.
 
 use std::fmt;
 
-/// What a program is started from, by name: a tag may stand for something else tomorrow.
+/// The name of the image that a program is started from: a tag may stand for another content tomorrow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Image {
-    /// That of the sandboxes, with the bundled server.
+    /// The sandboxes' image, with the bundled server.
     Sandbox,
-    /// That of servers whose package was installed: the sandboxes' own with Node and Python.
+    /// The image of servers whose package was installed: the sandboxes' image with Node and Python.
     Packages,
-    /// One of the engine's.
+    /// An image of the engine.
     Named(String),
 }
 
-/// The content that an image's name stands for: an engine's id of it, or the hash of what stands for
-/// an image where there is no engine.
+/// The id of an image's content: the engine's id, or without an engine the hash of the bundled server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageId(String);
 
 impl ImageId {
-    /// An id as whoever keeps the image spells it.
+    /// Creates an id from the engine's or the runtime's spelling.
     pub(in crate::sandbox) fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// As it goes into digests.
+    /// Returns the id as it goes into digests.
     pub fn as_str(&self) -> &str {
         &self.0
     }

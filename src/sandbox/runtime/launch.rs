@@ -1,4 +1,4 @@
-//! What is to be started, and how much it may use.
+//! Defines what to start in a sandbox, and its limits.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,22 +9,23 @@ use crate::sandbox::Error;
 /// One program to start in a sandbox.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The session's sandbox; its workspace is kept by this id.
+    /// The session's sandbox, whose id also names its workspace.
     pub sandbox: SandboxId,
-    /// For whom it runs, as shares are counted; `None` = for the installation, as warm ones do.
+    /// The user and tenant whose share the program counts against; `None` = the installation's, as for warm
+    /// ones.
     pub holder: Option<Holder>,
-    /// The MCP server that this is, for logs.
+    /// The name of the MCP server, for logs.
     pub server: String,
     pub program: Program,
-    /// Environment of the program, beside the few names that every sandbox has.
+    /// The environment of the program, beside the few variables that every sandbox has.
     pub environment: BTreeMap<String, String>,
-    /// Whether it sees the session's files.
+    /// The access to the session's files.
     pub workspace: Access,
-    /// What of installed packages it sees.
+    /// The installed packages that the program sees.
     pub packages: Packages,
-    /// What it may reach; `None` = nothing.
+    /// The hosts that the program may reach; `None` = no network.
     pub egress: Option<Egress>,
-    /// How much it may use.
+    /// The resource limits.
     pub bounds: Bounds,
 }
 
@@ -33,9 +34,9 @@ pub struct Launch {
 pub enum Program {
     /// Our own server for files and commands.
     Bundled {
-        /// Default and maximum of one command.
+        /// The default and maximum timeout of one command.
         command_timeout: Duration,
-        /// Most that is kept of each stream of a command.
+        /// Most bytes that are kept of each stream of a command.
         output_bytes: u64,
     },
     /// A command that the sandbox's system has.
@@ -43,13 +44,13 @@ pub enum Program {
     /// A container image with its arguments; only engines can run one.
     Image {
         image: String,
-        /// What follows it on the command line.
+        /// The arguments that follow the image on the command line.
         arguments: Vec<String>,
     },
 }
 
 impl Program {
-    /// What our own server is told on its command line; nothing of any other.
+    /// Returns the command line options of our own server; empty for any other program.
     pub fn options(&self) -> Vec<String> {
         let Self::Bundled {
             command_timeout,
@@ -70,40 +71,40 @@ impl Program {
     }
 }
 
-/// What a program may do with the workspace.
+/// The access of a program to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It does not see it.
+    /// The workspace is not visible.
     None,
-    /// It can read.
+    /// Read only.
     ReadOnly,
-    /// It can read and write.
+    /// Read and write.
     ReadWrite,
 }
 
-/// What of installed packages a program sees. Where there is an engine, a command that sees some runs in
-/// the image that has Node and Python.
+/// The installed packages that a program sees. With an engine, a command that sees some runs in the image
+/// that has Node and Python.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Packages {
-    /// Nothing.
+    /// No packages.
     #[default]
     None,
-    /// It installs them: its workspace is what they come into.
+    /// The program installs packages into its workspace.
     Installing,
-    /// What came into the workspace of that sandbox, read-only at `/packages`.
+    /// The packages in the workspace of that sandbox, read-only at `/packages`.
     Installed(SandboxId),
 }
 
-/// How much one started program, with all that it starts, may use.
+/// The limits of one started program, with everything that it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     pub memory_bytes: u64,
     /// Processor time in thousandths of one processor.
     pub cpu_millis: u32,
     pub processes: u32,
-    /// The workspace, all of it.
+    /// The size of the whole workspace.
     pub workspace_bytes: u64,
-    /// How long it may live; `None` = as long as its owner wants.
+    /// The longest lifetime; `None` = until its owner ends it.
     pub lifetime: Option<Duration>,
 }
 
@@ -121,7 +122,7 @@ impl Default for Bounds {
 }
 
 impl Launch {
-    /// The home folder of the program: one that it may write to, or most programs end badly.
+    /// Returns the home folder of the program: a writable one, because most programs fail without.
     pub(in crate::sandbox) fn home(&self) -> &'static str {
         match self.workspace {
             Access::ReadWrite => "/workspace",
@@ -129,7 +130,7 @@ impl Launch {
         }
     }
 
-    /// Refuses what no operating system could take, before anything is started.
+    /// Refuses what no operating system could start.
     pub(in crate::sandbox) fn check(&self) -> Result<(), Error> {
         for (name, value) in &self.environment {
             let is_name = !name.is_empty() && !name.contains(['=', '\0']);

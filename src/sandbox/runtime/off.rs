@@ -1,11 +1,11 @@
-//! No sandboxes: every start says how to get them.
+//! Implements the runtime without sandboxes: every start fails with the way to enable them.
 
 use async_trait::async_trait;
 
 use crate::domain::{SandboxId, SandboxKind};
 use crate::sandbox::{Copied, CopyOrder, Error, Launch, Limits, Network, Running, Runtime};
 
-/// The runtime of an installation that has none.
+/// The runtime of an installation without sandboxes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Off;
 

@@ -1,4 +1,4 @@
-//! A started program: its streams, its life, and how it ended.
+//! Defines a started program: its streams, its life, and how it ended.
 
 use std::{fmt, future::Future, sync::Arc};
 
@@ -10,19 +10,20 @@ use tokio::{
 use crate::sandbox::ImageId;
 use crate::sandbox::usage::{Usage, Using};
 
-/// Kills a program; harmless when it has ended.
+/// Kills a program; has no effect if it has ended.
 pub(in crate::sandbox) type Kill = Arc<dyn Fn() + Send + Sync>;
 
-/// A program that runs in a sandbox. Streams and life can be taken apart: the streams go to the MCP
-/// connection, the life stays with the owner.
+/// A program that runs in a sandbox. Streams and life can be separated: the streams go to the MCP connection,
+/// the life stays with the owner.
 pub struct Running {
-    /// What the program reads; closing it asks the program to leave.
+    /// The program's input; closing it asks the program to exit.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
-    /// What the program writes.
+    /// The program's output.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
-    /// Lines of its stderr, bounded in length and number: what nobody takes in time is dropped.
+    /// Lines of the program's stderr, bounded in length and number: lines that are not received in time are
+    /// dropped.
     pub stderr: mpsc::Receiver<String>,
-    /// The content that it was started from, where something names it.
+    /// The content id of the image that it was started from, if known.
     pub image: Option<ImageId>,
     /// Ends everything inside when it is dropped.
     pub life: Life,
@@ -37,19 +38,19 @@ impl fmt::Debug for Running {
     }
 }
 
-/// The hold on a running program. Dropping it kills the program and all that it started.
+/// The ownership of a running program. Dropping it kills the program and everything that it started.
 pub struct Life {
     kill: Option<Kill>,
     end: watch::Receiver<Option<Ended>>,
-    /// None where nobody counts.
+    /// `None` if uses are not counted.
     usage: Option<Arc<Usage>>,
-    /// The use that it was started for, until its owner takes it.
+    /// The use for which the program was started, until its owner takes it.
     first: Option<Using>,
 }
 
 impl Life {
-    /// `kill` must act at once and without waiting, and be harmless after the end; `end` gets its
-    /// value when all is gone.
+    /// Creates the life of a program. `kill` must act at once without blocking, and have no effect after the
+    /// end; `end` gets its value when everything is gone.
     pub fn new(
         kill: impl Fn() + Send + Sync + 'static,
         end: watch::Receiver<Option<Ended>>,
@@ -62,20 +63,20 @@ impl Life {
         }
     }
 
-    /// From now on its uses are counted; the way to end it.
+    /// Starts counting the program's uses, and returns the function that kills it.
     pub(in crate::sandbox) fn count(&mut self, usage: Arc<Usage>, first: Using) -> Kill {
         (self.usage, self.first) = (Some(usage), Some(first));
         self.kill.clone().unwrap_or_else(|| Arc::new(|| {}))
     }
 
-    /// Whether nobody uses it now.
+    /// Returns true if the program is not in use.
     pub fn is_unused(&self) -> bool {
         let is_idle = |usage: &Arc<Usage>| usage.idle_since().is_some();
         self.first.is_none() && self.usage.as_ref().is_none_or(is_idle)
     }
 
-    /// Uses it: as long as the answer is held, it is not ended for lying idle. `None` if that has
-    /// happened.
+    /// Begins a use: while the returned value exists, the program is not ended as idle. `None` if it was
+    /// already ended.
     pub fn using(&mut self) -> Option<Using> {
         if let Some(first) = self.first.take() {
             return Some(first);
@@ -95,12 +96,12 @@ impl Life {
         ended.await
     }
 
-    /// Whether nothing of the program is left.
+    /// Returns true if nothing of the program is left.
     pub fn has_ended(&self) -> bool {
         self.end.borrow().is_some()
     }
 
-    /// Resolves when nothing of the program is left; may be asked for any number of times.
+    /// Resolves when nothing of the program is left; may be called any number of times.
     pub fn ended(&self) -> impl Future<Output = Ended> + Send + use<> {
         let mut end = self.end.clone();
         async move {
@@ -129,25 +130,25 @@ impl fmt::Debug for Life {
     }
 }
 
-/// Why nothing runs any more.
+/// The reason that a program has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
-    /// By itself.
+    /// It exited by itself.
     #[error("it ended with exit code {0}")]
     Exited(i32),
-    /// By a signal that was not ours.
+    /// A signal that was not ours ended it.
     #[error("it was ended by signal {0}")]
     Signalled(i32),
-    /// Its owner wanted it.
+    /// Its owner stopped it.
     #[error("it was stopped")]
     Killed,
-    /// It used more memory than it may.
+    /// It exceeded its memory limit.
     #[error("it used more than its {} MB of memory", .0 >> 20)]
     OverMemory(u64),
-    /// It started more processes and threads than it may.
+    /// It exceeded its limit of processes and threads.
     #[error("it started more than its {0} processes")]
     OverProcesses(u32),
-    /// It lived longer than it may.
+    /// It exceeded its lifetime.
     #[error("its time of {0} s was over")]
     OverTime(u64),
     /// Its workspace is full.
@@ -157,16 +158,16 @@ pub enum Ended {
         .0 >> 20
     )]
     OverWorkspace(u64),
-    /// Its workspace has folders that are nested too deep to be counted.
+    /// Its workspace has folders that are nested too deep to be measured.
     #[error("its workspace holds a folder that is nested too deep, which is being deleted")]
     UncountableWorkspace,
-    /// Its workspace could not be counted twice in a row.
+    /// Its workspace could not be measured twice in a row.
     #[error("its workspace could not be counted, so nothing holds its size; the log says why")]
     UnmeasuredWorkspace,
     /// The disk is nearly full, and it could not be paused until there is room.
     #[error("the disk is nearly full, and it could not be paused until there is room")]
     DiskFull,
-    /// We lost sight of it.
+    /// The runtime lost track of it.
     #[error("it is not known how it ended")]
     Lost,
 }

@@ -1,4 +1,4 @@
-//! How much is in a workspace.
+//! Measures the size of a workspace.
 
 use std::{
     ffi::CStr,
@@ -14,27 +14,27 @@ use rustix::{
 
 use super::{FOLDER, MAX_DEPTH, is_self_or_parent};
 
-/// What a file costs beside its content, so that endless empty files count too.
+/// The cost of a file beside its content, so that many empty files count too.
 const ENTRY_BYTES: u64 = 512;
-/// The unit of a file's block count, whatever the file system.
+/// The unit of a file's block count, on any file system.
 const BLOCK_BYTES: u64 = 512;
 
-/// How much a workspace takes.
+/// The size of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sandbox) enum Size {
-    /// In bytes; counting stops soon after the limit.
+    /// The size in bytes; counting stops soon after the limit.
     Bytes(u64),
-    /// Some folder is nested too deep or may not be read.
+    /// A folder is nested too deep or may not be read.
     Uncountable,
 }
 
-/// Counts `path` until it is more than `limit`.
+/// Measures `path` until the size exceeds `limit`.
 pub(in crate::sandbox) fn measure(path: &Path, limit: u64) -> Result<Size, Errno> {
     measure_entries(path, limit, |_| true)
 }
 
-/// The same of the files that nobody has made or changed since `moment`. Folders always count: who
-/// deletes a file in one has changed it, and made nothing larger.
+/// Does the same for files that were neither created nor changed since `moment`. Folders always count:
+/// deleting a file changes its folder without making anything larger.
 pub(in crate::sandbox) fn measure_older(
     path: &Path,
     limit: u64,
@@ -67,7 +67,7 @@ fn measure_entries(path: &Path, limit: u64, counts: impl Fn(&Stat) -> bool) -> R
             continue;
         }
         let folder = level.fd()?;
-        // It may vanish while we look.
+        // The file may vanish meanwhile.
         let Ok(found) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };
@@ -80,7 +80,7 @@ fn measure_entries(path: &Path, limit: u64, counts: impl Fn(&Stat) -> bool) -> R
                 Ok(_) if levels.len() == MAX_DEPTH => return Ok(Size::Uncountable),
                 Ok(inner) => levels.push(Dir::new(inner)?),
                 Err(Errno::ACCESS) => return Ok(Size::Uncountable),
-                // It vanished, or became something else.
+                // The folder vanished, or became something else.
                 Err(_) => {}
             }
         }
@@ -88,15 +88,15 @@ fn measure_entries(path: &Path, limit: u64, counts: impl Fn(&Stat) -> bool) -> R
     Ok(Size::Bytes(bytes))
 }
 
-/// What an entry with that many blocks counts.
+/// Returns the bytes that an entry with that many blocks counts.
 pub(in crate::sandbox) fn entry_bytes(blocks: u64) -> u64 {
     blocks
         .saturating_mul(BLOCK_BYTES)
         .saturating_add(ENTRY_BYTES)
 }
 
-/// Opens a folder to count it. One that forbids even its owner to look is opened up first, or it
-/// could hide any amount; the descriptor makes sure that nothing else is.
+/// Opens a folder to measure it. A folder that is closed even to its owner is made accessible first, because
+/// it could hide any amount; the descriptor ensures that nothing else is changed.
 pub(in crate::sandbox) fn enter(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let opened = openat(folder, name, FOLDER, Mode::empty());
     if !matches!(opened, Err(Errno::ACCESS)) {
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// What a command wrote before anybody looked is not what the workspace began with.
+    /// Bytes that a command wrote before the first measurement do not count as initial content.
     #[test]
     fn what_was_there_before_a_moment_is_told_from_what_came_after_it() {
         let home = tempfile::tempdir().unwrap();

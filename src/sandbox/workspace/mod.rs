@@ -1,7 +1,8 @@
-//! The folders that sessions keep: made, measured and deleted without trusting what is in them.
+//! Manages the workspace folders of sessions: creates, measures and deletes them without trusting their
+//! content.
 //!
-//! Everything below a workspace was written by a model's commands. So nothing here follows a
-//! symbolic link, recurses on the stack, or holds more descriptors than a fixed number.
+//! Everything below a workspace was written by a model's commands. So nothing here follows a symbolic link,
+//! recurses on the stack, or holds more than a fixed number of descriptors.
 
 pub(super) mod copy;
 pub(super) mod measure;
@@ -30,7 +31,8 @@ pub(super) use self::measure::{Size, enter, entry_bytes, measure, measure_older}
 use super::Error;
 use crate::domain::SandboxId;
 
-/// Deeper than any project nests its folders; what is deeper would hold too many descriptors.
+/// The deepest supported nesting: deeper than that of any project; deeper folders would need too many
+/// descriptors.
 pub(super) const MAX_DEPTH: usize = 256;
 /// The most folders that are open at once while a workspace is deleted.
 const MAX_HELD: usize = 128;
@@ -41,8 +43,8 @@ const FIRST_USER: u32 = 0x7000_0000;
 /// The number of user ids for sandboxes; two sandboxes may get the same one by chance.
 const USERS: u32 = 1 << 24;
 
-/// The user id for the programs of a new sandbox. The kernel counts inotify instances, pipes, pending signals
-/// and more for each user, so that with one user for all, a sandbox could use up what others need.
+/// Returns the user id for the programs of a new sandbox. The kernel counts inotify instances, pipes, pending
+/// signals and more for each user, so with one user for all, a sandbox could exhaust the limits of others.
 fn user_of(sandbox: &SandboxId) -> u32 {
     let id = sandbox.as_str();
     let random = id.get(id.len().saturating_sub(6)..).unwrap_or_default();
@@ -53,7 +55,7 @@ fn user_of(sandbox: &SandboxId) -> u32 {
 #[derive(Debug, Clone)]
 pub(super) struct Workspaces {
     folder: PathBuf,
-    /// True where each belongs to a user of its own and not to the server's user, for which that has to be
+    /// True if each workspace belongs to a user of its own instead of the server's user, which then has to be
     /// root.
     has_users: bool,
 }
@@ -65,18 +67,18 @@ impl Workspaces {
         Ok(workspaces)
     }
 
-    /// Where all of them are.
+    /// Returns the folder of all workspaces.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where the folder of `sandbox` is, or would be.
+    /// Returns the path of the folder of `sandbox`, whether or not it exists.
     pub(super) fn path(&self, sandbox: &SandboxId) -> PathBuf {
         self.folder.join(sandbox.as_str())
     }
 
-    /// The folder of `sandbox`, made when it is missing. One that has its user keeps it, and its owner may
-    /// enter it whatever commands did to it.
+    /// Returns the folder of `sandbox`, and creates it if it is missing. A folder that already has its own
+    /// user keeps it, and its owner may always enter it, whatever commands did to its mode.
     pub(super) fn provide(&self, sandbox: &SandboxId) -> Result<PathBuf, Error> {
         let path = self.path(sandbox);
         let provided = || {
@@ -129,7 +131,7 @@ impl Workspaces {
     }
 }
 
-/// Makes `path` a folder that only its owner can enter.
+/// Creates a folder at `path` that only its owner can enter.
 fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     std::fs::set_permissions(path, Permissions::from_mode(0o700))
@@ -150,8 +152,8 @@ fn remove_tree(path: &Path) -> Result<(), Errno> {
     rustix::fs::rmdir(path)
 }
 
-/// Deletes everything in a folder. What lies deeper than [`MAX_HELD`] is first moved up to the
-/// root, so that a chain of a million folders needs no stack and few descriptors.
+/// Deletes everything in a folder. Folders deeper than [`MAX_HELD`] are first moved up to the root, so that a
+/// chain of a million folders needs no stack and few descriptors.
 pub(super) fn empty_tree(root: &OwnedFd) -> Result<(), Errno> {
     let mut levels = vec![Level::of(
         CString::default(),
@@ -182,7 +184,7 @@ pub(super) fn empty_tree(root: &OwnedFd) -> Result<(), Errno> {
 struct Level {
     name: CString,
     dir: Dir,
-    /// Nothing was found since the last look from the beginning.
+    /// True if nothing was found since the last rewind.
     is_empty: bool,
 }
 
@@ -195,7 +197,7 @@ impl Level {
         })
     }
 
-    /// Deletes files until a folder comes; `None` when nothing is left.
+    /// Deletes files until a folder is found; `None` when nothing is left.
     fn empty(&mut self) -> Result<Option<(CString, OwnedFd)>, Errno> {
         loop {
             let Some(entry) = self.dir.read() else {
@@ -215,7 +217,8 @@ impl Level {
             let folder = self.dir.fd()?;
             match unlinkat(folder, name, AtFlags::empty()) {
                 Err(Errno::ISDIR) => {
-                    // It may forbid its own owner. It is no link, and nobody is left to swap it.
+                    // The folder may be closed to its own owner. It is not a link, and no program is left
+                    // that could replace it.
                     let _ = chmodat(folder, name, Mode::RWXU, AtFlags::empty());
                     let inner = openat(folder, name, FOLDER, Mode::empty())?;
                     return Ok(Some((name.to_owned(), inner)));
@@ -237,7 +240,7 @@ fn raise(
         *moved += 1;
         let free = CString::new(format!(".sepal-removed-{moved}")).map_err(|_| Errno::INVAL)?;
         match renameat(folder, name, root, &free) {
-            // The session made something of that name.
+            // The session created an entry of that name.
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
             renamed => return renamed,
         }

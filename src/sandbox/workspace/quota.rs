@@ -1,7 +1,7 @@
-//! The watch over a workspace's size, for all runtimes.
+//! Watches a workspace's size, for all runtimes.
 //!
-//! It looks rarely at what does not grow, and the more often the faster it grows. What is left on
-//! the disk, which is known without counting anything, tells of what grew since the last look.
+//! It measures rarely what does not grow, and the more often the faster it grows. The free space on the disk,
+//! which is known without measuring, reveals growth since the last measurement.
 
 use std::{
     path::PathBuf,
@@ -16,42 +16,41 @@ use crate::jobs::Pool;
 use crate::sandbox::Ended;
 use crate::sandbox::disk::DiskWatch;
 
-/// Looking may take this part of the time at most while nothing grows, unless one look takes very
-/// long.
+/// Measuring takes at most one part in this many of the time while nothing grows, unless one measurement
+/// takes very long.
 const SHARE: u32 = 20;
-/// The same while something does.
+/// The same while the workspace grows.
 const GROWING_SHARE: u32 = 4;
-/// The longest time that nobody looks, however long a look takes.
+/// The longest pause between measurements, however long one takes.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
-/// A workspace that keeps growing as it did is looked at this often before it can be full.
+/// The number of measurements before a workspace that keeps growing at its rate can be full.
 const LOOKS_UNTIL_FULL: u32 = 4;
-/// The disk loses less than this by others all the time, which is no reason to look.
+/// Other programs use up less than this of the disk all the time, which is no reason to measure.
 const MIN_FALL: u64 = 4 << 20;
-/// Looks in a row that may tell nothing; then nothing holds the size.
+/// The most failed measurements in a row; after that nothing enforces the size.
 const MAX_FAILURES: u32 = 2;
-/// Folders that are counted at the same time: each needs a thread, which the memory that it once used
-/// outlives. Enough that a few sandboxes with folders that take long keep nobody else's from being
-/// looked at.
+/// The most folders that are measured at the same time: each needs a thread, whose memory stays allocated
+/// afterwards. High enough that a few sandboxes with slow folders do not delay the measurements of others.
 static COUNTERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("sizes of workspaces", 16));
 
-/// How often a workspace is looked at.
+/// How often a workspace is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sandbox) struct Pace {
-    /// The time between two looks while nothing grows.
+    /// The interval while nothing grows.
     pub(in crate::sandbox) calm: Duration,
-    /// The shortest time between two looks.
+    /// The shortest interval.
     pub(in crate::sandbox) fastest: Duration,
 }
 
 impl Pace {
-    /// Of a folder of this machine.
+    /// The pace for a folder of this machine.
     pub(in crate::sandbox) const HERE: Self = Self {
         calm: Duration::from_secs(1),
         fastest: Duration::from_millis(100),
     };
 
-    /// The longest wait after a look that took `took`, of a workspace that grew by `grown` bytes since
-    /// the look before, which was `since` ago, and may grow by `left`.
+    /// Returns the longest wait after a measurement that took `took`, of a workspace that grew by `grown`
+    /// bytes since the previous measurement, `since` ago, and may grow by `left` more.
     fn wait(self, took: Duration, (grown, since): (u64, Duration), left: u64) -> Duration {
         let calm = self.calm.max((took * SHARE).min(MAX_PAUSE));
         if grown == 0 {
@@ -64,19 +63,18 @@ impl Pace {
         wanted.max(self.soonest(took)).min(calm)
     }
 
-    /// The shortest wait after a look that took that long.
+    /// Returns the shortest wait after a measurement that took that long.
     fn soonest(self, took: Duration) -> Duration {
         let share = (took * (GROWING_SHARE - 1)).min(MAX_PAUSE);
         self.fastest.max(share)
     }
 }
 
-/// Counts again and again until it is too much. A workspace that was too large from the beginning
-/// may not grow, so that a session can still start and delete its files; one that is above the
-/// ceiling may not even start. `before` gives the bytes that were there when the sandbox started;
-/// where it gives `None`, the first count has to do, which takes what was written until then for
-/// what was there. `count` gets the number of bytes after which it may stop, and gives `None` where
-/// it cannot tell now.
+/// Measures repeatedly until the workspace is too large. A workspace that was too large from the beginning
+/// may not grow, so that a session can still start and delete files; one above the ceiling may not even
+/// start. `before` gives the bytes that existed when the sandbox started; if it gives `None`, the first
+/// measurement replaces it and counts what was written until then as existing before. `count` gets the number
+/// of bytes after which it may stop, and gives `None` if it fails.
 pub(in crate::sandbox) async fn watch<Counting>(
     limit: u64,
     pace: Pace,
@@ -121,7 +119,8 @@ where
         let soonest = pace.soonest(took);
         sleep(soonest).await;
         let rest = pace.wait(took, grown, left).saturating_sub(soonest);
-        // Somebody wrote a good part of what this workspace may still take; perhaps it did.
+        // Some program wrote a large part of what this workspace may still take; it may have been this
+        // sandbox.
         let fall = (left / u64::from(LOOKS_UNTIL_FULL)).max(MIN_FALL);
         tokio::select! {
             () = sleep(rest) => {}
@@ -130,8 +129,8 @@ where
     }
 }
 
-/// How many bytes of a folder of this machine were there at `start`, counted until they are more
-/// than the ceiling.
+/// Returns the bytes of a folder of this machine that existed at `start`, counted until they exceed the
+/// ceiling.
 pub(in crate::sandbox) async fn count_before(
     folder: PathBuf,
     start: SystemTime,
@@ -145,14 +144,14 @@ pub(in crate::sandbox) async fn count_before(
     }
 }
 
-/// Counts a folder of this machine.
+/// Measures a folder of this machine.
 pub(in crate::sandbox) async fn count(folder: PathBuf, bound: u64) -> Option<Size> {
     let counted = COUNTERS.run(move || measure(&folder, bound));
     counted.await.ok()?.ok()
 }
 
-/// Looks once more at a folder of this machine after its sandbox has ended, and deletes what is
-/// above the ceiling.
+/// Measures a folder of this machine once more after its sandbox has ended, and deletes what exceeds the
+/// ceiling.
 pub(in crate::sandbox) async fn trim(folder: PathBuf, limit: u64) {
     match COUNTERS.run(move || trim::trim(&folder, limit)).await {
         Ok(Ok(false)) => {}
@@ -162,7 +161,7 @@ pub(in crate::sandbox) async fn trim(folder: PathBuf, limit: u64) {
     }
 }
 
-/// Tells the operator that somebody's files were deleted.
+/// Tells the operator that files of a workspace were deleted.
 pub(in crate::sandbox) fn warn_trimmed() {
     tracing::warn!("A workspace was more than twice its size, or nested too deep, and is trimmed");
 }
@@ -185,7 +184,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const MB: u64 = 1 << 20;
 
-    /// What the watch says of these sizes, the last of which stays.
+    /// Returns the watch's result for these sizes.
     async fn watched(limit: u64, sizes: &[Option<Size>]) -> Ended {
         watched_since(limit, None, sizes).await
     }
@@ -202,7 +201,7 @@ mod tests {
         let (none, quick) = (Duration::ZERO, Duration::from_millis(1));
         let wait = |took, grown, left| Pace::HERE.wait(took, grown, left);
         let ms = Duration::from_millis;
-        // What does not grow is looked at each second, and for a twentieth of the time at most.
+        // A workspace that does not grow is measured each second, for at most a twentieth of the time.
         assert_eq!(wait(quick, (0, none), 100 * MB), SECOND);
         assert_eq!(wait(SECOND, (0, SECOND), 100 * MB), SECOND * 20);
         assert_eq!(wait(SECOND * 10, (0, SECOND), 100 * MB), MAX_PAUSE);
@@ -214,12 +213,12 @@ mod tests {
         assert_eq!(wait(quick, (100 * MB, SECOND), 10 * MB), ms(100));
         // Slow growth needs no haste.
         assert_eq!(wait(quick, (MB, SECOND), 100 * MB), SECOND);
-        // Looking takes a quarter of the time at most.
+        // Measuring takes a quarter of the time at most.
         assert_eq!(wait(SECOND, (1_000 * MB, SECOND), 100 * MB), SECOND * 3);
         assert_eq!(wait(quick, (MB, SECOND), 0), ms(100));
     }
 
-    /// The disk tells of what grows between two looks that are far apart.
+    /// The free disk space reveals growth between two measurements that are far apart.
     #[tokio::test(start_paused = true)]
     async fn a_disk_that_is_being_filled_is_a_reason_to_look() {
         let free = Arc::new(AtomicU64::new(10_000 * MB));
@@ -241,7 +240,7 @@ mod tests {
         let watching = TaskTracker::new().spawn(watching);
         sleep(SECOND * 5).await;
         assert_eq!(looks.load(Ordering::Relaxed), 1);
-        // Somebody else writes a little.
+        // Another program writes a little.
         free.fetch_sub(100 * MB, Ordering::Relaxed);
         sleep(SECOND * 5).await;
         assert_eq!(looks.load(Ordering::Relaxed), 1);

@@ -1,4 +1,4 @@
-//! Lets every user read what was installed in a sandbox: it is seen in the sandboxes of others.
+//! Lets every user read the packages that were installed in a sandbox: the sandboxes of others mount them.
 
 use std::{
     ffi::CStr,
@@ -18,12 +18,12 @@ use rustix::{
 
 use super::{FOLDER, MAX_DEPTH, enter, is_self_or_parent};
 
-/// The folder's own mode afterwards, which says that it is done. The folder around it is closed to everybody
+/// The mode of the folder itself afterwards, which marks it as done. Its parent folder is closed to everybody
 /// but the server.
 const OPEN: u32 = 0o755;
 
-/// Lets every user read all files below `folder`, and enter all folders, unless that was done before. No link
-/// is followed.
+/// Lets every user read all files below `folder` and enter all folders, unless that was done before. Follows
+/// no links.
 pub(in crate::sandbox) fn open_to_all(folder: &Path) -> io::Result<()> {
     if fs::metadata(folder)?.permissions().mode() & 0o777 == OPEN {
         return Ok(());
@@ -63,7 +63,7 @@ pub(in crate::sandbox) fn open_to_all(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(OPEN))
 }
 
-/// Gives every user what the owner may do with a file or folder, but for writing.
+/// Gives every user the owner's permissions on a file or folder, except writing.
 fn widen(folder: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
     let only = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = openat(folder, name, only, Mode::empty())?;
@@ -109,7 +109,7 @@ mod tests {
         let found = ["", "data", "inner", "inner/program"].map(|name| mode(&folder.join(name)));
         assert_eq!(found, [0o755, 0o644, 0o755, 0o755]);
         assert_eq!(mode(&outside), 0o600);
-        // It is done once.
+        // It is done only once.
         make(&folder.join("data"), 0o600);
         open_to_all(&folder).unwrap();
         assert_eq!(mode(&folder.join("data")), 0o600);

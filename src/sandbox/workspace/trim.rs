@@ -1,7 +1,7 @@
-//! Makes a workspace small enough again that grew beyond all bounds before its sandbox was ended.
+//! Shrinks a workspace that grew beyond its ceiling before its sandbox was ended.
 //!
-//! A watch looks now and then, and a disk is fast. Whatever was written in between would stay, and
-//! the disk is everybody's. So what is above [`ceiling`] once its sandbox has ended is deleted.
+//! The watch measures at intervals, and a disk is fast. What was written in between would stay, and the disk
+//! is shared. So what exceeds [`ceiling`] once its sandbox has ended is deleted.
 
 use std::{
     collections::BTreeMap,
@@ -17,15 +17,15 @@ use rustix::{
 
 use super::{FOLDER, MAX_DEPTH, Size, empty_tree, enter, entry_bytes, is_self_or_parent, measure};
 
-/// The most that a workspace with that limit keeps, in bytes. Between both, files may be read and
-/// deleted.
+/// Returns the most bytes that a workspace with that limit keeps. Between limit and ceiling, files may be
+/// read and deleted.
 pub(in crate::sandbox) fn ceiling(limit: u64) -> u64 {
     limit.saturating_mul(2)
 }
 
-/// Where the workspace at `path` is above its ceiling, deletes what was changed last, by whole
-/// seconds, until it is within `limit`; where it is nested too deep, what is too deep. Says whether
-/// anything was deleted. No program has to have ended: links are not followed.
+/// If the workspace at `path` exceeds its ceiling, deletes the most recently changed files, by whole seconds,
+/// until it is within `limit`; if it is nested too deep, deletes the folders that are too deep. Returns true
+/// if it had to trim. Programs may still run: links are not followed.
 pub(in crate::sandbox) fn trim(path: &Path, limit: u64) -> Result<bool, Errno> {
     let found = measure(path, ceiling(limit))?;
     if matches!(found, Size::Bytes(size) if size <= ceiling(limit)) {
@@ -39,24 +39,24 @@ pub(in crate::sandbox) fn trim(path: &Path, limit: u64) -> Result<bool, Errno> {
     Ok(true)
 }
 
-/// What is done at each entry of a tree.
+/// The action at each entry of a tree.
 trait Visit {
-    /// Sees an entry before what is in it.
+    /// Called for an entry before its content.
     fn see(&mut self, folder: BorrowedFd<'_>, name: &CStr, found: &Stat) -> Result<(), Errno>;
 
-    /// Leaves a folder that was found so.
+    /// Called after the content of a folder; `found` is the folder's state before.
     fn leave(&mut self, parent: BorrowedFd<'_>, name: &CStr, found: &Stat);
 }
 
 /// A folder that is being walked through.
 struct Level {
     dir: Dir,
-    /// Its name and how it was found; `None` at the root.
+    /// The name and the initial state of the folder; `None` at the root.
     known: Option<(CString, Stat)>,
 }
 
-/// Walks through everything below `path`. Folders that are nested too deep are deleted: whoever
-/// counts would stop there.
+/// Walks through everything below `path`. Folders that are nested too deep are deleted: measuring would fail
+/// there.
 fn walk(path: &Path, visitor: &mut impl Visit) -> Result<(), Errno> {
     let mut levels = vec![Level {
         dir: Dir::new(open(path, FOLDER, Mode::empty())?)?,
@@ -76,7 +76,7 @@ fn walk(path: &Path, visitor: &mut impl Visit) -> Result<(), Errno> {
             continue;
         }
         let folder = level.dir.fd()?;
-        // It may vanish while we look.
+        // The entry may vanish meanwhile.
         let Ok(found) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };
@@ -109,12 +109,12 @@ fn remove_folder(parent: Option<&Level>, name: &CStr, folder: &OwnedFd) -> Resul
     }
 }
 
-/// How much was changed last in which second.
+/// The bytes that were last changed in each second.
 #[derive(Default)]
 struct Ages(BTreeMap<i64, u64>);
 
 impl Ages {
-    /// The first second from which on it is too much; `None` if nothing is.
+    /// Returns the first second from which on the sum exceeds `limit`; `None` if it does not.
     fn since(&self, limit: u64) -> Option<i64> {
         let mut bytes = 0_u64;
         for (second, changed) in &self.0 {
@@ -138,7 +138,7 @@ impl Visit for Ages {
     fn leave(&mut self, _parent: BorrowedFd<'_>, _name: &CStr, _found: &Stat) {}
 }
 
-/// Deletes what was changed since that second. Nobody but the kernel sets that time.
+/// Deletes what was changed since that second. Only the kernel sets the change time.
 struct Newest {
     since: i64,
 }
@@ -150,7 +150,7 @@ impl Visit for Newest {
             return Ok(());
         }
         match unlinkat(folder, name, AtFlags::empty()) {
-            // It is gone, or became a folder.
+            // The entry is gone, or became a folder.
             Err(Errno::NOENT | Errno::ISDIR) => Ok(()),
             removed => removed,
         }
@@ -158,7 +158,7 @@ impl Visit for Newest {
 
     fn leave(&mut self, parent: BorrowedFd<'_>, name: &CStr, found: &Stat) {
         if found.st_ctime >= self.since {
-            // Older files may be left in it.
+            // Older files may be left in the folder.
             let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
         }
     }
@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits until the file system's clock shows another second than that file's.
+    /// Waits until the file system's clock shows a later second than the file's.
     fn next_second(folder: &Path, last: &str) {
         let changed = |name: &str| rustix::fs::lstat(folder.join(name)).unwrap().st_ctime;
         let deadline = Instant::now() + Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Who sees skills, puts them there, and switches them.
+//! Lists, uploads and switches skills, within the rights of the caller.
 
 mod offered;
 mod view;
@@ -21,49 +21,49 @@ use crate::store::Records;
 use crate::store::clock::now;
 use crate::store::records::{OfferedSkill, SkillRow};
 
-/// Skills that are packed or unpacked at the same time.
+/// The most skills packed or unpacked at the same time.
 const SIDE_BY_SIDE: usize = 2;
-/// Uploads that are under way: each holds a whole file in memory.
+/// Limits on uploads under way: each holds a whole file in memory.
 const MAX_UPLOADS: Most = Most {
     all: Some(16),
     per_tenant: Some(8),
     per_user: Some(4),
 };
 
-/// What the settings say of skills.
+/// The settings of skills.
 #[derive(Debug, Clone, Copy)]
 pub struct SkillSettings {
-    /// Whether sessions have skills at all.
+    /// True if sessions have skills at all.
     pub is_on: bool,
-    /// Whether they have those that lie in their workspace.
+    /// True if sessions also have the skills of their workspace.
     pub has_workspace: bool,
-    /// Descriptions that a request shows at most.
+    /// The most descriptions in a request.
     pub most_offered: usize,
-    /// Skills that one person, and that a tenant, may keep.
+    /// The most skills that one person, and that a tenant, may store.
     pub most_kept: u64,
-    /// How much one of them may hold.
+    /// The size limits of one skill.
     pub limits: Limits,
 }
 
-/// Why skills are not told, kept or switched.
+/// The reason skills are not shown, stored or switched.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not to this caller, or there is no such skill.
+    /// The caller may not do this, or there is no such skill.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// What was uploaded is no skill.
+    /// The upload is not a valid skill.
     #[error("this is no skill that can be used")]
     Invalid(Vec<Problem>),
-    /// They cannot be read.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
-/// A file that somebody uploads as a skill.
+/// A file that is uploaded as a skill.
 #[derive(Debug)]
 pub struct SkillFile {
     pub content: Vec<u8>,
-    /// The share of its sender, held until it was read.
+    /// The sender's share, held until the file was read.
     pub counted: Share,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Debug for Skills {
 }
 
 impl Skills {
-    /// Kept in the records.
+    /// Stores skills in `records`.
     pub fn new(records: Records, settings: SkillSettings) -> Self {
         Self(Arc::new(Shared {
             records,
@@ -102,7 +102,7 @@ impl Skills {
         &self.0.pool
     }
 
-    /// Counts an upload against its sender, before anything of it is read.
+    /// Counts an upload against its sender, before any of it is read.
     pub fn begin(&self, caller: &Caller) -> Result<Share, Refusal> {
         self.0.uploads.take(caller.holder(), 1).map_err(|_| {
             let text = "too many skills are being uploaded at the same time; try again in a moment";
@@ -110,12 +110,12 @@ impl Skills {
         })
     }
 
-    /// What the settings say.
+    /// The settings.
     pub fn settings(&self) -> &SkillSettings {
         &self.0.settings
     }
 
-    /// Those that the caller's sessions may have, by name.
+    /// Lists the skills that the caller's sessions may have, by name.
     pub async fn list(&self, caller: &Caller) -> Result<Vec<SkillView>, Error> {
         check_reader(caller)?;
         let records = self.0.records.skills();
@@ -133,7 +133,7 @@ impl Skills {
         Ok(views)
     }
 
-    /// One of them.
+    /// Returns one of these skills.
     pub async fn find(&self, caller: &Caller, id: &SkillId) -> Result<SkillView, Error> {
         check_reader(caller)?;
         let records = self.0.records.skills();
@@ -143,7 +143,7 @@ impl Skills {
         Ok(SkillView::of(row, caller))
     }
 
-    /// The files of one of them.
+    /// Returns one of these skills with its files.
     pub async fn bundle(
         &self,
         caller: &Caller,
@@ -154,7 +154,7 @@ impl Skills {
         Ok((view, bundle.ok_or_else(missing)?))
     }
 
-    /// What an upload would be, without keeping it.
+    /// Checks an upload without storing it.
     pub async fn check(
         &self,
         caller: &Caller,
@@ -166,7 +166,7 @@ impl Skills {
         Ok((document, bundle.facts()))
     }
 
-    /// Keeps a new one, switched on.
+    /// Stores a new skill, switched on.
     pub async fn add(
         &self,
         caller: &Caller,
@@ -208,7 +208,7 @@ impl Skills {
         Ok(SkillView::of(row, caller))
     }
 
-    /// Gives one other files, as its next version. It stays switched as it is.
+    /// Replaces a skill's files, as its next version. It stays switched on or off.
     pub async fn replace(
         &self,
         caller: &Caller,
@@ -237,7 +237,7 @@ impl Skills {
         Ok(SkillView::of(row, caller))
     }
 
-    /// Forgets one. What sessions read of it stays in their transcripts.
+    /// Deletes a skill. Text that sessions read of it stays in their transcripts.
     pub async fn remove(&self, caller: &Caller, id: &SkillId) -> Result<(), Error> {
         let view = self.writable(caller, id).await?;
         let records = self.0.records.skills();
@@ -250,7 +250,7 @@ impl Skills {
         Ok(())
     }
 
-    /// Switches one on or off.
+    /// Switches a skill on or off.
     pub async fn switch(
         &self,
         caller: &Caller,
@@ -285,8 +285,8 @@ impl Skills {
         self.find(caller, id).await
     }
 
-    /// What sessions of that person are offered of what is kept. What was changed at another gateway may
-    /// show five seconds later.
+    /// Returns the stored skills that are offered to sessions of that person. Changes made at another gateway
+    /// may show up to five seconds later.
     pub async fn offered(
         &self,
         tenant: &TenantId,
@@ -296,7 +296,7 @@ impl Skills {
         self.0.offered.of(&self.0.records, whose).await
     }
 
-    /// The files of that hash; none = no skill of the tenant has them any more.
+    /// Returns the files with that hash; `None` = no skill of the tenant has them any more.
     pub async fn bundle_of(
         &self,
         tenant: &TenantId,
@@ -314,7 +314,7 @@ impl Skills {
         bundle.map(Some).map_err(|error| corrupt(error.to_string()))
     }
 
-    /// Unpacks and checks beside the async threads. The upload counts until that is done.
+    /// Unpacks and checks an upload off the async threads. The upload counts until that is done.
     async fn read(&self, file: SkillFile) -> Result<(Bundle, Document), Error> {
         let limits = self.0.settings.limits;
         let read = self.0.pool.run(move || {
@@ -331,7 +331,7 @@ impl Skills {
         read.map_err(Error::Invalid)
     }
 
-    /// The row with what its files say, and the archive that they are kept as.
+    /// Fills the row from the skill's files, and packs them into an archive.
     async fn filled(
         &self,
         row: SkillRow,
@@ -352,7 +352,7 @@ impl Skills {
     }
 }
 
-/// The row with what its files say, and the archive that they are kept as.
+/// Fills the row from the skill's files, and packs them into an archive.
 fn filled(
     row: SkillRow,
     bundle: &Bundle,
@@ -406,7 +406,7 @@ fn missing() -> Refusal {
     Refusal::new(Code::NotFound, "there is no such skill")
 }
 
-/// A name that is taken, with what helps.
+/// Converts the error of a taken name into a problem with a remedy.
 fn named(error: store::Error, name: &str) -> Error {
     if !matches!(error, store::Error::Taken(_)) {
         return error.into();

@@ -1,4 +1,4 @@
-//! What the sessions of each person are offered, kept for some seconds: sessions ask before every request.
+//! Caches the offered skills of each person for some seconds, because sessions ask before every request.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,22 +9,22 @@ use crate::store;
 use crate::store::Records;
 use crate::store::records::OfferedSkill;
 
-/// How long an offer holds that another gateway may have changed, as with servers.
+/// How long an offer is valid that another gateway may have changed, as for servers.
 const AGE: Duration = Duration::from_secs(5);
 
-/// The offers that were read lately.
+/// The recently read offers.
 #[derive(Default)]
 pub(super) struct KeptOffers(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// How often something was changed here.
+    /// Counts the changes made here.
     changes: u64,
     of: HashMap<(TenantId, UserId), (Instant, Vec<OfferedSkill>)>,
 }
 
 impl KeptOffers {
-    /// What the sessions of that person are offered, as of some seconds ago at most.
+    /// Returns the skills offered to sessions of that person, at most some seconds old.
     pub(super) async fn of(
         &self,
         records: &Records,
@@ -43,7 +43,7 @@ impl KeptOffers {
         let read_at = Instant::now();
         let offered = records.skills().offered(tenant, person).await?;
         let mut known = self.known();
-        // What was read before a change is not kept beyond it.
+        // An offer that was read before a change is not cached beyond it.
         if known.changes == changes {
             known.of.retain(|_, (read_at, _)| read_at.elapsed() < AGE);
             known.of.insert(whose, (read_at, offered.clone()));
@@ -51,7 +51,7 @@ impl KeptOffers {
         Ok(offered)
     }
 
-    /// The next look reads everything again.
+    /// Clears the cache after a change.
     pub(super) fn stale(&self) {
         let mut known = self.known();
         known.of.clear();

@@ -1,4 +1,4 @@
-//! A kept skill as somebody sees it.
+//! Shows a stored skill to a person.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +8,17 @@ use crate::skills::document::Manifest;
 use crate::skills::problem::Problem;
 use crate::store::records::SkillRow;
 
-/// Whose sessions a kept skill is for.
+/// The sessions that a stored skill is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkillScope {
-    /// Those of the person who keeps it.
+    /// Those of the person who stored it.
     Person,
-    /// Those of everybody in the tenant; admins keep it.
+    /// Those of everybody in the tenant; stored by admins.
     Tenant,
 }
 
 impl SkillScope {
-    /// The word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Person => "person",
@@ -26,7 +26,7 @@ impl SkillScope {
         }
     }
 
-    /// Reads the word back.
+    /// Parses the name.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "person" => Some(Self::Person),
@@ -36,7 +36,7 @@ impl SkillScope {
     }
 }
 
-/// What is to be switched; none = it stays as it is.
+/// The switches to change; `None` = unchanged.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SkillSwitch {
     /// For the caller's own sessions.
@@ -45,34 +45,34 @@ pub struct SkillSwitch {
     pub of_tenant: Option<bool>,
 }
 
-/// What is kept of a skill beside its name and description.
+/// The stored facts about a skill besides its name and description.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Facts {
     pub(super) manifest: Manifest,
     pub(super) files: Vec<FileFacts>,
-    /// What was odd when it came: where and what.
+    /// The warnings from the upload: place, message, remedy.
     pub(super) warnings: Vec<(String, String, String)>,
 }
 
-/// A skill as its reader sees it.
+/// A skill as a caller sees it.
 #[derive(Debug, Clone)]
 pub struct SkillView {
     pub row: SkillRow,
     pub scope: SkillScope,
     pub manifest: Manifest,
     pub files: Vec<FileFacts>,
-    /// What is odd about it.
+    /// The warnings from the upload.
     pub warnings: Vec<Problem>,
-    /// Whether the reader may change, remove and, for the tenant, switch it.
+    /// True if the caller may change, remove and, for the tenant, switch it.
     pub may_change: bool,
-    /// Whether it is the tenant's, and a skill of the reader's own has its name.
+    /// True if it is the tenant's, and a skill of the caller has the same name.
     pub is_hidden: bool,
 }
 
 impl SkillView {
     pub(super) fn of(row: SkillRow, caller: &Caller) -> Self {
-        // What cannot be read is shown without; the skill itself is not lost for it.
+        // Unreadable facts are left out; the skill itself stays usable.
         let facts: Facts = serde_json::from_str(&row.facts).unwrap_or_else(|error| {
             tracing::warn!(skill.id = %row.id, %error, "The facts of a skill cannot be read");
             Facts::default()
@@ -95,13 +95,13 @@ impl SkillView {
         }
     }
 
-    /// Whether the reader's sessions have it, unless it is hidden.
+    /// Returns true if the caller's sessions have it, unless it is hidden.
     pub fn is_on(&self) -> bool {
         self.row.is_enabled && !self.row.is_off_for_reader
     }
 }
 
-/// Whether that caller may change such skills.
+/// Returns true if the caller may change such skills.
 pub(super) fn may_write(caller: &Caller, scope: SkillScope) -> bool {
     match scope {
         SkillScope::Person => caller.user.role.may_act(),

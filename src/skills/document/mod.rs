@@ -1,5 +1,4 @@
-//! `SKILL.md`: the front matter and the body behind it, checked against the convention with everything that
-//! is wrong at once.
+//! Reads `SKILL.md`: checks front matter and body against the convention, and reports all problems at once.
 
 #[cfg(test)]
 mod tests;
@@ -18,49 +17,49 @@ use super::problem::Problem;
 const MAX_FRONT_MATTER: usize = 16 * 1024;
 /// The longest `SKILL.md`, in bytes: a model reads it in one piece.
 pub(super) const MAX_DOCUMENT: usize = 128 * 1024;
-/// The longest description, in letters.
+/// The longest description, in characters.
 const MAX_DESCRIPTION: usize = 1024;
-/// The longest `compatibility`, in letters.
+/// The longest `compatibility`, in characters.
 const MAX_COMPATIBILITY: usize = 500;
-/// The longest `license`, and the longest value of `metadata`, in letters.
+/// The longest `license`, and the longest value of `metadata`, in characters.
 const MAX_WORDS: usize = 1024;
-/// Entries of `metadata`, and of `allowed-tools`.
+/// The most entries of `metadata`, and of `allowed-tools`.
 const MAX_ENTRIES: usize = 64;
-/// Letters that a problem repeats of what the parser said.
+/// The most characters of the parser's message that a problem repeats.
 const MAX_SAID: usize = 300;
-/// What `compatibility`, `license` and the rest are called in problems, and how a front matter looks.
+/// The remedy for a missing or invalid front matter.
 const EXAMPLE: &str = "Begin the file with `---`, then `name: …` and `description: …`, then `---`.";
 
-/// What the front matter says.
+/// The fields of the front matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Manifest {
     pub name: String,
-    /// What the skill does and when it is of use; 1 to 1024 letters.
+    /// The purpose of the skill, and when to use it; 1 to 1024 characters.
     pub description: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub license: Option<String>,
-    /// What the skill needs.
+    /// The skill's requirements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compatibility: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// Tools that the skill says may run unasked. A claim: it grants nothing.
+    /// Tools that the skill claims may run without approval. The claim grants nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
 }
 
-/// A `SKILL.md` that can be used.
+/// A valid `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     pub manifest: Manifest,
-    /// What stands behind the front matter.
+    /// The text after the front matter.
     pub body: String,
-    /// What is odd about it.
+    /// The warnings.
     pub warnings: Vec<Problem>,
 }
 
-/// Reads a `SKILL.md`. With a folder, the name has to be that of the folder. All problems are named.
+/// Reads a `SKILL.md`. With a folder, the name has to be that of the folder. Reports all problems.
 pub fn read_document(file: &[u8], folder: Option<&str>) -> Result<Document, Vec<Problem>> {
     let (front, body) = split(file).map_err(|problem| vec![problem])?;
     let read = if front.trim().is_empty() {
@@ -91,13 +90,13 @@ pub fn read_document(file: &[u8], folder: Option<&str>) -> Result<Document, Vec<
     Err(wrong.into_iter().chain(warnings).collect())
 }
 
-/// A `SKILL.md` of these words, as somebody wrote them in the page.
+/// Makes a `SKILL.md` of the texts that a person entered in the page.
 pub fn write_document(name: &str, description: &str, body: &str) -> String {
-    // JSON's texts are YAML's too, whatever stands in them.
+    // A JSON string is also a YAML string, whatever it contains.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let (name, description) = (quoted(name), quoted(description));
     let mut written = String::with_capacity(body.len() + description.len() + 64);
-    // Writing into a text does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         written,
         "---\nname: {name}\ndescription: {description}\n---\n\n{body}"
@@ -108,7 +107,7 @@ pub fn write_document(name: &str, description: &str, body: &str) -> String {
     written
 }
 
-/// The front matter and what follows it.
+/// Splits front matter and body.
 fn split(file: &[u8]) -> Result<(&str, &str), Problem> {
     let wrong = |message: String, remedy: &str| Problem::new("SKILL.md", message, remedy);
     if file.len() > MAX_DOCUMENT {
@@ -153,7 +152,7 @@ fn no_yaml(said: &str) -> Problem {
     Problem::new("SKILL.md", message, remedy)
 }
 
-/// Takes the fields one by one, and notes what is wrong.
+/// Reads the fields one by one, and records problems.
 #[derive(Default)]
 struct Reader {
     problems: Vec<Problem>,
@@ -212,7 +211,7 @@ impl Reader {
         manifest
     }
 
-    /// A text; a number is taken for one, as people write versions.
+    /// Returns a text; a number counts as text, because people write versions as numbers.
     fn text(&mut self, at: &str, value: Yaml) -> Option<String> {
         match value {
             Yaml::Text(text) | Yaml::Number(text) => Some(text),
@@ -220,7 +219,7 @@ impl Reader {
             Yaml::Nothing => Some(String::new()),
             Yaml::List(_) | Yaml::Mapping(_) => {
                 self.wrong(at, "it is no text".to_owned(), "Write it as one text.");
-                // Nothing else is wrong with it.
+                // Nothing else can be checked.
                 None
             }
         }
@@ -289,7 +288,7 @@ impl Reader {
         metadata
     }
 
-    /// As the convention writes them, separated by spaces, or as a list.
+    /// Reads the claims: separated by spaces, as in the convention, or a list.
     fn allowed_tools(&mut self, value: Yaml) -> Vec<String> {
         let tools: Option<Vec<String>> = match value {
             Yaml::Text(text) => Some(claims(&text)),
@@ -327,7 +326,7 @@ impl Reader {
     }
 }
 
-/// The claims of one text: spaces and commas part them, but not within brackets.
+/// Splits claims at spaces and commas, except within brackets.
 fn claims(text: &str) -> Vec<String> {
     let mut claims = vec![String::new()];
     let mut depth = 0_usize;

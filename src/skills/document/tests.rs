@@ -1,4 +1,4 @@
-//! What a `SKILL.md` may say, and what is said of what it may not.
+//! Tests valid `SKILL.md` files, and the problems of invalid ones.
 
 use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
 
@@ -41,7 +41,7 @@ fn a_skill_of_the_convention_is_read_whole() {
     let warned: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(warned.len(), 1, "{warned:?}");
     assert!(warned[0].contains("grants nothing"), "{warned:?}");
-    // Windows' line ends and a byte order mark.
+    // Windows line ends and a byte order mark.
     let other = format!("\u{feff}{}", GOOD.replace('\n', "\r\n"));
     let read = read_document(other.as_bytes(), None).unwrap();
     assert_eq!(read.manifest, manifest);
@@ -130,7 +130,7 @@ fn words() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// What is written in the page is read as it was written.
+    /// A document that is written is read back unchanged.
     #[test]
     fn what_is_written_is_read_back(
         name in "[a-z0-9]{1,10}(-[a-z0-9]{1,5}){0,3}",
@@ -148,7 +148,7 @@ proptest! {
         }
     }
 
-    /// Whatever is between the lines, there is a skill within its limits or there are words.
+    /// Any front matter gives either a skill within its limits or problems.
     #[test]
     fn any_front_matter_ends_in_a_skill_or_in_words(front in words(), body in words()) {
         let text = format!("---\n{front}\n---\n{body}");

@@ -1,5 +1,5 @@
-//! The YAML of a front matter, within bounds: aliases are counted as what they stand for, so that no few
-//! lines become gigabytes.
+//! Reads the YAML of a front matter within bounds: aliases count as their expansion, so that a few lines
+//! cannot become gigabytes.
 
 use std::cell::Cell;
 use std::fmt;
@@ -8,14 +8,14 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::skills::path::shown;
 
-/// Bytes of text that one front matter may become.
+/// The most bytes of text after expansion.
 const MAX_BYTES: usize = 64 * 1024;
-/// Values that one may hold.
+/// The most values.
 const MAX_VALUES: usize = 1_000;
-/// Lists and mappings in each other.
+/// The deepest nesting of lists and mappings.
 const MAX_DEPTH: usize = 8;
 
-/// A value of a front matter. Numbers are kept as people would write them.
+/// A value of a front matter. Numbers are kept as text, as people would write them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Yaml {
     Nothing,
@@ -26,7 +26,7 @@ pub(super) enum Yaml {
     Mapping(Vec<(String, Yaml)>),
 }
 
-/// Reads the mapping of a front matter, or says what is wrong with it.
+/// Reads the YAML of a front matter, or returns what is wrong with it.
 pub(super) fn read(text: &str) -> Result<Yaml, String> {
     let room = Room {
         bytes: Cell::new(MAX_BYTES),
@@ -40,7 +40,7 @@ pub(super) fn read(text: &str) -> Result<Yaml, String> {
     read.map_err(|error| error.to_string())
 }
 
-/// What is left of the bounds.
+/// The rest of the bounds.
 struct Room {
     bytes: Cell<usize>,
     values: Cell<usize>,
@@ -105,7 +105,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         Ok(Yaml::Nothing)
     }
 
-    /// An empty document, for example of comments alone.
+    /// An empty document, for example only comments.
     fn visit_none<E: serde::de::Error>(self) -> Result<Yaml, E> {
         self.visit_unit()
     }
@@ -132,7 +132,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Yaml, E> {
-        // A version such as 1.0 stays one.
+        // Keep a version such as 1.0 as it is.
         self.number(format_args!("{number:?}"))
     }
 
@@ -211,7 +211,7 @@ mod tests {
         for n in 1..10 {
             let before = n - 1;
             let ten = vec![format!("*a{before}"); 10].join(", ");
-            // Writing into a text does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(aliases, "a{n}: &a{n} [{ten}]");
         }
         let copies = format!("a: &a {}\nb: [{}]\n", "x".repeat(9_000), "*a, ".repeat(100));

@@ -1,5 +1,5 @@
-//! The ceremonies of WebAuthn, as a relying party: what it asks, what it remembers of that, and whether
-//! what comes back is right. Knows no store and no person but by what it is given.
+//! Runs the WebAuthn ceremonies as a relying party: makes challenges, remembers their state, and verifies
+//! answers. Uses no store, and knows only the person that it is given.
 
 use std::num::NonZeroU32;
 
@@ -37,15 +37,15 @@ const LIFE: NonZeroU32 = match NonZeroU32::new(LIFE_MS) {
     None => NonZeroU32::MIN,
 };
 
-/// A public key as it is kept.
+/// A stored public key.
 type Key = CompressedPubKey<[u8; 32], [u8; 32], [u8; 48], Vec<u8>>;
 
-/// Under which name an installation stands for browsers and authenticators.
+/// The identity of an installation for browsers and authenticators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelyingParty {
-    /// A host name: passkeys are made for it.
+    /// The host name that passkeys are bound to.
     pub id: String,
-    /// Origins whose pages may ask for them, as browsers write them.
+    /// The origins whose pages may use them, as browsers write them.
     pub origins: Vec<String>,
 }
 
@@ -53,13 +53,13 @@ pub struct RelyingParty {
 pub(super) struct Asked {
     /// `publicKey` of `navigator.credentials`, as its JSON form.
     pub(super) options: Value,
-    /// What is compared with the answer.
+    /// The server's state, for verifying the answer.
     pub(super) ceremony: String,
-    /// The challenge as the browser gives it back.
+    /// The challenge as the browser returns it.
     pub(super) challenge: String,
 }
 
-/// A passkey that was made.
+/// A new passkey.
 pub(super) struct Made {
     pub(super) id: String,
     pub(super) public_key: String,
@@ -67,7 +67,7 @@ pub(super) struct Made {
     pub(super) transports: u8,
 }
 
-/// Why what an authenticator said does not count.
+/// The reason an authenticator's answer is refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Wrong(String);
@@ -78,7 +78,7 @@ impl Wrong {
     }
 }
 
-/// Asks for a new passkey of a person who has those already.
+/// Makes a challenge for a new passkey of a person who already has `known`.
 pub(super) fn ask_registration(
     party: &RelyingParty,
     caller: &Caller,
@@ -103,7 +103,7 @@ pub(super) fn ask_registration(
     )
 }
 
-/// Whether an authenticator made the passkey that was asked for.
+/// Verifies that an authenticator made the requested passkey.
 pub(super) fn check_registration(
     party: &RelyingParty,
     ceremony: &str,
@@ -132,7 +132,7 @@ pub(super) fn check_registration(
     })
 }
 
-/// Asks for a gesture with one of these passkeys.
+/// Makes a challenge for a gesture with one of these passkeys.
 pub(super) fn ask_assertion(party: &RelyingParty, usable: &[PasskeyRow]) -> Result<Asked, Wrong> {
     let rp_id = rp_id(party)?;
     let mut allowed = AllowedCredentials::with_capacity(usable.len());
@@ -150,7 +150,7 @@ pub(super) fn ask_assertion(party: &RelyingParty, usable: &[PasskeyRow]) -> Resu
     )
 }
 
-/// Whether a passkey of this person answered what was asked; what its counter is from now on.
+/// Verifies that a passkey of this person answered the challenge. Returns the new value of its counter.
 pub(super) fn check_assertion(
     (party, caller): (&RelyingParty, &Caller),
     (ceremony, answer): (&str, &Value),
@@ -184,14 +184,14 @@ pub(super) fn check_assertion(
     Ok(text(&counter))
 }
 
-/// The challenge that an answer of a browser is for.
+/// Returns the challenge that a browser's answer is for.
 pub(super) fn challenge_of(answer: &Value) -> Option<String> {
     let data = answer.pointer("/response/clientDataJSON")?.as_str()?;
     let data: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(data).ok()?).ok()?;
     Some(data.get("challenge")?.as_str()?.to_owned())
 }
 
-/// The id of the passkey that answers.
+/// Returns the id of the passkey that answers.
 pub(super) fn passkey_of(answer: &Value) -> Option<&str> {
     answer.get("id")?.as_str()
 }
@@ -219,7 +219,7 @@ fn rp_id(party: &RelyingParty) -> Result<RpId, Wrong> {
     Ok(RpId::Domain(domain.map_err(Wrong::of)?))
 }
 
-/// The same person has the same handle for good; it says nothing of them.
+/// Returns the handle of a person, which never changes and reveals nothing about them.
 fn handle(caller: &Caller) -> Result<UserHandle<HANDLE>, Wrong> {
     let mut hash = Sha256::new_with_prefix(b"sepal passkey handle\0");
     hash.update(caller.tenant.id.as_str().as_bytes());

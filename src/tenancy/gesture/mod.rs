@@ -1,5 +1,5 @@
-//! Fresh gestures: a person shows, just now, by a passkey or by their password, that it is they who
-//! decide, and about what. Whoever only reaches the page or a key of theirs cannot.
+//! Verifies fresh gestures: a person proves right now, by a passkey or their password, that they are the one
+//! who decides, and about what. Access to the page or to one of their keys is not enough.
 
 mod ceremony;
 mod passkeys;
@@ -19,20 +19,20 @@ use crate::store::records::{GestureStage, PasskeyRow, SecretHash};
 /// How long a challenge may be answered, and how long a gesture may be used.
 pub const LIFE_MS: u32 = 120_000;
 
-/// Calls that one gesture may approve.
+/// The most calls that one gesture may approve.
 pub const MOST_CALLS: usize = 256;
 
-/// Why there is no gesture.
+/// The reason there is no gesture.
 #[derive(Debug, thiserror::Error)]
 pub enum GestureError {
-    /// What was shown does not count, or nothing was; with what to do instead.
+    /// The proof is missing or invalid; the text says what to do instead.
     #[error("{text}")]
     Wrong {
-        /// The field that is wrong.
+        /// The invalid field.
         field: &'static str,
         text: String,
     },
-    /// What signing in could say, too.
+    /// An error that signing in could cause, too.
     #[error(transparent)]
     Tenancy(#[from] super::Error),
 }
@@ -43,7 +43,7 @@ impl GestureError {
         Self::Wrong { field, text }
     }
 
-    /// What a client is told.
+    /// The code for clients.
     pub fn code(&self) -> Code {
         match self {
             Self::Wrong { .. } => Code::GestureRequired,
@@ -58,28 +58,28 @@ impl From<crate::store::Error> for GestureError {
     }
 }
 
-/// By what a person can make a gesture here.
+/// The ways in which a person can make a gesture here.
 pub struct Ways {
-    /// `publicKey` of `navigator.credentials.get`, as its JSON form; none = they have no passkey that
-    /// works at this address.
+    /// `publicKey` of `navigator.credentials.get`, as its JSON form; `None` = they have no passkey that works
+    /// at this address.
     pub passkey: Option<Value>,
-    /// Whether they have a password.
+    /// True if they have a password.
     pub has_password: bool,
 }
 
 /// A gesture, to be sent with a decision.
 pub struct Proof {
-    /// In whose calls it counts; none = it changes the person's own passkeys.
+    /// The session of the calls; `None` = the gesture changes the person's own passkeys.
     pub session: Option<SessionId>,
-    /// Opens once, and is kept nowhere.
+    /// The single-use secret; stored nowhere.
     pub secret: SecretString,
 }
 
-/// Makes gestures of the person who entered.
+/// Makes gestures of the authenticated person.
 pub struct Gestures<'a> {
     tenancy: &'a Tenancy,
     caller: &'a Caller,
-    /// None = browsers offer no passkeys at the address that was asked.
+    /// `None` = browsers offer no passkeys at the requested address.
     party: Option<&'a RelyingParty>,
 }
 
@@ -98,8 +98,8 @@ impl<'a> Gestures<'a> {
 }
 
 impl Gestures<'_> {
-    /// Asks for a gesture that approves these calls, or, without any, one that changes the person's own
-    /// passkeys.
+    /// Makes a challenge for a gesture that approves these calls, or, without calls, one that changes the
+    /// person's own passkeys.
     pub async fn challenge(&self, calls: &[GestureCall]) -> Result<Ways, GestureError> {
         let ways = self.ways(calls).await?;
         if ways.passkey.is_none() && !ways.has_password && !calls.is_empty() {
@@ -135,7 +135,7 @@ impl Gestures<'_> {
         })
     }
 
-    /// The gesture that a passkey made.
+    /// Verifies a passkey's answer, and returns the gesture.
     pub async fn by_passkey(&self, answer: &Value) -> Result<Vec<Proof>, GestureError> {
         let wrong = |text| GestureError::new("credential", text);
         let party = self.party.ok_or_else(|| wrong(NO_PARTY))?;
@@ -163,7 +163,7 @@ impl Gestures<'_> {
         self.prove(GestureMeans::Passkey, &calls).await
     }
 
-    /// The gesture that a password makes, for these calls. `peer` is the client's own address.
+    /// Verifies a password, and returns the gesture for these calls. `peer` is the client's own address.
     pub async fn by_password(
         &self,
         password: &SecretString,
@@ -172,7 +172,7 @@ impl Gestures<'_> {
     ) -> Result<Vec<Proof>, GestureError> {
         let parts = &self.tenancy.parts;
         let Caller { user, tenant, .. } = self.caller;
-        // The same count as signing in has: guesses here and there add up.
+        // Counted together with sign-ins, so that guesses at both add up.
         let name = format!("{}/{}", tenant.name, user.name);
         parts.limits.attempt(peer, &name)?;
         parts.limits.attempt_of(user.id.as_str())?;
@@ -212,7 +212,7 @@ impl Gestures<'_> {
         Ok(proofs)
     }
 
-    /// Passkeys that browsers offer at the address that was asked.
+    /// Returns the passkeys that browsers offer at the requested address.
     async fn usable(&self) -> Result<Vec<PasskeyRow>, GestureError> {
         let (tenant, user) = self.whose();
         let mut rows = self.tenancy.records().passkeys().list(tenant, user).await?;
@@ -251,7 +251,7 @@ impl Gestures<'_> {
     }
 }
 
-/// What a reader of the answer to a passkey's challenge may be told.
+/// The texts about a passkey's refused answer.
 const NO_PARTY: &str =
     "passkeys need a host name: open Sepal at `localhost` or at its public address";
 const UNREADABLE: &str = "the answer of the passkey cannot be read";
@@ -261,7 +261,7 @@ const NOT_YOURS: &str = "the passkey is none of yours; use one of those in your 
 const NOT_ACCEPTED: &str =
     "the passkey's answer was not accepted; try again, or take another passkey or your password";
 
-/// What our own side of a ceremony cannot do.
+/// Converts a failure of our own side of a ceremony.
 fn broken(error: &ceremony::Wrong) -> GestureError {
     GestureError::new("credential", error.to_string())
 }

@@ -1,4 +1,4 @@
-//! The passkeys of a person: what they have, a new one, another name, one less.
+//! Lists, adds, renames and removes the passkeys of a person.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use crate::domain::CredentialId;
 use crate::store::records::{GestureStage, MOST_PASSKEYS, PasskeyRow, SecretHash};
 use crate::tenancy::{Authenticated, Error};
 
-/// Characters of a passkey's name.
+/// The most characters of a passkey's name.
 const MAX_NAME_CHARS: usize = 64;
 
-/// Changes and lists the passkeys of the person who entered.
+/// Changes and lists the passkeys of the authenticated person.
 pub struct Passkeys<'a> {
     gestures: Gestures<'a>,
     entered: &'a Authenticated,
@@ -25,14 +25,14 @@ impl<'a> Passkeys<'a> {
 }
 
 impl Passkeys<'_> {
-    /// All of them, the oldest first, and whether the person has a password.
+    /// Returns all passkeys, oldest first, and true if the person has a password.
     pub async fn list(&self) -> Result<(Vec<PasskeyRow>, bool), GestureError> {
         let has_password = self.gestures.password_hash().await?.is_some();
         Ok((self.rows().await?, has_password))
     }
 
-    /// Asks for a new one: the JSON form of `publicKey` for `navigator.credentials.create`. It needs a
-    /// gesture that was made for changing passkeys, unless the person has nothing to make one with.
+    /// Makes a challenge for a new passkey: the JSON form of `publicKey` for `navigator.credentials.create`.
+    /// It requires a gesture made for changing passkeys, unless the person has nothing to make one with.
     pub async fn challenge(&self, proof: Option<&str>) -> Result<Value, GestureError> {
         let party = self.gestures.party;
         let party = party.ok_or_else(|| GestureError::new("credential", NO_PARTY))?;
@@ -46,7 +46,7 @@ impl Passkeys<'_> {
         Ok(asked.options)
     }
 
-    /// Keeps the passkey that was made.
+    /// Stores the new passkey.
     pub async fn add(&self, name: &str, answer: &Value) -> Result<PasskeyRow, GestureError> {
         self.check_is_person()?;
         let wrong = |text| GestureError::new("credential", text);
@@ -85,14 +85,14 @@ impl Passkeys<'_> {
         Ok(row)
     }
 
-    /// Refuses an id that is no passkey of this person.
+    /// Refuses an id that is not a passkey of this person.
     pub async fn check_is_mine(&self, id: &str) -> Result<(), GestureError> {
         let rows = self.rows().await?;
         let is_there = rows.iter().any(|row| row.id == id);
         is_there.then_some(()).ok_or_else(none)
     }
 
-    /// Gives one another name.
+    /// Renames a passkey.
     pub async fn rename(&self, id: &str, name: &str) -> Result<(), GestureError> {
         self.check_is_mine(id).await?;
         self.check_is_person()?;
@@ -102,7 +102,7 @@ impl Passkeys<'_> {
         is_there.then_some(()).ok_or_else(none)
     }
 
-    /// Takes one away. It needs a gesture that was made for changing passkeys.
+    /// Removes a passkey. It requires a gesture made for changing passkeys.
     pub async fn remove(&self, id: &str, proof: Option<&str>) -> Result<(), GestureError> {
         self.check_is_mine(id).await?;
         self.check_may_change(proof).await?;
@@ -117,7 +117,7 @@ impl Passkeys<'_> {
         Ok(passkeys.list(tenant, user).await?)
     }
 
-    /// A key of a program is no person, and may be where an agent finds it.
+    /// Refuses API keys: a key does not prove a person, and an agent may find it.
     fn check_is_person(&self) -> Result<(), GestureError> {
         match self.entered.credential {
             CredentialId::SignIn(_) | CredentialId::Local(_) => Ok(()),

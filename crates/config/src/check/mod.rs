@@ -1,4 +1,4 @@
-//! Turns one given value into a checked one, by the kind of its setting.
+//! Validates and normalizes a given value by the kind of its setting.
 
 pub(super) mod pairs;
 
@@ -14,13 +14,13 @@ use sepal_core::domain::{AllowedHost, MAX_ALLOWED_HOSTS};
 /// A value as it was given.
 #[derive(Debug, Clone)]
 pub(super) enum Raw {
-    /// Text that may spell any kind: environment, command line, or an expanded variable.
+    /// A text that may represent any kind: from the environment, the command line, or an expanded variable.
     Text(String),
-    /// A typed value of the file.
+    /// A typed value from the file.
     Json(Value),
 }
 
-/// What is accepted, as a phrase for people.
+/// Describes the accepted values, as a phrase for people.
 pub(super) fn accepts(kind: Kind) -> String {
     match kind {
         Kind::Text | Kind::Secret => "a text that is not empty".to_owned(),
@@ -55,7 +55,7 @@ pub(super) fn accepts(kind: Kind) -> String {
     }
 }
 
-/// The words that are accepted under their own name.
+/// The accepted words, without aliases.
 fn listed(words: &[Word]) -> String {
     let words = words.iter().filter_map(|word| match word {
         Word::Is(name) => Some(format!("`{name}`")),
@@ -64,7 +64,7 @@ fn listed(words: &[Word]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Checks a value; the error says what is wrong with it.
+/// Checks a value; the error is a message that says what is wrong with it.
 pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
     match kind {
         Kind::Flag => flag(raw),
@@ -94,7 +94,7 @@ pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
     }
 }
 
-/// A value as a problem quotes it.
+/// A value as quoted in error messages.
 pub(super) fn quote(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -156,13 +156,13 @@ fn number(raw: &Raw, min: f64, max: f64) -> Result<Value, String> {
     }
 }
 
-/// A name that an operator may give to a provider or a server.
+/// Returns true if the text may be the name of a provider or a server.
 pub(super) fn is_name(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=64).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
-/// A kind, aliases folded, or what may be the name of an entry.
+/// Checks a provider: a kind, with aliases resolved, or a valid name of an entry.
 fn provider(text: &str) -> Result<Value, String> {
     match provider_kind(text) {
         Some(kind) => Ok(json!(kind)),
@@ -264,13 +264,13 @@ fn database(text: &str) -> Result<Value, String> {
     }
 }
 
-/// `postgres://` may name its server in the query too.
+/// Returns true if the URL names a server, which `postgres://` may also do in its query.
 fn has_host(text: &str) -> bool {
     Url::parse(text)
         .is_ok_and(|url| url.has_host() || url.query_pairs().any(|(name, _)| name == "host"))
 }
 
-/// A server by its address, with TLS (`rediss`) or without, or by its socket.
+/// Checks the address of a Redis server, with TLS (`rediss`) or without, or of its socket.
 fn redis(text: &str) -> Result<Value, String> {
     match Url::parse(text) {
         Ok(url) if url.scheme() == "unix" && url.path().len() > 1 => Ok(json!(text)),

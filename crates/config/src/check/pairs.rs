@@ -1,10 +1,10 @@
-//! Lists of `name=value` as OpenTelemetry writes them in the environment: commas between them,
-//! values percent-encoded where they hold something special.
+//! Parses lists of `name=value` in the form of OpenTelemetry's environment variables: separated by commas,
+//! with percent-encoded values.
 
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-/// Headers of requests. What is wrong is told by its place: the text may hold a key.
+/// Parses HTTP headers. An error gives only the position, because the text may hold a key.
 pub(crate) fn headers(text: &str) -> Result<Value, String> {
     let is_visible = |byte: u8| byte == b' ' || byte == b'\t' || byte.is_ascii_graphic();
     let pairs = pairs(text, |name, value| {
@@ -14,17 +14,17 @@ pub(crate) fn headers(text: &str) -> Result<Value, String> {
     pairs.map_err(|at| format!("the header number {at} cannot be read"))
 }
 
-/// Attributes of the gateway.
+/// Parses attributes of the gateway.
 pub(crate) fn attributes(text: &str) -> Result<Value, String> {
     pairs(text, |_, _| true).map_err(|at| format!("the attribute number {at} cannot be read"))
 }
 
-/// Whether a byte may stand in the name of a header.
+/// Returns true if a byte is allowed in a header name.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// The pairs by name, or the place of the first that is wrong, from 1.
+/// The pairs by name; the error is the position of the first invalid pair, counted from 1.
 fn pairs(text: &str, fits: impl Fn(&str, &str) -> bool) -> Result<Value, usize> {
     let mut found = Map::new();
     let pieces = text.split(',').map(str::trim).enumerate();

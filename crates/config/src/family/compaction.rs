@@ -1,4 +1,4 @@
-//! `compaction` of a provider: only some vendors compact by themselves, and not below their least.
+//! Checks `compaction` of providers: only some vendors can compact, and not below their smallest threshold.
 
 use url::Url;
 
@@ -6,15 +6,15 @@ use super::{Fields, Members, path};
 use crate::Problem;
 use crate::table::PROVIDERS;
 
-/// The settings of the default provider.
+/// The compaction settings of the default provider.
 pub(super) const BY: &str = "agent.llm.compaction";
 pub(super) const THRESHOLD: &str = "agent.llm.compaction_threshold";
-/// The host of OpenAI, whose own interface is Responses.
+/// The host of OpenAI, whose default API is Responses.
 const OPENAI_HOST: &str = "api.openai.com";
-/// The least tokens of input at which Anthropic compacts.
+/// The smallest threshold in input tokens that Anthropic accepts.
 const ANTHROPIC_LEAST: u64 = 50_000;
 
-/// Refuses what a vendor cannot do.
+/// Refuses settings that the vendor does not support.
 pub(super) fn check(entries: &Members, default: Option<&str>, problems: &mut Vec<Problem>) {
     for (name, fields) in entries {
         let at = |key: &str, field: &str| match default {

@@ -1,11 +1,11 @@
-//! `agent.context.providers`: what else models read, as the file names it.
+//! Reads `agent.context.providers`: further context for models, as the file defines it.
 
 use super::{Fields, Member, Members, has_problem, path};
 use crate::Problem;
 use crate::check::is_name;
 use crate::table::CONTEXTS;
 
-/// What each kind needs, and what it may have beside what all may have.
+/// The kinds, each with its required and its optional fields.
 const KINDS: &[(&str, &[&str], &[&str])] = &[
     ("file", &["path"], &["role"]),
     ("database", &["database_url", "query"], &["limit"]),
@@ -15,10 +15,10 @@ const KINDS: &[(&str, &[&str], &[&str])] = &[
         &["headers", "input_parameter", "pointer", "limit"],
     ),
 ];
-/// What all of them may have.
+/// Optional fields of all kinds.
 const SHARED: &[&str] = &["kind", "position", "tenants", "relevant", "max_age_s"];
 
-/// Every provider with what was given for it.
+/// Reads the context providers with their fields.
 pub(crate) fn read(members: Vec<Member>, problems: &mut Vec<Problem>) -> Members {
     let mut providers = Members::new();
     for member in members {

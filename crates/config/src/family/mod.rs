@@ -1,4 +1,4 @@
-//! Members of the sections with free names: read from the file, laid over by the environment.
+//! Reads members of the sections with user-chosen names: from the file, overridden by the environment.
 
 mod compaction;
 pub(super) mod contexts;
@@ -17,13 +17,13 @@ use super::table::{Family, Field, FieldKind};
 use super::value::Resolved;
 use super::{Problem, Source};
 
-/// The fields of a member that were given, by name.
+/// The configured fields of a member, by name.
 pub(super) type Fields = BTreeMap<&'static str, Resolved>;
 
 /// The members of one family, by name.
 pub(super) type Members = BTreeMap<String, Fields>;
 
-/// One member as it stands in the file.
+/// One member as it is in the file.
 pub(super) struct Member {
     /// The key of its family.
     pub(super) family: &'static str,
@@ -33,13 +33,13 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Whether it is one of that family.
+    /// Returns true if the member belongs to that family.
     pub(super) fn is_of(&self, family: &Family) -> bool {
         self.family == family.key
     }
 }
 
-/// What the members hold, as the tree of settings takes it.
+/// The members as an object, for the tree of settings.
 pub(super) fn tree(members: &Members) -> Value {
     let object = |fields: &Fields| {
         let fields = fields.iter();
@@ -54,7 +54,7 @@ pub(super) fn tree(members: &Members) -> Value {
     )
 }
 
-/// Where a field stands, as a problem names it.
+/// The path of a field, as error messages name it.
 pub(super) fn path(family: &Family, name: &str, field: &str) -> String {
     [
         family.shown.trim_end_matches(|letter| letter != '.'),
@@ -65,7 +65,7 @@ pub(super) fn path(family: &Family, name: &str, field: &str) -> String {
     .concat()
 }
 
-/// Whether something about a member has been told already; what follows from that is noise.
+/// Returns true if a problem with the member was already reported; consequences of it are not reported.
 fn has_problem(family: &Family, name: &str, problems: &[Problem]) -> bool {
     let below = path(family, name, "");
     problems
@@ -73,7 +73,7 @@ fn has_problem(family: &Family, name: &str, problems: &[Problem]) -> bool {
         .any(|problem| problem.path.starts_with(&below))
 }
 
-/// What is accepted, as a phrase for people.
+/// Describes the accepted values, as a phrase for people.
 pub(super) fn field_accepts(kind: FieldKind) -> String {
     match kind {
         FieldKind::One(kind) => accepts(kind),
@@ -83,7 +83,7 @@ pub(super) fn field_accepts(kind: FieldKind) -> String {
     }
 }
 
-/// Checks one field and remembers what is wrong with it.
+/// Checks one field and records its problem, if any.
 pub(super) fn checked_field(
     (family, member): (&Family, &str),
     field: &Field,
@@ -128,7 +128,7 @@ fn texts(raw: &Raw, separates: fn(char) -> bool) -> Result<Value, String> {
     }
 }
 
-/// An argument may hold a comma; one that holds a space needs the list.
+/// An argument may contain a comma; one that contains a space requires the list form.
 fn arguments(raw: &Raw) -> Result<Value, String> {
     if let Raw::Text(text) = raw
         && text.trim_start().starts_with('[')
@@ -140,7 +140,7 @@ fn arguments(raw: &Raw) -> Result<Value, String> {
     texts(raw, char::is_whitespace)
 }
 
-/// The values may be secret, so none is quoted.
+/// Does not quote the values, which may be secret.
 fn map(raw: &Raw) -> Result<Value, String> {
     let Raw::Json(Value::Object(members)) = raw else {
         return Err("the value is not a mapping".to_owned());

@@ -1,4 +1,4 @@
-//! What an entry of a provider says of single models: texts such as `qwen3:8b=40960`.
+//! Checks settings for single models in a provider's entry: texts such as `qwen3:8b=40960`.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::Problem;
 use crate::settings::{model_effort, model_max_output, model_price, model_window};
 use crate::table::PROVIDERS;
 
-/// What a field says of single models.
+/// A field with settings for single models.
 struct OfModels {
     field: &'static str,
     is_right: fn(&str) -> bool,
@@ -44,7 +44,7 @@ const OF_MODELS: &[OfModels] = &[
     },
 ];
 
-/// Refuses what is said of single models and says nothing.
+/// Refuses texts that are not valid settings for a model.
 pub(super) fn check(entries: &Members, problems: &mut Vec<Problem>) {
     for (name, fields) in entries {
         for OfModels {

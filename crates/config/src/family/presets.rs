@@ -1,4 +1,4 @@
-//! Providers that speak Chat Completions at an address of their own, known by name (S3.40). Google's Gemini
+//! Providers with a Chat Completions API at an address of their own, known by name (S3.40). Google's Gemini
 //! has a kind of its own.
 
 use serde_json::json;
@@ -7,18 +7,18 @@ use super::Fields;
 use crate::Source;
 use crate::value::Resolved;
 
-/// What all of them speak.
+/// The kind of all presets.
 pub(super) const COMPATIBLE: &str = "openai-compatible";
 
-/// One of them.
+/// One preset.
 pub(super) struct Preset {
-    /// Its name as a provider.
+    /// The provider's name.
     pub(super) name: &'static str,
-    /// Where its API is.
+    /// The base URL of its API.
     base_url: &'static str,
-    /// The model of sessions that name none.
+    /// The default model of sessions.
     model: &'static str,
-    /// The variable of its key, which the table of settings has too.
+    /// The variable with its key, which is also in the table of settings.
     pub(super) key: &'static str,
 }
 
@@ -37,14 +37,14 @@ pub(super) const PRESETS: &[Preset] = &[
     },
 ];
 
-/// The preset of that name.
+/// Finds a preset by name.
 pub(super) fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
 impl Preset {
-    /// Says of an entry what its name says, as far as it does not say so itself. One of another kind is
-    /// somebody's own, whatever it is called.
+    /// Fills missing fields of an entry from the preset. An entry of another kind is the operator's own,
+    /// whatever its name.
     pub(super) fn fill(&self, fields: &mut Fields) {
         let said = |value| Resolved {
             value,

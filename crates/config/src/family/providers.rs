@@ -1,4 +1,4 @@
-//! `agent.llm.providers`: every provider that was given, and which of them is the default.
+//! Gathers `agent.llm.providers`, and chooses the default provider.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::table::{PROVIDERS, find, provider_kind};
 use crate::value::{Resolved, Values, checked, variable};
 use crate::{Problem, ProviderKind, Source, Sources};
 
-/// The key of the examples; it is accepted, and the provider will refuse it (D13).
+/// The placeholder key of the examples. Loading accepts it, but the provider will refuse it (D13).
 const DUMMY_KEY: &str = "dummy-api-key";
 
 const PROVIDER: &str = "agent.llm.provider";
@@ -23,7 +23,7 @@ const MODEL: &str = "agent.llm.model";
 const FALLBACK: &str = "agent.llm.fallback";
 const CONTEXT_WINDOW: &str = "agent.llm.context_window";
 
-/// What describes the default provider's entry: the setting and the field.
+/// Settings that apply to the default provider's entry: each setting and its field.
 const OF_DEFAULT: &[(&str, &str)] = &[
     (API_KEY, "api_key"),
     ("agent.llm.api_keys", "api_keys"),
@@ -40,7 +40,7 @@ const VENDORS: [&str; 3] = ["openai", "anthropic", "gemini"];
 const OPENAI: &str = "openai";
 const SCRIPTED: &str = "scripted";
 
-/// Gathers the entries, chooses the default, and leaves the default's address and key in `values`.
+/// Gathers the entries, chooses the default, and puts the default's address, key and model into `values`.
 pub(crate) fn fill(
     values: &mut Values,
     members: Vec<Member>,
@@ -67,7 +67,7 @@ pub(crate) fn fill(
     (gathering.entries, notices)
 }
 
-/// The entries of the file, their names folded (D12) and their kinds told.
+/// The entries of the file, with aliases of names resolved (D12) and missing kinds filled in from names.
 fn of_file(members: Vec<Member>, problems: &mut Vec<Problem>) -> Members {
     let mut entries = Members::new();
     for member in members {
@@ -115,7 +115,7 @@ fn of_file(members: Vec<Member>, problems: &mut Vec<Problem>) -> Members {
     entries
 }
 
-/// What is wrong with what is to answer instead.
+/// The error message for an invalid fallback, if there is one.
 fn wrong_fallback(given: &Resolved) -> Option<String> {
     let text = given.value.as_str()?;
     let wrong = listed(text).find(|part| fallback(part).is_none())?;
@@ -137,7 +137,7 @@ struct Gathering<'a> {
 }
 
 impl Gathering<'_> {
-    /// A vendor's own variable for one of our keys.
+    /// The value of a vendor's own variable for one of our keys.
     fn vendor(&self, key: &str, vendor: &str) -> Option<(Raw, Source)> {
         let names = find(key)?.vendor.iter();
         let names = names.filter(|(of, _)| *of == vendor);
@@ -148,7 +148,7 @@ impl Gathering<'_> {
         self.values.get(key)?.value.as_str()
     }
 
-    /// The default's name; none after a problem with it.
+    /// The name of the default provider; `None` after a problem with it.
     fn choose(&mut self) -> Option<String> {
         let given = self.values.get(PROVIDER)?;
         if let Some(name) = given.value.as_str() {
@@ -179,7 +179,7 @@ impl Gathering<'_> {
         Some(name)
     }
 
-    /// The provider when nobody named one, and why.
+    /// The default provider if none is configured, and the reason.
     fn suggest(&self) -> (String, &'static str) {
         let has_key = |vendor: &str| {
             let entry = self.entries.get(vendor);
@@ -204,7 +204,7 @@ impl Gathering<'_> {
         }
     }
 
-    /// The entry of that name; a new one gets the kind of its name.
+    /// The entry of that name; a new entry gets the kind or the preset of that name.
     fn entry(&mut self, name: &str) -> &mut Fields {
         self.entries.entry(name.to_owned()).or_insert_with(|| {
             let mut fields = Fields::new();
@@ -216,7 +216,7 @@ impl Gathering<'_> {
         })
     }
 
-    /// Gives the default's entry what `agent.llm.*` says of it, where the source is of that sort.
+    /// Copies the `agent.llm.*` settings to the default's entry, if their source matches `sort`.
     fn take_settings(&mut self, default: Option<&str>, sort: fn(&Source) -> bool) {
         let Some(default) = default else { return };
         self.entry(default);
@@ -229,12 +229,12 @@ impl Gathering<'_> {
         }
     }
 
-    /// Gives every vendor's variables to its entry.
+    /// Copies every vendor's variables to its entry.
     fn take_variables(&mut self, default: Option<&str>) {
         for vendor in VENDORS {
             let has_key = self.vendor(API_KEY, vendor).is_some();
             let has_url = self.vendor(BASE_URL, vendor).is_some();
-            // A key goes to its vendor, or to the address that stands beside it.
+            // A key goes to its vendor, or to the base URL that is set together with it.
             let is_beside = vendor == OPENAI && has_url && self.is_compatible(default);
             let is_server = vendor == OPENAI && has_url && !has_key && default != Some(OPENAI);
             let name = if is_beside || is_server && !self.entries.contains_key(OPENAI) {
@@ -251,7 +251,7 @@ impl Gathering<'_> {
         for preset in PRESETS {
             let entry = self.entries.get(preset.name);
             let kind = entry.and_then(|fields| fields.get("kind"));
-            // The key of a vendor goes to nobody else who has its name.
+            // A vendor's key must not go to another server with the same provider name.
             let is_its_own = kind.is_none_or(|kind| kind.value == COMPATIBLE);
             let address = entry.and_then(|fields| fields.get("base_url"));
             let is_there = address.is_none_or(|it| matches!(it.source, Source::Derived(_)));
@@ -261,7 +261,8 @@ impl Gathering<'_> {
         }
     }
 
-    /// Whether the default is a compatible server whose address nobody gave in our own variables.
+    /// Returns true if the default is a compatible server whose base URL is not set by a flag or one of our
+    /// own variables.
     fn is_compatible(&self, default: Option<&str>) -> bool {
         let own = self.values.get(BASE_URL);
         let is_own = own.is_some_and(|it| !it.value.is_null() && it.source.is_above_file());
@@ -278,7 +279,7 @@ impl Gathering<'_> {
         }
     }
 
-    /// Leaves the default's address, key and model in the values, for everybody to see.
+    /// Puts the default's address, key and model into `values`, to be shown.
     fn describe(&mut self, default: &str) {
         let fields = self.entry(default).clone();
         for (key, field) in OF_DEFAULT {
@@ -301,7 +302,7 @@ impl Gathering<'_> {
         }
     }
 
-    /// Refuses entries that could never work, and a default without a model.
+    /// Refuses entries that can never work, and a default without a model.
     fn check(&mut self, default: Option<&str>) {
         let (mut missing, mut wrong) = (Vec::new(), Vec::new());
         for (name, fields) in &self.entries {
@@ -326,7 +327,7 @@ impl Gathering<'_> {
             } else {
                 path(&PROVIDERS, name, "base_url")
             };
-            // What was given and is wrong has been told already.
+            // An invalid base URL was already reported.
             let is_told = self.problems.iter().any(|problem| problem.path == path);
             if is_compatible && !fields.contains_key("base_url") && !is_told {
                 let accepted = "the server's address, for example `http://localhost:11434/v1`";

@@ -1,4 +1,4 @@
-//! `policy.rules`: rules about calls, as the file names them.
+//! Reads `policy.rules`: rules about calls, as the file defines them.
 
 use super::{Fields, Member, Members, has_problem, path};
 use crate::Problem;
@@ -6,7 +6,7 @@ use crate::check::is_name;
 use crate::settings::rule;
 use crate::table::RULES;
 
-/// Every rule with what was given for it.
+/// Reads the rules with their fields.
 pub(crate) fn read(members: Vec<Member>, problems: &mut Vec<Problem>) -> Members {
     let mut rules = Members::new();
     for member in members {

@@ -1,4 +1,4 @@
-//! `agent.connections.mcpServers`: the file's servers, laid over by `SPL_MCPS_<n>_*` (S0.41, S1.24).
+//! Reads `agent.connections.mcpServers`: the file's servers, overridden by `SPL_MCPS_<n>_*` (S0.41, S1.24).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::value::variable;
 use crate::{Problem, Source, Sources};
 use sepal_core::domain::{McpServerConfig, McpTransport};
 
-/// The variables of one server, and the fields that they set.
+/// The suffixes of a server's variables, and the fields that they set.
 const SUFFIXES: &[(&str, &str)] = &[
     ("COMMAND", "command"),
     ("ARGS", "args"),
@@ -20,7 +20,7 @@ const SUFFIXES: &[(&str, &str)] = &[
     ("SAMPLING", "sampling"),
 ];
 
-/// The variables of this family, as they count from 0.
+/// The variables of the server with the index 0.
 pub(crate) const FIRST_NAMES: &[&str] = &[
     "SPL_MCPS_0_ID",
     "SPL_MCPS_0_COMMAND",
@@ -32,12 +32,12 @@ pub(crate) const FIRST_NAMES: &[&str] = &[
     "SPL_MCPS_0_SAMPLING",
 ];
 
-/// Whether a variable is one of this family.
+/// Returns true if a variable belongs to this family.
 pub(crate) fn is_variable(name: &str) -> bool {
     split(name).is_some()
 }
 
-/// `SPL_MCPS_2_ARGS` or `MCPS_2_ARGS` as index and suffix.
+/// Splits `SPL_MCPS_2_ARGS` or `MCPS_2_ARGS` into index and suffix.
 fn split(name: &str) -> Option<(u32, &str)> {
     let rest = name.strip_prefix("SPL_").unwrap_or(name);
     let (index, suffix) = rest.strip_prefix("MCPS_")?.split_once('_')?;
@@ -47,7 +47,7 @@ fn split(name: &str) -> Option<(u32, &str)> {
     Some((index, suffix))
 }
 
-/// Every server with what was given for it.
+/// Reads the servers with their fields.
 pub(crate) fn read(
     members: Vec<Member>,
     sources: &Sources,
@@ -70,7 +70,7 @@ pub(crate) fn read(
     servers
 }
 
-/// What is given, even an empty list, replaces; what is not given keeps (S1.25, S1.26).
+/// A given value, even an empty list, replaces the old one; a missing value keeps it (S1.25, S1.26).
 fn overlay(base: &mut Fields, above: Fields) {
     base.extend(above);
 }
@@ -157,7 +157,7 @@ fn fields_of(index: u32, name: &str, sources: &Sources, problems: &mut Vec<Probl
     fields
 }
 
-/// Refuses a server that could never start.
+/// Refuses a server that can never start.
 fn check_server(name: &str, fields: &Fields, problems: &mut Vec<Problem>) {
     if has_problem(&SERVERS, name, problems) {
         return;
@@ -183,7 +183,7 @@ fn check_server(name: &str, fields: &Fields, problems: &mut Vec<Problem>) {
     let config = fields.iter();
     let config = config.map(|(name, field)| ((*name).to_owned(), field.value.clone()));
     let config = serde_json::Value::Object(config.collect());
-    // Every field has been checked, so this always reads; if not, loading says so.
+    // Every field was checked, so this succeeds; if not, loading reports the error.
     let Ok(config) = serde_json::from_value::<McpServerConfig>(config) else {
         return;
     };

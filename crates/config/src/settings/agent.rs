@@ -1,4 +1,4 @@
-//! `agent`: its name, its tool, what the model is shown, and who runs the model.
+//! `agent`: its name, its tool, its history limits, and its model providers.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -24,25 +24,25 @@ pub struct Agent {
 #[serde(deny_unknown_fields)]
 pub struct Tool {
     pub name: String,
-    /// What it says of itself.
+    /// The tool's description for MCP clients.
     pub description: String,
-    /// The name of its one argument.
+    /// The name of its only argument.
     pub argument_name: String,
-    /// What the argument says of itself.
+    /// The argument's description.
     pub argument_description: String,
 }
 
-/// Who decides about a call of the agent as an MCP server.
+/// The way in which a call is decided when the agent runs as an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalWay {
-    /// The client's person, asked by MCP elicitation.
+    /// The MCP client's user decides, by elicitation.
     Elicit,
-    /// A person in the page.
+    /// A person decides in the page.
     Web,
-    /// Nobody: the call is rejected.
+    /// The call is rejected.
     Deny,
-    /// Nobody: the call runs.
+    /// The call runs without a decision.
     Auto,
 }
 
@@ -50,89 +50,90 @@ pub enum ApprovalWay {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chat {
-    /// Tokens of history that the model is shown; `None` = as many as its window holds.
+    /// The most tokens of history in a request; `None` = as many as fit the window.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub max_tokens: Option<NonZeroU32>,
-    /// Messages of history that the model is shown; `None` = no limit.
+    /// The most messages of history in a request; `None` = no limit.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub max_messages: Option<NonZeroU32>,
-    /// Model requests of one turn.
+    /// The most model requests of one turn.
     pub max_llm_iterations: NonZeroU32,
-    /// How often in a row a turn may make the same calls while they give the same; `None` = no limit.
+    /// How many times in a row a turn may make the same calls with the same results; `None` = no limit.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub max_same_calls: Option<NonZeroU32>,
-    /// How long a turn may go on without a person; `None` = as long as it takes.
+    /// The longest time that a turn may run without a person; `None` = no limit.
     #[serde(rename = "turn_timeout_s", deserialize_with = "read::zero_is_never")]
     pub turn_limit: Option<Duration>,
-    /// How long a call waits for a decision before it is rejected; `None` = until there is one.
+    /// The time after which an undecided call is rejected; `None` = never.
     #[serde(rename = "approval_expiry_s", deserialize_with = "read::zero_is_never")]
     pub approval_expiry: Option<Duration>,
-    /// The treatment of arguments that others than the owner of a session change.
+    /// The treatment of arguments that are changed by others than the owner of a session.
     pub edits_by_others: EditsByOthers,
-    /// What one turn may cost, in US dollars; 0 = no limit.
+    /// The most that one turn may cost, in US dollars; 0 = no limit.
     pub request_budget: f64,
-    /// What one session may cost, in US dollars; 0 = no limit.
+    /// The most that one session may cost, in US dollars; 0 = no limit.
     pub session_budget: f64,
-    /// What happens to history that does not fit, the first way that suffices.
+    /// The ways to shrink history that does not fit; the first sufficient one is used.
     pub compaction_strategy: Vec<CompactionStrategy>,
-    /// Tokens that one summary may take; 0 = none is written.
+    /// The most tokens that one summary may use; 0 = no summaries are written.
     pub summary_budget_tokens: u32,
-    /// Who gives sessions their titles.
+    /// The source of session titles.
     pub titles: Titles,
 }
 
-/// The treatment of arguments that somebody changes who is asked about a call of another person.
+/// The treatment of arguments that a person changes who is asked about another person's call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EditsByOthers {
-    /// They run once the owner of the session has said yes to them, too.
+    /// They run once the owner of the session has approved them too.
     AskOwner,
     /// They are refused.
     Refuse,
 }
 
-/// Who gives sessions their titles.
+/// The source of session titles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Titles {
-    /// Nobody: they are the first words of the first message.
+    /// The first words of the first message.
     FirstWords,
-    /// A model, after its first answer.
+    /// A model writes the title after the first answer.
     Model,
 }
 
-/// `agent.llm`, with the default chosen and every vendor's variables in its entry.
+/// `agent.llm`, with the default provider chosen and every vendor's variables merged into its entry.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Llm {
     /// The name of the default entry of `providers`.
     pub provider: String,
-    /// Every provider by name: a kind's canonical name (D12), or one that the operator chose.
+    /// All providers by name: the canonical name of a kind (D12), or a name that the operator chose.
     pub providers: BTreeMap<String, ProviderEntry>,
-    /// The default provider's model, by its name for it.
+    /// The default provider's model, by the provider's name for it.
     pub model: String,
-    /// What budgets count for a request whose price nobody knows, in US dollars; 0 = it is refused.
+    /// The assumed cost of a request with an unknown price, in US dollars; 0 = such a request is refused if a
+    /// budget is set.
     pub unpriced_request_usd: f64,
-    /// Sent only when set (S0.45).
+    /// Sent only if set (S0.45).
     pub temperature: Option<f64>,
-    /// How much models think of which nothing else is said; `None` = as they do by themselves.
+    /// The default effort; `None` = the model's own default.
     #[serde(deserialize_with = "effort")]
     pub effort: Option<Effort>,
-    /// Tokens of one answer; sent only when set (S0.45, S0.67).
+    /// The most tokens of one answer; sent only if set (S0.45, S0.67).
     #[serde(deserialize_with = "read::zero_is_none_option")]
     pub max_tokens: Option<NonZeroU32>,
-    /// Percent of the model's window that definitions of tools may take before they are searched
-    /// instead of sent; 0 = they are always sent.
+    /// The most percent of the model's window that tool definitions may take; above it they are searched
+    /// instead of sent. 0 = they are always sent.
     pub defer_tools_percent: u8,
-    /// Who searches them.
+    /// The party that searches the tools.
     pub tool_search: ToolSearch,
     /// The system prompt, a Jinja2 template.
     pub prompt_template: String,
-    /// What happens after a transient fault.
+    /// The retry policy for transient faults.
     pub retry: Retry,
-    /// When a provider counts as out.
+    /// The circuit breaker's settings.
     pub breaker: Breaker,
-    /// Pause between two pieces of the scripted model's answer.
+    /// The pause between two pieces of the scripted model's answer.
     #[serde(rename = "scripted_pace_ms", deserialize_with = "read::milliseconds")]
     pub scripted_pace: Duration,
 }
@@ -143,7 +144,7 @@ impl Llm {
         self.providers.get(&self.provider)
     }
 
-    /// Tokens that an answer of such a provider may have; `None` = not sent (S0.45, S0.67, D16).
+    /// The most tokens of an answer from this kind of provider; `None` = not sent (S0.45, S0.67, D16).
     pub fn max_tokens_for(&self, kind: ProviderKind) -> Option<u32> {
         let set = self.max_tokens.map(NonZeroU32::get);
         set.or_else(|| kind.required_max_tokens())
@@ -155,51 +156,51 @@ impl Llm {
 #[serde(deny_unknown_fields)]
 pub struct ProviderEntry {
     pub kind: ProviderKind,
-    /// The key; the vendors need one (S2.22).
+    /// The API key; the vendors' own addresses need one (S2.22).
     #[serde(default)]
     pub api_key: Option<SecretString>,
-    /// Further keys, for when those before them are out.
+    /// Further keys, used while those before them are unavailable.
     #[serde(default, deserialize_with = "keys")]
     pub api_keys: Vec<SecretString>,
-    /// What answers instead while it is out.
+    /// The fallback models, used while this provider is unavailable.
     #[serde(default, deserialize_with = "fallbacks")]
     pub fallback: Vec<FallbackEntry>,
-    /// Where the API is; `None` = the vendor's own address.
+    /// The base URL of the API; `None` = the vendor's own address.
     #[serde(default, deserialize_with = "read::parsed_option")]
     pub base_url: Option<Url>,
-    /// Which of OpenAI's interfaces it is spoken to in.
+    /// The OpenAI API to use.
     #[serde(default)]
     pub api: ApiFlavour,
-    /// How long its prompt cache keeps what it is given, where that can be chosen.
+    /// The lifetime of prompt cache entries, where it can be chosen.
     #[serde(default)]
     pub cache_ttl: CacheTtl,
-    /// Who makes room in the context of its models.
+    /// The party that compacts the context of this provider's models.
     #[serde(default)]
     pub compaction: CompactedBy,
-    /// Tokens of input from which on its vendor compacts; `None` = what the limits of the history say.
+    /// Input tokens from which on the vendor compacts; `None` = derived from the history limits.
     #[serde(default)]
     pub compaction_threshold: Option<u64>,
-    /// Models to offer beside those that it lists itself.
+    /// Models to offer beside those that the provider lists.
     #[serde(default)]
     pub models: Vec<String>,
-    /// Tokens that its models can read, where the catalogue does not know them.
+    /// The context window in tokens of models that the catalogue does not know.
     #[serde(default)]
     pub context_window: Option<u64>,
-    /// The same by model.
+    /// Context windows in tokens, by model.
     #[serde(default, deserialize_with = "windows")]
     pub context_windows: BTreeMap<String, u64>,
-    /// Tokens of the longest answer, by model.
+    /// Output limits in tokens, by model.
     #[serde(default, deserialize_with = "max_outputs")]
     pub max_outputs: BTreeMap<String, u64>,
-    /// How much single models think.
+    /// Default efforts, by model.
     #[serde(default, deserialize_with = "efforts")]
     pub efforts: BTreeMap<String, Effort>,
-    /// What they cost, by model.
+    /// Prices, by model.
     #[serde(default, deserialize_with = "prices")]
     pub prices: BTreeMap<String, ModelPrice>,
 }
 
-/// How long a prompt cache keeps what it is given.
+/// The lifetime of prompt cache entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub enum CacheTtl {
     #[default]
@@ -209,7 +210,7 @@ pub enum CacheTtl {
     Hour,
 }
 
-/// Who makes room in the context of a provider's models.
+/// The party that compacts the context of a provider's models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CompactedBy {
@@ -220,11 +221,11 @@ pub enum CompactedBy {
     Vendor,
 }
 
-/// Which of OpenAI's interfaces is used.
+/// The OpenAI API to use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApiFlavour {
-    /// Responses at the vendor's own address, Chat Completions anywhere else.
+    /// Responses at the vendor's own address, Chat Completions elsewhere.
     #[default]
     Auto,
     /// Responses.
@@ -233,39 +234,39 @@ pub enum ApiFlavour {
     ChatCompletions,
 }
 
-/// Who searches tools whose definitions are not sent.
+/// The party that searches tools whose definitions are not sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolSearch {
-    /// The vendor, at its own address and for models that are known to have a search.
+    /// The vendor, at its own address and for models that are known to support search.
     #[default]
     Auto,
-    /// The vendor, wherever its models are reached.
+    /// The vendor, at any address.
     Vendor,
     /// Sepal, for every model.
     Sepal,
 }
 
-/// What a provider speaks. `llm` says the rest of it.
+/// The API that a provider speaks; `llm` implements it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProviderKind {
-    /// OpenAI itself, or what stands at another base URL in its name.
+    /// OpenAI itself, or a compatible server at another base URL.
     #[serde(rename = "openai")]
     OpenAi,
-    /// Anthropic itself, or what stands at another base URL in its name.
+    /// Anthropic itself, or a compatible server at another base URL.
     Anthropic,
-    /// Google's Gemini itself, or what stands at another base URL in its name.
+    /// Google's Gemini itself, or a compatible server at another base URL.
     Gemini,
-    /// Anything that speaks Chat Completions at a base URL; needs no key.
+    /// A server with the Chat Completions API at a base URL; needs no key.
     #[serde(rename = "openai-compatible")]
     OpenAiCompatible,
-    /// The model that follows a script.
+    /// The scripted model.
     Scripted,
 }
 
 impl ProviderKind {
-    /// Reads a name of the settings; the aliases of D12 are accepted.
+    /// Parses a name in settings; the aliases of D12 are accepted.
     pub fn parse(text: &str) -> Option<Self> {
         match text.trim().to_ascii_lowercase().as_str() {
             "openai" | "chatgpt" => Some(Self::OpenAi),
@@ -296,8 +297,8 @@ impl ProviderKind {
         }
     }
 
-    /// The model of sessions that name none (S2.14-S2.16); a compatible server has its own. One that
-    /// is retired or not listed is replaced when its provider lists its models.
+    /// The default model of sessions (S2.14-S2.16); a compatible server has none. A model that is retired or
+    /// not listed is replaced once its provider lists its models.
     pub fn default_model(self) -> Option<&'static str> {
         match self {
             Self::OpenAi => Some("gpt-4o"),
@@ -308,7 +309,7 @@ impl ProviderKind {
         }
     }
 
-    /// Tokens of an answer that have to be told even when nobody set a limit (D16).
+    /// The output limit in tokens that must be sent even if none is configured (D16).
     pub fn required_max_tokens(self) -> Option<u32> {
         match self {
             Self::Anthropic => Some(8192),
@@ -316,7 +317,7 @@ impl ProviderKind {
         }
     }
 
-    /// The kind of a canonical name.
+    /// Finds a kind by its canonical name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let all = [
             Self::OpenAi,
@@ -333,21 +334,21 @@ impl ProviderKind {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Breaker {
-    /// Faults in a row after which a provider is out; 0 = never.
+    /// Consecutive faults after which a provider counts as out; 0 = faults never count.
     pub faults: u32,
-    /// How long it is not asked then.
+    /// The first pause of a provider that is out.
     #[serde(deserialize_with = "read::seconds")]
     pub pause: Duration,
 }
 
-/// A model that answers in the place of another one.
+/// A fallback model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FallbackEntry {
     pub provider: String,
     pub model: String,
 }
 
-/// `provider/model`; a model's name may hold a `/` itself.
+/// Parses `provider/model`; the model's name may contain a `/` itself.
 pub(crate) fn fallback(text: &str) -> Option<FallbackEntry> {
     let (provider, model) = text.split_once('/')?;
     (!provider.is_empty() && !model.is_empty()).then(|| FallbackEntry {
@@ -356,7 +357,7 @@ pub(crate) fn fallback(text: &str) -> Option<FallbackEntry> {
     })
 }
 
-/// The parts of a list in one text.
+/// Splits a list in one text, at commas and whitespace.
 pub(crate) fn listed(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split(|letter: char| letter == ',' || letter.is_whitespace());
     parts.filter(|part| !part.is_empty())
@@ -367,7 +368,7 @@ fn keys<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<SecretString>, D::Erro
     Ok(listed(&text).map(Into::into).collect())
 }
 
-/// What is wrong was refused before.
+/// Invalid entries were refused before.
 fn fallbacks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<FallbackEntry>, D::Error> {
     let text = Option::<String>::deserialize(from)?.unwrap_or_default();
     Ok(listed(&text).filter_map(fallback).collect())
@@ -377,12 +378,12 @@ fn fallbacks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<FallbackEntry>, D
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
-    /// How often a request is repeated.
+    /// The most repetitions of a request.
     pub max_retries: u32,
     #[serde(deserialize_with = "read::seconds")]
     pub initial_backoff: Duration,
     #[serde(deserialize_with = "read::seconds")]
     pub max_backoff: Duration,
-    /// By how much each wait is longer than the one before.
+    /// The factor between consecutive pauses.
     pub backoff_multiplier: f64,
 }

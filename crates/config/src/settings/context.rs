@@ -1,4 +1,4 @@
-//! `agent.context`: what models read beside the conversation.
+//! `agent.context`: the context that models get beside the conversation.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use super::read;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Context {
-    /// Whether they read `AGENTS.md` and `CLAUDE.md` of the workspace.
+    /// True if models get `AGENTS.md` and `CLAUDE.md` of the workspace.
     pub workspace_instructions: bool,
-    /// KiB of each of these files.
+    /// The most KiB that are read of each of these files.
     pub workspace_instructions_kb: u32,
-    /// Everything else, by name.
+    /// The other context providers, by name.
     pub providers: BTreeMap<String, ContextProviderEntry>,
 }
 
@@ -24,17 +24,17 @@ pub struct Context {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Skills {
-    /// Whether sessions have any.
+    /// True if sessions have skills.
     pub enabled: bool,
-    /// Whether they have those of their workspace.
+    /// True if sessions get the skills of their workspace.
     pub workspace: bool,
-    /// Descriptions in one request.
+    /// The most skills that one request describes.
     pub max_offered: usize,
-    /// Skills of one person, and of one tenant.
+    /// The most skills of one person, and of one tenant.
     pub max_kept: u64,
-    /// KiB of one skill.
+    /// The most KiB of one skill.
     pub max_kb: u64,
-    /// Files of one skill.
+    /// The most files of one skill.
     pub max_files: usize,
 }
 
@@ -43,49 +43,49 @@ pub struct Skills {
 #[serde(deny_unknown_fields)]
 pub struct ContextProviderEntry {
     pub kind: ContextKind,
-    /// The file, on the gateway's machine.
+    /// The path of the file on the gateway's machine.
     #[serde(default)]
     pub path: Option<String>,
-    /// How the file is read.
+    /// The role of the file.
     #[serde(default)]
     pub role: ContextRole,
-    /// Where the database is; may hold a password.
+    /// The address of the database; may hold a password.
     #[serde(default)]
     pub database_url: Option<SecretString>,
-    /// What it is asked.
+    /// The SQL query.
     #[serde(default)]
     pub query: Option<String>,
-    /// The address that is read.
+    /// The URL to read.
     #[serde(default, deserialize_with = "read::parsed_option")]
     pub url: Option<Url>,
-    /// What is sent with each request; may hold a key.
+    /// Headers of each request; may hold a key.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The parameter of the address that says what was asked.
+    /// The URL parameter that receives the question.
     #[serde(default)]
     pub input_parameter: Option<String>,
-    /// Which part of the answer counts.
+    /// The JSON pointer to the relevant part of the response.
     #[serde(default)]
     pub pointer: Option<String>,
-    /// Records at most.
+    /// The most records.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// Of them only so many, those that have most to do with the question.
+    /// Keeps only this many records: those that are most relevant to the question.
     #[serde(default)]
     pub relevant: Option<u32>,
-    /// Only what is not older than so many seconds.
+    /// The greatest age of a record, in seconds.
     #[serde(default)]
     pub max_age_s: Option<u32>,
-    /// Whose sessions read it; empty = everybody's.
+    /// The tenants whose sessions get this context; empty = all.
     #[serde(default)]
     pub tenants: Vec<String>,
-    /// Where it stands; `None` = as is usual for its kind.
+    /// The position in the request; `None` = the default of the kind.
     #[serde(default)]
     pub position: Option<ContextPosition>,
 }
 
 impl ContextProviderEntry {
-    /// Where it stands in a request: a file seldom changes, the others do.
+    /// The position in a request. By default, files come first, because they seldom change.
     pub fn position(&self) -> ContextPosition {
         self.position.unwrap_or(match self.kind {
             ContextKind::File => ContextPosition::Before,
@@ -94,30 +94,30 @@ impl ContextProviderEntry {
     }
 }
 
-/// What a provider reads.
+/// The source of a context provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContextKind {
-    /// A file of the gateway's machine.
+    /// A file on the gateway's machine.
     File,
     /// The rows of a query.
     Database,
-    /// The answer of an address.
+    /// The response of a URL.
     Rest,
 }
 
-/// How a file is read.
+/// The role of a file in the request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContextRole {
     /// As part of the system prompt.
     System,
-    /// As material.
+    /// As reference material.
     #[default]
     Material,
 }
 
-/// Where contexts stand.
+/// The position of a context in the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContextPosition {

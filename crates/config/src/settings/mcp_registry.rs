@@ -1,4 +1,4 @@
-//! `agent.mcp_registry`: where published MCP servers are looked up.
+//! `agent.mcp_registry`: the registry of published MCP servers.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use super::read;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpRegistry {
-    /// Whether anything is looked up.
+    /// True if servers may be looked up.
     pub enabled: bool,
-    /// The registry, without `/v0.1`.
+    /// The URL of the registry, without `/v0.1`.
     #[serde(deserialize_with = "read::parsed_option")]
     pub url: Option<Url>,
-    /// A file with its answers, in its place.
+    /// A file that is read instead of asking the registry.
     pub file: Option<PathBuf>,
 }

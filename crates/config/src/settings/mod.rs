@@ -1,4 +1,4 @@
-//! The settings as the other modules get them: one struct per concern, checked and typed.
+//! The typed and checked settings for the other modules: one struct per concern.
 
 mod agent;
 mod context;
@@ -40,46 +40,45 @@ pub use telemetry::Telemetry;
 
 use sepal_core::domain::{AddingRoles, McpNetwork, McpServerConfig, Most};
 
-/// Everything that can be set. A module gets its own section, once.
+/// All settings. Each module gets its own section.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Logs, doors and their limits.
+    /// Logs, listeners and their limits.
     pub runtime: Runtime,
-    /// How the agent introduces itself.
+    /// The agent's name and version.
     pub agent: Agent,
-    /// What the model is shown of a session, and how often it is asked.
+    /// The history limits of a session, and the number of model requests.
     pub chat: Chat,
-    /// What models read beside the conversation.
+    /// The context that models get beside the conversation.
     pub context: Context,
-    /// Folders of instructions that models read when a task fits.
+    /// Skills: folders with instructions that models read if a task matches.
     pub skills: Skills,
     /// The model and its providers.
     pub llm: Llm,
     /// The one tool of the agent as an MCP server.
     pub tool: Tool,
-    /// Who decides about calls of the agent as an MCP server, the first way that is possible.
+    /// The ways to decide about calls when the agent runs as an MCP server; the first possible one is used.
     pub approval: Vec<ApprovalWay>,
-    /// MCP servers whose tools sessions get, by name.
+    /// MCP servers whose tools all sessions get, by name.
     pub mcp_servers: BTreeMap<String, McpServerConfig>,
-    /// Rules about everybody's calls.
+    /// Rules about the calls of all users.
     pub rules: Vec<Rule>,
-    /// Who reviews calls that rules open.
+    /// The model that reviews calls which rules submit to it.
     pub reviewer: Reviewer,
-    /// Where published MCP servers are looked up.
+    /// The registry of published MCP servers.
     pub mcp_registry: McpRegistry,
-    /// Who may add MCP servers.
+    /// The roles that may add MCP servers.
     pub mcp_roles: AddingRoles,
-    /// What outlives the process.
+    /// Persistent storage.
     pub store: Store,
     pub sandbox: Sandbox,
-    /// How people sign in.
+    /// The way in which people sign in.
     pub auth: Auth,
     pub notifications: Notifications,
     pub telemetry: Telemetry,
 }
 
-/// The settings in the shape of the file; a key that the structs lack is an error, and so is one
-/// that the table lacks.
+/// The settings in the structure of the file. A key that the structs or the table lack is an error.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tree {
@@ -96,7 +95,7 @@ struct Tree {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PolicyTree {
-    /// The fields of each, which were checked.
+    /// The checked fields of each rule.
     rules: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
 }
 
@@ -172,21 +171,21 @@ fn rules_of(
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {
-    /// The folder that holds what outlives the process.
+    /// The folder for persistent data.
     pub data_dir: PathBuf,
-    /// The database, as sqlx reads it; may hold a password.
+    /// The database URL for sqlx; may hold a password.
     pub database_url: SecretString,
-    /// The Redis that keeps live sessions; may hold a password.
+    /// The URL of the Redis with live sessions; may hold a password.
     pub redis_url: Option<SecretString>,
-    /// Whether a Redis that may forget is taken all the same.
+    /// True if a Redis that may lose data is accepted.
     pub allow_volatile: bool,
-    /// How long a session in Redis lives without activity; `None` = for ever.
+    /// The time that an inactive session is kept in Redis; `None` = forever.
     #[serde(
         rename = "history_ttl_seconds",
         deserialize_with = "read::zero_is_never"
     )]
     pub history_ttl: Option<Duration>,
-    /// Whether stored conversations are compressed.
+    /// True if stored conversations are compressed.
     pub compression: bool,
 }
 
@@ -194,51 +193,51 @@ pub struct Store {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sandbox {
-    /// What seals tools in.
+    /// The driver that isolates tools.
     pub driver: SandboxDriver,
     /// The image of a sandbox (Docker).
     pub image: String,
-    /// The engine's runtime for sandboxes; `None` = its own choice (Docker).
+    /// The engine's OCI runtime for sandboxes; `None` = the engine's default (Docker).
     pub runtime: Option<String>,
-    /// What commands in a session's sandbox may reach.
+    /// The hosts that commands in a session's sandbox may reach.
     pub network: McpNetwork,
-    /// What people may let commands in the sandboxes of their own sessions reach, by a rule.
+    /// The hosts that people may allow by a rule for the sandboxes of their own sessions.
     pub network_on_request: McpNetwork,
-    /// Where the engine is; `None` = its own socket (Docker).
+    /// The engine's address; `None` = its default socket (Docker).
     pub docker_host: Option<String>,
-    /// Sandboxes that wait started for a session (Docker).
+    /// The number of warm sandboxes (Docker).
     pub pool_size: u32,
-    /// Memory of one sandbox in MiB.
+    /// The memory of one sandbox in MiB.
     pub memory_mb: u32,
-    /// Processor cores of one sandbox.
+    /// The processor cores of one sandbox.
     pub cpus: f64,
-    /// Processes and threads of one sandbox.
+    /// The most processes and threads of one sandbox.
     pub pids: u32,
-    /// Size of one workspace in MiB.
+    /// The size of one workspace in MiB.
     pub workspace_mb: u32,
-    /// MiB that stay free on the disks of data and workspaces; 0 = all may be filled.
+    /// MiB to keep free on the disks of data and workspaces; 0 = the disks may fill up.
     pub min_free_mb: u32,
-    /// How long one command may take.
-    /// Most that is kept of each stream of a command.
+    /// The most KiB that are kept of each output stream of a command.
     pub output_kb: u64,
+    /// The time limit of one command.
     #[serde(rename = "command_timeout_s", deserialize_with = "read::whole_seconds")]
     pub command_timeout: Duration,
-    /// Sandboxes that may run at the same time.
+    /// The most sandboxes that run at the same time.
     pub max: u32,
-    /// The same with the shares of one tenant and one user (`runtime.limits`).
+    /// `max` with the shares of one tenant and one user (`runtime.limits`).
     #[serde(skip)]
     pub most: Most,
-    /// Copy every file for a dry run, where an overlay would do; for tests.
+    /// Copies every file for a dry run instead of using an overlay; for tests.
     #[serde(skip)]
     pub forces_copies: bool,
-    /// How long a sandbox may lie idle.
+    /// The time after which an idle sandbox is stopped.
     #[serde(rename = "idle_minutes", deserialize_with = "read::minutes")]
     pub idle: Duration,
-    /// Steps of the history of one workspace; 0 = none.
+    /// The most steps in the history of one workspace; 0 = no history.
     pub checkpoints: u32,
-    /// MiB of files' contents that are kept for it.
+    /// The most MiB of file contents that the history of one workspace keeps.
     pub checkpoints_mb: u32,
-    /// How packages of MCP servers are installed.
+    /// The installation of MCP servers' packages.
     pub packages: Packages,
 }
 
@@ -246,33 +245,33 @@ pub struct Sandbox {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packages {
-    /// Whether any are.
+    /// True if packages are installed.
     pub enabled: bool,
-    /// Where those of npm come from.
+    /// The npm registry.
     pub npm_registry: String,
-    /// Where those of Python come from, as pip takes it.
+    /// The index of Python packages, in the form that pip accepts.
     pub pypi_index: String,
-    /// More hosts that an installation may reach, comma-separated.
+    /// Further hosts that an installation may reach, comma-separated.
     #[serde(default)]
     pub hosts: Option<String>,
     /// The image with Node and Python (Docker).
     pub image: String,
-    /// Memory of one installation in MiB.
+    /// The memory of one installation in MiB.
     pub memory_mb: u32,
-    /// What one may fill in MiB.
+    /// The most disk space of one installation in MiB.
     pub size_mb: u32,
-    /// What a bundle that is uploaded may have in MiB.
+    /// The largest bundle that may be uploaded, in MiB.
     pub bundle_mb: u32,
-    /// How long one may take.
+    /// The time limit of one installation.
     #[serde(rename = "timeout_s", deserialize_with = "read::whole_seconds")]
     pub timeout: Duration,
 }
 
-/// What seals tools in.
+/// The driver that isolates tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxDriver {
-    /// Whatever works on this machine.
+    /// A driver that works on this machine.
     Auto,
     /// Containers of a Docker engine.
     Docker,
@@ -286,18 +285,18 @@ pub enum SandboxDriver {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Auth {
-    /// How people sign in.
+    /// The way in which people sign in.
     pub mode: AuthMode,
-    /// What stored keys and secrets are sealed with; `None` = a key made once in the data folder.
+    /// The key that seals stored keys and secrets; `None` = a key that is generated once in the data folder.
     pub secret_key: Option<SecretString>,
 }
 
-/// How people sign in.
+/// The way in which people sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMode {
     /// With a name and a password.
     Password,
-    /// Not at all; only on loopback.
+    /// Without sign-in; only on loopback.
     None,
 }

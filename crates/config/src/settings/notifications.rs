@@ -1,4 +1,4 @@
-//! `notifications`: how people and programs are told outside of the page when calls wait.
+//! `notifications`: messages to people and programs outside of the page about waiting calls.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use super::read;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Notifications {
-    /// The wait before the first repetition of what failed.
+    /// The pause before the first retry of a failed notification.
     #[serde(deserialize_with = "read::seconds")]
     pub first_retry: Duration,
-    /// How long calls have waited before their person gets a mail.
+    /// The time that calls must wait before their person gets a mail.
     #[serde(deserialize_with = "read::seconds")]
     pub mail_delay: Duration,
-    /// Whether the titles of sessions are told.
+    /// True if notifications contain the titles of sessions.
     pub titles: bool,
     pub smtp: Smtp,
 }
@@ -26,8 +26,8 @@ pub struct Notifications {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Smtp {
-    /// The relay; may hold a password. `None` = nobody gets mail.
+    /// The URL of the relay; may hold a password. `None` = no mail is sent.
     pub url: Option<SecretString>,
-    /// The sender; there is one where there is a relay.
+    /// The sender's address; always set if there is a relay.
     pub from: Option<String>,
 }

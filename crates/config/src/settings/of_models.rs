@@ -1,4 +1,4 @@
-//! What is said of single models: texts such as `qwen3:8b=40960`.
+//! Parses settings for single models: texts such as `qwen3:8b=40960`.
 
 use std::collections::BTreeMap;
 
@@ -7,34 +7,34 @@ use serde::{Deserialize, Deserializer};
 
 use sepal_core::domain::Effort;
 
-/// US dollars per million tokens.
+/// The prices of a model, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelPrice {
-    /// Input that was not cached.
+    /// Input that is not cached.
     pub input: f64,
     pub output: f64,
-    /// Input that was cached; `None` = like other input.
+    /// Input read from the cache; `None` = the price of other input.
     pub cached: Option<f64>,
-    /// Input that the provider put into its cache; `None` = like other input.
+    /// Input written to the cache; `None` = the price of other input.
     pub cache_write: Option<f64>,
-    /// The same, kept for longer; `None` = like the other.
+    /// Input written to the cache for the longer lifetime; `None` = the price of other cache writes.
     pub cache_write_long: Option<f64>,
 }
 
-/// The smallest window that can be said, in tokens.
+/// The smallest window that can be set, in tokens.
 const MIN_WINDOW: u64 = 1_024;
 
-/// The highest price that can be said, in US dollars per million tokens.
+/// The highest price that can be set, in US dollars per million tokens.
 const MAX_PRICE: f64 = 1e6;
 
-/// `model=…`; a model's name may hold a `=` itself.
+/// Splits `model=…` at the last `=`; the model's name may contain a `=` itself.
 fn of_model(text: &str) -> Option<(String, &str)> {
     let (model, said) = text.rsplit_once('=')?;
     let model = model.trim();
     (!model.is_empty()).then(|| (model.to_owned(), said.trim()))
 }
 
-/// `model=tokens`.
+/// Parses a context window: `model=tokens`.
 pub(crate) fn model_window(text: &str) -> Option<(String, u64)> {
     let (model, tokens) = of_model(text)?;
     let tokens = tokens.parse().ok()?;
@@ -43,7 +43,7 @@ pub(crate) fn model_window(text: &str) -> Option<(String, u64)> {
         .then_some((model, tokens))
 }
 
-/// `model=tokens`.
+/// Parses an output limit: `model=tokens`.
 pub(crate) fn model_max_output(text: &str) -> Option<(String, u64)> {
     let (model, tokens) = of_model(text)?;
     let tokens = tokens.parse().ok()?;
@@ -52,13 +52,13 @@ pub(crate) fn model_max_output(text: &str) -> Option<(String, u64)> {
         .then_some((model, tokens))
 }
 
-/// `model=effort`.
+/// Parses an effort: `model=effort`.
 pub(crate) fn model_effort(text: &str) -> Option<(String, Effort)> {
     let (model, effort) = of_model(text)?;
     Some((model, effort.parse().ok()?))
 }
 
-/// `model=input/output`, then perhaps `/cached`, `/cache write` and `/long cache write`.
+/// Parses a price: `model=input/output`, optionally with `/cached`, `/cache write` and `/long cache write`.
 pub(crate) fn model_price(text: &str) -> Option<(String, ModelPrice)> {
     let (model, said) = of_model(text)?;
     let said = said.split('/').map(|usd| usd.trim().parse().ok());
@@ -96,7 +96,7 @@ pub(super) fn efforts<'de, D: Deserializer<'de>>(
     by_model(from, model_effort)
 }
 
-/// An empty text is none.
+/// Parses an effort; an empty text counts as `None`.
 pub(super) fn effort<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Effort>, D::Error> {
     let text = Option::<String>::deserialize(from)?;
     let text = text.filter(|text| !text.trim().is_empty());
@@ -110,7 +110,7 @@ pub(super) fn prices<'de, D: Deserializer<'de>>(
     by_model(from, model_price)
 }
 
-/// What is wrong was refused before.
+/// Invalid texts were refused before.
 fn by_model<'de, D: Deserializer<'de>, T>(
     from: D,
     read: fn(&str) -> Option<(String, T)>,

@@ -1,4 +1,4 @@
-//! How checked values become types.
+//! Deserializers that turn checked values into typed ones.
 
 use std::fmt::Display;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! `policy.rules`: what the fields of a rule say.
+//! `policy.rules`: builds a rule from its fields. `agent.reviewer`: the reviewing model.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use sepal_core::domain::{MicroUsd, known_approver, named_shell};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reviewer {
-    /// Who reviews; none = nobody.
+    /// The reviewing model; `None` = no calls are reviewed.
     #[serde(deserialize_with = "model")]
     pub model: Option<FallbackEntry>,
-    /// How long one review may take.
+    /// The time limit of one review.
     #[serde(rename = "timeout_s", deserialize_with = "read::whole_seconds")]
     pub time_limit: Duration,
 }
 
-/// What is wrong was refused before.
+/// Invalid values were refused before.
 fn model<'de, D: Deserializer<'de>>(from: D) -> Result<Option<FallbackEntry>, D::Error> {
     let text = Option::<String>::deserialize(from)?;
     Ok(text.as_deref().and_then(fallback))
 }
 
-/// The rule that these fields say, or which of them is wrong, and how.
+/// Builds the rule from its fields; the error names the wrong field and the problem.
 pub(crate) fn rule(
     name: &str,
     fields: &BTreeMap<String, Value>,

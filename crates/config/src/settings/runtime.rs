@@ -1,4 +1,4 @@
-//! `runtime`: the log, the doors and their limits.
+//! `runtime`: the log, the listeners and their limits.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -18,13 +18,13 @@ use sepal_core::domain::Most;
 #[serde(deny_unknown_fields)]
 pub struct Runtime {
     pub log: Log,
-    /// Where the gateway listens.
+    /// The transports on which the gateway listens.
     pub transports: Transports,
-    /// Who may reach it, and under which address.
+    /// The public address, and the origins and proxies that are trusted.
     pub http: Access,
-    /// Where tenants may lead requests.
+    /// The private addresses that tenants may use.
     pub outgoing: Outgoing,
-    /// What one client may use.
+    /// The limits for clients.
     pub limits: Limits,
     pub socket: Socket,
     pub metrics: Metrics,
@@ -34,41 +34,41 @@ pub struct Runtime {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
-    /// The least serious entries that are logged.
+    /// The lowest level that is logged.
     pub level: LogLevel,
     #[serde(deserialize_with = "read::parsed")]
     pub output: LogOutput,
     pub format: LogFormat,
 }
 
-/// The least serious entries that are logged.
+/// The lowest level that is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
     /// Everything.
     Trace,
-    /// What a developer wants to know.
+    /// Details for developers.
     Debug,
-    /// What an operator wants to know.
+    /// Events for operators.
     Info,
-    /// What is wrong and was coped with.
+    /// Problems that were handled.
     Warn,
-    /// What is broken.
+    /// Errors.
     Error,
-    /// What the process cannot go on with, and panics.
+    /// Errors that stop the process, and panics.
     Fatal,
-    /// Panics.
+    /// Panics only.
     Panic,
 }
 
-/// Where the log goes (S0.24).
+/// The destination of the log (S0.24).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogOutput {
     /// Standard error.
     Stderr,
     /// Standard output.
     Stdout,
-    /// The end of this file.
+    /// A file, to which entries are appended.
     File(PathBuf),
 }
 
@@ -84,13 +84,13 @@ impl FromStr for LogOutput {
     }
 }
 
-/// How the log looks.
+/// The format of log entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     /// Lines for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -98,7 +98,7 @@ pub enum LogFormat {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transports {
-    /// Whether messages of MCP clients are logged.
+    /// True if messages of MCP clients are logged.
     pub debug: bool,
     /// Standard input and output.
     pub stdio: Stdio,
@@ -109,10 +109,10 @@ pub struct Transports {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stdio {
-    /// Whether a start without a command means `sepal agent` where HTTP is off; the command itself
-    /// answers either way.
+    /// True if a start without a command means `sepal agent` while HTTP is off. The command `sepal agent`
+    /// itself works either way.
     pub enabled: bool,
-    /// Bytes that are read at once.
+    /// Bytes per read.
     pub buffer_size: usize,
 }
 
@@ -120,16 +120,16 @@ pub struct Stdio {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
-    /// Whether the gateway listens.
+    /// True if the gateway listens.
     pub enabled: bool,
-    /// The address or name to listen on, an IPv6 one without brackets.
+    /// The address or name to listen on; an IPv6 address without brackets.
     pub host: String,
-    /// The port; 0 takes any free one.
+    /// The port; 0 = any free port.
     pub port: u16,
 }
 
 impl Http {
-    /// Whether only this machine can reach the listener.
+    /// Returns true if the listener can be reached only from this machine.
     pub fn is_loopback(&self) -> bool {
         crate::derive::is_loopback(&self.host)
     }
@@ -139,12 +139,12 @@ impl Http {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
-    /// The address under which people reach the gateway.
+    /// The public URL of the gateway.
     #[serde(deserialize_with = "read::parsed_option")]
     pub public_url: Option<Url>,
-    /// Other origins that may call from a browser, in the form of the `Origin` header.
+    /// Other origins that may call the gateway from a browser, in the form of the `Origin` header.
     pub allowed_origins: Vec<String>,
-    /// Proxies whose forwarding headers are believed.
+    /// Proxies whose forwarding headers are trusted.
     #[serde(deserialize_with = "read::parsed_list")]
     pub trusted_proxies: Vec<IpNet>,
 }
@@ -153,7 +153,7 @@ pub struct Access {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outgoing {
-    /// Private addresses that tenants may name.
+    /// Private addresses that tenants may use.
     #[serde(deserialize_with = "read::parsed_list")]
     pub allow: Vec<IpNet>,
 }
@@ -162,97 +162,97 @@ pub struct Outgoing {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Unanswered commands of one socket.
+    /// The most unanswered commands of one socket.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub commands_per_socket: Option<NonZeroU32>,
-    /// Bytes of one client message.
+    /// The most bytes of one client message.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub frame_bytes: Option<NonZeroU32>,
-    /// Failed handshakes per minute and address.
+    /// The most failed handshakes per minute and address.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub connects_per_minute: Option<NonZeroU32>,
-    /// Open sockets of one user.
+    /// The most open sockets of one user.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sockets_per_user: Option<NonZeroU32>,
-    /// Open sockets in all.
+    /// The most open sockets in total.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sockets: Option<NonZeroU32>,
-    /// Open sockets of one tenant.
+    /// The most open sockets of one tenant.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sockets_per_tenant: Option<NonZeroU32>,
-    /// Bytes of commands that wait for one socket.
+    /// The most bytes of commands that wait for one socket.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub waiting_bytes_per_socket: Option<NonZeroU32>,
-    /// Bytes of commands that wait for all sockets.
+    /// The most bytes of commands that wait for all sockets.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub waiting_bytes: Option<NonZeroU32>,
-    /// Those of one user.
+    /// The most bytes of commands that wait for the sockets of one user.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub waiting_bytes_per_user: Option<NonZeroU32>,
-    /// Those of one tenant.
+    /// The most bytes of commands that wait for the sockets of one tenant.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub waiting_bytes_per_tenant: Option<NonZeroU32>,
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sessions: Option<NonZeroU32>,
-    /// Those of one user.
+    /// The most sessions of one user in memory.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sessions_per_user: Option<NonZeroU32>,
-    /// Those of one tenant.
+    /// The most sessions of one tenant in memory.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sessions_per_tenant: Option<NonZeroU32>,
-    /// Sessions that one user creates in a minute.
+    /// The most sessions that one user creates per minute.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub new_sessions_per_user: Option<NonZeroU32>,
-    /// Sessions that one tenant creates in a minute.
+    /// The most sessions that one tenant creates per minute.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub new_sessions_per_tenant: Option<NonZeroU32>,
-    /// Sandboxes of one user that run.
+    /// The most running sandboxes of one user.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sandboxes_per_user: Option<NonZeroU32>,
-    /// Sandboxes of one tenant that run.
+    /// The most running sandboxes of one tenant.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sandboxes_per_tenant: Option<NonZeroU32>,
-    /// Questions of MCP clients that are being answered.
+    /// The most questions of MCP clients that are answered at the same time.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub questions: Option<NonZeroU32>,
-    /// Those of one user.
+    /// The most such questions of one user.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub questions_per_user: Option<NonZeroU32>,
-    /// Those of one tenant.
+    /// The most such questions of one tenant.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub questions_per_tenant: Option<NonZeroU32>,
-    /// Connections and event streams of MCP clients.
+    /// The most connections and event streams of MCP clients.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub streams: Option<NonZeroU32>,
-    /// Those of one user.
+    /// The most connections and event streams of one user.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub streams_per_user: Option<NonZeroU32>,
-    /// Those of one tenant.
+    /// The most connections and event streams of one tenant.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub streams_per_tenant: Option<NonZeroU32>,
     #[serde(deserialize_with = "read::zero_is_none")]
     pub connections: Option<NonZeroU32>,
-    /// Those of one address.
+    /// The most connections of one address.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub connections_per_address: Option<NonZeroU32>,
-    /// How long the body of a request may take, beside a second for each KiB of it.
+    /// The time limit of a request body, extended by one second per KiB received.
     #[serde(rename = "body_seconds", deserialize_with = "read::zero_is_never")]
     pub body: Option<Duration>,
-    /// MiB of one file that people attach.
+    /// The largest attachment in MiB.
     pub attachment_mb: u32,
-    /// MiB of all that one session holds.
+    /// The most MiB of all attachments of one session.
     pub attachments_mb_per_session: u32,
-    /// MiB of one file that people upload into a workspace.
+    /// The largest file in MiB that people may upload into a workspace.
     pub upload_mb: u32,
 }
 
 impl Limits {
-    /// Open sockets: in all, of one tenant, of one user.
+    /// The limits of open sockets: in total, per tenant, per user.
     pub fn sockets(&self) -> Most {
         most(self.sockets, self.sockets_per_tenant, self.sockets_per_user)
     }
 
-    /// Bytes of commands that wait for sockets.
+    /// The limits of bytes of commands that wait for sockets.
     pub fn waiting_bytes(&self) -> Most {
         most(
             self.waiting_bytes,
@@ -261,7 +261,7 @@ impl Limits {
         )
     }
 
-    /// Sessions in memory.
+    /// The limits of sessions in memory.
     pub fn sessions(&self) -> Most {
         most(
             self.sessions,
@@ -270,7 +270,7 @@ impl Limits {
         )
     }
 
-    /// Sandboxes that run, where `sandbox.max` is how many there are in all.
+    /// The limits of running sandboxes; `max` is the total, `sandbox.max`.
     pub fn sandboxes(&self, max: u32) -> Most {
         most(
             NonZeroU32::new(max),
@@ -279,7 +279,7 @@ impl Limits {
         )
     }
 
-    /// Questions of MCP clients that are being answered.
+    /// The limits of questions of MCP clients that are answered at the same time.
     pub fn questions(&self) -> Most {
         most(
             self.questions,
@@ -288,7 +288,7 @@ impl Limits {
         )
     }
 
-    /// Connections and event streams of MCP clients.
+    /// The limits of connections and event streams of MCP clients.
     pub fn streams(&self) -> Most {
         most(self.streams, self.streams_per_tenant, self.streams_per_user)
     }
@@ -311,7 +311,7 @@ fn most(
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {
-    /// Where they are given without a key; `None` = nowhere.
+    /// The address that serves metrics without a key; `None` = none.
     #[serde(deserialize_with = "read::parsed_option")]
     pub listen: Option<SocketAddr>,
 }
@@ -320,12 +320,12 @@ pub struct Metrics {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Socket {
-    /// Time between two heartbeats.
+    /// The time between two heartbeats.
     #[serde(rename = "ping_interval_ms", deserialize_with = "read::milliseconds")]
     pub ping_interval: Duration,
-    /// Time that a client has to answer one.
+    /// The time limit for the answer to a heartbeat.
     #[serde(rename = "ping_timeout_ms", deserialize_with = "read::milliseconds")]
     pub ping_timeout: Duration,
-    /// Bytes of one packet.
+    /// The most bytes of one packet.
     pub max_payload: u32,
 }

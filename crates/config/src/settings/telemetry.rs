@@ -1,4 +1,4 @@
-//! `telemetry`: where traces go, and what they say of this gateway.
+//! `telemetry`: the destination of traces, and the attributes of this gateway.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::read;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
-    /// The collector, without `/v1/traces`; `None` = nothing is traced.
+    /// The URL of the collector, without `/v1/traces`; `None` = no traces.
     #[serde(deserialize_with = "read::parsed_option")]
     pub otlp_endpoint: Option<Url>,
-    /// Headers that it is sent; they may hold a key.
+    /// Headers of requests to the collector; may hold a key.
     #[serde(deserialize_with = "read::none_is_empty")]
     pub otlp_headers: BTreeMap<String, SecretString>,
-    /// `service.name`; `None` = that of the attributes, or our own.
+    /// The attribute `service.name`; `None` = that of `resource_attributes`, else our own.
     pub service_name: Option<String>,
-    /// What else traces say of this gateway.
+    /// Further attributes of this gateway in traces.
     #[serde(deserialize_with = "read::none_is_empty")]
     pub resource_attributes: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! The one place that looks at the process: its environment, `.env`, the settings file.
+//! Reads the process: its environment, `.env`, and the settings file. No other module does.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -6,57 +6,57 @@ use std::path::Path;
 
 use crate::{Problem, Problems};
 
-/// What `.env` has to hold.
+/// The accepted content of `.env`.
 const ACCEPTED: &str = "lines of the form `NAME=value`";
 
-/// Everything that [`crate::load`] reads, collected beforehand so that tests can pass their own.
+/// Everything that [`crate::load`] reads. It is collected beforehand, so that tests can pass their own.
 #[derive(Clone, Default)]
 pub struct Sources {
-    /// Values given on the command line.
+    /// Values from the command line.
     pub flags: Vec<Flag>,
-    /// The environment, with `.env` below it.
+    /// The environment, which overrides `.env`.
     pub env: BTreeMap<String, String>,
     /// The file of `--config`.
     pub file: Option<SourceFile>,
-    /// What the process is started for; some defaults follow from it.
+    /// The purpose of the process; some defaults depend on it.
     pub preset: Preset,
-    /// Whether the process runs in a container, where listening on loopback reaches nobody.
+    /// True if the process runs in a container, where a loopback listener is unreachable from outside.
     pub in_container: bool,
 }
 
-/// What the process is started for.
+/// The purpose of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// People in the page.
+    /// Serves people in the page.
     #[default]
     Gateway,
-    /// The agent as an MCP server: a session is one question, and its history may fill the window.
+    /// Serves the agent as an MCP server: a session is one question, and its history may fill the window.
     Agent,
-    /// The same over HTTP, where standard output is free for the log (S0.57).
+    /// Like [`Self::Agent`] over HTTP, where standard output is free for the log (S0.57).
     Daemon,
 }
 
 /// A value from the command line.
 #[derive(Clone)]
 pub struct Flag {
-    /// As the person typed it, for example `--port`.
+    /// The flag as typed, for example `--port`.
     pub name: &'static str,
-    /// The key of the table that it sets.
+    /// The key in the table that the flag sets.
     pub key: &'static str,
-    /// The text that was given.
+    /// The value as typed.
     pub value: String,
 }
 
 /// A settings file that has been read but not parsed.
 #[derive(Clone)]
 pub struct SourceFile {
-    /// Its path as it was given; the extension decides the format.
+    /// The path as typed; its extension selects the format.
     pub name: String,
     pub text: String,
 }
 
 impl Sources {
-    /// Collects what this process was started with; `.env` is looked for in the current folder.
+    /// Collects the sources of this process; `.env` is read from the current folder.
     pub fn of_process(config: Option<&Path>, flags: Vec<Flag>) -> Result<Self, Problems> {
         let mut problems = Vec::new();
         let mut env = dot_env(Path::new(".env"), &mut problems);
@@ -84,16 +84,15 @@ impl Sources {
     }
 }
 
-/// What `${VAR}` stands for in files that are read while running: the environment, with `.env`
-/// below it.
+/// The variables for `${VAR}` in files that are read at run time: the environment, which overrides `.env`.
 pub fn environment() -> BTreeMap<String, String> {
-    // What is wrong with `.env` was said at the start.
+    // Problems with `.env` were reported at the start.
     let mut env = dot_env(Path::new(".env"), &mut Vec::new());
     env.extend(process_env());
     env
 }
 
-/// The environment; names and values that are not UTF-8 belong to somebody else.
+/// The environment. Skips names and values that are not UTF-8, because none of ours are.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place that reads the environment"
@@ -104,7 +103,7 @@ fn process_env() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The variables of a `.env` file; none when there is no such file.
+/// The variables of a `.env` file; empty if the file does not exist.
 fn dot_env(path: &Path, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
     match dotenvy::from_path_iter(path) {
         Ok(lines) => of_lines(lines, path, problems),
@@ -116,7 +115,7 @@ fn dot_env(path: &Path, problems: &mut Vec<Problem>) -> BTreeMap<String, String>
     }
 }
 
-/// What the lines of a `.env` file say; `path` is for the problems.
+/// The variables in the lines of a `.env` file; `path` is used in error messages.
 pub(crate) fn of_lines(
     lines: dotenvy::Iter<impl Read>,
     path: &Path,
@@ -128,7 +127,7 @@ pub(crate) fn of_lines(
             Ok((name, value)) => {
                 env.insert(name, value);
             }
-            // The line may hold a secret, so only its place is told.
+            // The line may hold a secret, so only the position is reported.
             Err(dotenvy::Error::LineParse(_, column)) => {
                 let what = format!("a line cannot be read, at its column {column}");
                 problems.push(problem(path, &what, ACCEPTED));
@@ -148,7 +147,7 @@ fn problem(path: &Path, what: &impl ToString, accepted: &str) -> Problem {
     }
 }
 
-/// Whether a container engine left its mark.
+/// Returns true if a container engine left its marker file.
 fn is_in_container() -> bool {
     Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists()
 }

@@ -1,4 +1,4 @@
-//! The settings file: parsed by its extension, flattened to keys, variables expanded.
+//! Reads the settings file: parses it by its extension, flattens it to keys, and expands variables.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::problem::did_you_mean;
 use crate::table::{FAMILIES, Family, KEY_ALIASES, LATER, RULES, SETTINGS, find};
 use crate::{Problem, Source, SourceFile};
 
-/// A key of the file with its value.
+/// A key of the file and its value.
 pub(crate) struct Entry {
-    /// The key as the table spells it.
+    /// The key as spelled in the table.
     pub(crate) key: &'static str,
-    /// The value, variables expanded.
+    /// The value with variables expanded.
     pub(crate) raw: Raw,
     pub(crate) source: Source,
 }
 
-/// Reads the file as far as it can be read, and says what is wrong with the rest.
+/// Reads as much of the file as possible, and reports problems with the rest.
 pub(crate) fn read(
     file: &SourceFile,
     env: &BTreeMap<String, String>,
@@ -52,7 +52,7 @@ fn parse(file: &SourceFile) -> Result<Value, Problem> {
     };
     let extension = std::path::Path::new(&file.name).extension();
     match extension.and_then(|extension| extension.to_str()) {
-        // Through YAML's own value, because that one refuses a key that stands twice.
+        // Parses into YAML's own value type first, because that refuses duplicate keys.
         Some("yaml" | "yml") => serde_yaml_ng::from_str::<serde_yaml_ng::Value>(&file.text)
             .and_then(serde_yaml_ng::from_value::<Value>)
             .map_err(|error| problem(error.to_string(), "YAML with one mapping at the top")),
@@ -74,7 +74,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Walks one mapping; `path` is its normalised key, `spelled` the key as it stands in the file.
+    /// Reads one mapping; `path` is its normalized key, `spelled` the key as in the file.
     fn section(&mut self, path: &str, spelled: &str, value: &Value) {
         match value {
             Value::Null => {}
@@ -174,7 +174,7 @@ impl Reader<'_> {
                 let what = "the field stands twice, in two spellings".to_owned();
                 self.refuse(&path, &spelled, what, format!("only `{}`", field.name));
             } else if value.is_null() && family.key == RULES.key {
-                // A condition that is written down and empty would make the rule wider than it looks.
+                // Ignoring an empty condition would make the rule wider than it looks.
                 let accepted = "a value, or no such field".to_owned();
                 self.refuse(&path, &spelled, "it is empty".to_owned(), accepted);
             } else if !value.is_null()
@@ -194,7 +194,7 @@ impl Reader<'_> {
         });
     }
 
-    /// The value with its variables expanded; none after a problem.
+    /// The value with its variables expanded; `None` after a problem.
     fn expanded(&mut self, path: &str, spelled: &str, value: &Value) -> Option<Raw> {
         match expand(value, self.env) {
             Ok(raw) => Some(raw),
@@ -230,7 +230,7 @@ impl Reader<'_> {
 }
 
 fn known_keys() -> impl Iterator<Item = &'static str> {
-    // A whole section is no hint for a word that nobody knows.
+    // A whole section is no useful hint for an unknown name.
     let aliases = KEY_ALIASES.iter().map(|(alias, _)| *alias);
     let aliases = aliases.filter(|alias| alias.contains('.'));
     let settings = SETTINGS.iter().map(|definition| definition.key);
@@ -241,7 +241,7 @@ fn known_keys() -> impl Iterator<Item = &'static str> {
         .chain(LATER.iter().map(|later| later.key.trim_end_matches(".*")))
 }
 
-/// Whether the key is reserved for a later version ([`LATER`]).
+/// Returns true if the key is reserved for a later version ([`LATER`]).
 fn is_later_key(path: &str) -> bool {
     LATER
         .iter()
@@ -259,7 +259,7 @@ fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// `maxTokens` and `baseURL` become `max_tokens` and `base_url`.
+/// Converts to snake case: `maxTokens` and `baseURL` become `max_tokens` and `base_url`.
 fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     let mut follows_lower = false;
@@ -301,7 +301,7 @@ fn expand(value: &Value, env: &BTreeMap<String, String>) -> Result<Raw, String> 
     Ok(Raw::Json(expanded))
 }
 
-/// Replaces `$NAME` and `${NAME}`; `$$` is a dollar sign, and so is one before anything else.
+/// Expands `$NAME` and `${NAME}`. `$$` stands for a dollar sign; so does a `$` before anything else.
 fn expand_text(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
@@ -327,7 +327,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && name_length(text) == text.len()
 }
 
-/// How many bytes at the start of the text are a variable's name.
+/// The length in bytes of the variable name at the start of the text.
 fn name_length(text: &str) -> usize {
     if text.starts_with(|first: char| first.is_ascii_digit()) {
         return 0;

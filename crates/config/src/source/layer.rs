@@ -1,4 +1,4 @@
-//! Lays the sources over each other and builds the settings, or says all that is wrong.
+//! Merges the sources and builds the settings, or reports all problems.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::table::{
 use crate::value::{Resolved, Values, checked, variable};
 use crate::{Problem, Problems, Settings, Source, Sources, derive, docs};
 
-/// What loading gives.
+/// The result of loading.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub settings: Settings,
-    /// What an operator should know about them; logged at start.
+    /// Notices for the operator, logged at start.
     pub notices: Vec<String>,
-    /// Every key with its value and source, a line each, for `sepal config show`; secrets only as "set".
+    /// Every key with its value and source, one per line, for `sepal config show`; secrets are not shown.
     pub shown: String,
 }
 
-/// Loads the settings; the error holds every problem, not the first.
+/// Loads the settings; the error holds all problems, not only the first.
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let mut problems = Vec::new();
     let filed = sources.file.as_ref();
@@ -89,7 +89,7 @@ fn resolve(
     let given = flag
         .map(|flag| (Raw::Text(flag.value.clone()), Source::Flag(flag.name)))
         .or_else(|| variable(definition.env.iter().copied(), sources));
-    // The file is checked even where something above hides it: it is wrong all the same.
+    // The file's value is checked even if another source overrides it.
     let filed = entries.iter().find(|entry| entry.key == definition.key);
     let filed = filed.map(|entry| checked(definition, &entry.raw, &entry.source, problems));
     if let Some((raw, source)) = given {
@@ -110,7 +110,7 @@ fn fallback(definition: &Definition) -> Option<Resolved> {
     })
 }
 
-/// Refuses variables that look like ours and are not.
+/// Refuses unknown variables that start with our prefix, and variables of later versions.
 fn refuse_variables(env: &BTreeMap<String, String>, problems: &mut Vec<Problem>) {
     let known = || SETTINGS.iter().flat_map(|definition| definition.env);
     for (name, value) in env {
@@ -140,7 +140,7 @@ fn refuse_variables(env: &BTreeMap<String, String>, problems: &mut Vec<Problem>)
     }
 }
 
-/// Guards against a flag of ours whose key was renamed.
+/// Refuses flags with an unknown key, in case a key was renamed.
 fn refuse_flags(sources: &Sources, problems: &mut Vec<Problem>) {
     for flag in sources.flags.iter().filter(|flag| find(flag.key).is_none()) {
         problems.push(Problem {
@@ -152,7 +152,7 @@ fn refuse_flags(sources: &Sources, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Settings that say nothing beyond having been checked, or that the entries of the families hold.
+/// Settings that are only checked, or whose values are in the entries of the families.
 const NOT_IN_TREE: &[&str] = &[
     "agent.llm.api",
     "agent.llm.cache_ttl",

@@ -1,4 +1,4 @@
-//! Where settings come from: the process, the file, and how the sources lie over each other.
+//! The sources of settings: the process, the file, and how they are merged.
 
 pub(super) mod env;
 pub(super) mod file;

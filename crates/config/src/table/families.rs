@@ -1,56 +1,56 @@
-//! The sections whose members have free names: providers and MCP servers.
+//! The sections whose members have user-chosen names: model providers, context providers and MCP servers.
 
 use super::rows::COMPACTION_THRESHOLD;
 use super::words::{CACHE_TTLS, COMPACTIONS, FLAVOURS, PROVIDER_KINDS};
 use super::{Kind, Word};
 
-/// A section whose members an operator names.
+/// A section whose members are named by the operator.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
-    /// Its path, as keys are compared.
+    /// The path, as keys are compared.
     pub key: &'static str,
-    /// Its path with a member, as people write it.
+    /// The path with a member, as people write it.
     pub shown: &'static str,
-    /// What it is for.
+    /// The purpose of the section.
     pub doc: &'static str,
-    /// What a member may hold.
+    /// The fields of a member.
     pub fields: &'static [Field],
-    /// Its variables, `<n>` counting from 0, each with what it sets.
+    /// The variables, with `<n>` for an index from 0, and the meaning of each.
     pub env: &'static [(&'static str, &'static str)],
 }
 
 /// One field of a member.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Its name; camelCase and `snake_case` are both read.
+    /// The name; camelCase and `snake_case` are both accepted.
     pub name: &'static str,
     pub kind: FieldKind,
     pub doc: &'static str,
 }
 
-/// What values a field takes.
+/// The values that a field accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FieldKind {
-    /// What a setting takes.
+    /// The values of a setting of this kind.
     One(Kind),
-    /// Texts, separated by commas or spaces where they stand in one.
+    /// Texts; separated by commas or spaces if they are in one text.
     Texts,
-    /// Texts, separated by spaces where they stand in one; or a JSON list.
+    /// Texts, separated by spaces if they are in one text; or a JSON list.
     Arguments,
     /// Texts by name; never shown.
     Map,
 }
 
 impl Kind {
-    /// The kinds of provider, as a choice.
+    /// The kinds of providers.
     pub(crate) const PROVIDER_KIND: Self = Self::OneOf(PROVIDER_KINDS);
-    /// The interfaces of a provider, as a choice.
+    /// The APIs of a provider.
     pub(crate) const FLAVOUR: Self = Self::OneOf(FLAVOURS);
-    /// How long a prompt cache keeps what it is given, as a choice.
+    /// The lifetimes of prompt cache entries.
     pub(crate) const CACHE_TTL: Self = Self::OneOf(CACHE_TTLS);
 }
 
-/// The canonical name of a provider's kind, aliases folded (D12).
+/// The canonical name of a provider's kind, with aliases resolved (D12).
 pub(crate) fn provider_kind(name: &str) -> Option<&'static str> {
     let given = name.trim().to_ascii_lowercase();
     PROVIDER_KINDS.iter().find_map(|word| match word {

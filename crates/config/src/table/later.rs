@@ -1,13 +1,13 @@
-//! Settings of later versions, which this one refuses by name.
+//! The settings of later versions, which this version refuses by name.
 
 use super::Later;
 
-/// Shortens [`LATER`].
+/// Builds a [`Later`].
 const fn later(key: &'static str, env: &'static [&'static str]) -> Later {
     Later { key, env }
 }
 
-/// Settings of later versions, which this one refuses by name.
+/// The settings of later versions, which this version refuses by name.
 pub const LATER: &[Later] = &[
     later(
         "agent.chat.tool_result_limit",

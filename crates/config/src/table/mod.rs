@@ -1,6 +1,6 @@
-//! The one table of settings: key, environment names, kind, default, meaning.
+//! The table of settings: key, environment variables, kind, default, meaning.
 //!
-//! `rows` holds the settings, `families` the sections whose members have free names.
+//! `rows` holds the settings, `families` the sections whose members have user-chosen names.
 
 mod families;
 mod later;
@@ -17,10 +17,10 @@ pub use rows::SETTINGS;
 /// Every family.
 pub const FAMILIES: &[Family] = &[PROVIDERS, CONTEXTS, SERVERS, RULES];
 
-/// What values a setting takes.
+/// The values that a setting accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// Any text but an empty one.
+    /// Any text that is not empty.
     Text,
     /// `provider/model`.
     Model,
@@ -28,13 +28,13 @@ pub enum Kind {
     Secret,
     /// `true` or `false`.
     Flag,
-    /// A whole number between two bounds, both included.
+    /// An integer between two inclusive bounds.
     Whole(u64, u64),
-    /// A number between two bounds, both included.
+    /// A number between two inclusive bounds.
     Number(f64, f64),
     /// One of the listed words.
     OneOf(&'static [Word]),
-    /// Some of the listed words, in the order in which they count.
+    /// Some of the listed words, in order of precedence.
     ListOf(&'static [Word]),
     /// The kind of a model provider, or the name of an entry of `agent.llm.providers`.
     Provider,
@@ -52,72 +52,72 @@ pub enum Kind {
     Networks,
     /// `none`, or a list of hosts that may be reached, each with a port where needed.
     Hosts,
-    /// Where the database is; may hold a password, so it is never quoted or shown.
+    /// The address of a database; may hold a password, so it is never quoted or shown.
     Database,
-    /// Where Redis is; may hold a password, so it is never quoted or shown.
+    /// The address of a Redis server; may hold a password, so it is never quoted or shown.
     Redis,
-    /// Where an SMTP relay is; may hold a password, so it is never quoted or shown.
+    /// The address of an SMTP relay; may hold a password, so it is never quoted or shown.
     Smtp,
-    /// Headers of requests; may hold a key, so they are never quoted or shown.
+    /// HTTP headers; may hold a key, so they are never quoted or shown.
     Headers,
-    /// Names with values, for everybody to see.
+    /// Names with values, which are not secret.
     Attributes,
 }
 
-/// One word of a choice.
+/// A word of a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// Accepted.
+    /// An accepted word.
     Is(&'static str),
-    /// Accepted as another spelling of the second.
+    /// An alias of the second word.
     Alias(&'static str, &'static str),
-    /// Known, but not in this version.
+    /// A word that only a later version accepts.
     Later(&'static str),
 }
 
-/// What holds when nobody set the key.
+/// The value of a key that is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fallback {
     /// This value, spelled as in the environment.
     Is(&'static str),
-    /// Nothing, or what other settings suggest; the text is for the documentation.
+    /// No value, or one derived from other settings; the text is for the documentation.
     Words(&'static str),
 }
 
 /// One setting.
 #[derive(Debug, Clone, Copy)]
 pub struct Definition {
-    /// Its path in the file.
+    /// The path in the file.
     pub key: &'static str,
-    /// Its names in the environment, the first one winning.
+    /// The environment variables; the first one that is set takes precedence.
     pub env: &'static [&'static str],
-    /// Names that count only for one model provider: `(provider, name)`.
+    /// Variables that apply to one model provider only: `(provider, name)`.
     pub vendor: &'static [(&'static str, &'static str)],
     pub kind: Kind,
-    /// What holds without it.
+    /// The default.
     pub fallback: Fallback,
     pub doc: &'static str,
-    /// The version that first had it.
+    /// The first version with the setting.
     pub since: &'static str,
 }
 
-/// A name that is reserved for a later version and refused by this one; `*` stands for any rest.
+/// A name that is reserved for a later version and refused by this one; `*` stands for any suffix.
 #[derive(Debug, Clone, Copy)]
 pub struct Later {
-    /// Its path in the file.
+    /// The path in the file.
     pub key: &'static str,
-    /// Its names in the environment.
+    /// The environment variables.
     pub env: &'static [&'static str],
 }
 
-/// Other spellings of file keys, after camelCase has been undone. Files of Saiki have `llm` at the top
+/// Other spellings of file keys, after conversion to snake case. Files of Saiki have `llm` at the top level
 /// (S3.37).
 pub(super) const KEY_ALIASES: &[(&str, &str)] = &[
     ("agent.llm.system_prompt", "agent.llm.prompt_template"),
     ("llm", "agent.llm"),
 ];
 
-/// The definition of a key.
+/// Finds the definition of a key.
 pub fn find(key: &str) -> Option<&'static Definition> {
     SETTINGS.iter().find(|definition| definition.key == key)
 }

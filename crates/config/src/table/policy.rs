@@ -1,4 +1,4 @@
-//! `policy.rules`: rules about calls that an operator writes down.
+//! `policy.rules`: rules about calls that an operator defines.
 
 use super::families::{Family, Field, FieldKind};
 use super::{Kind, Word};

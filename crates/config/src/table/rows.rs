@@ -1,4 +1,4 @@
-//! Every setting of this version, and what this version refuses.
+//! All settings of this version.
 
 use super::Fallback::{Is, Words};
 use super::Kind::{
@@ -11,7 +11,7 @@ use super::words::{
 };
 use super::{Definition, Kind};
 
-/// Lays the table out without a struct literal per line.
+/// Builds the table without a struct literal per row.
 macro_rules! settings {
     (since $since:literal: $($key:literal [$($env:literal)+] $(/ $provider:literal $vendor:literal)*
         $kind:expr, $fallback:expr, $doc:literal;)*) => {
@@ -31,7 +31,7 @@ macro_rules! settings {
 const U32: u64 = u32::MAX as u64;
 const MIB: u64 = 1024 * 1024;
 
-/// Tokens of input from which on a vendor compacts.
+/// The compaction thresholds that can be set, in input tokens.
 pub(super) const COMPACTION_THRESHOLD: Kind = Whole(1_000, U32);
 
 settings! { since "0.1":

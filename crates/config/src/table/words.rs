@@ -1,4 +1,4 @@
-//! The words that settings of one choice accept.
+//! The words that settings with a choice accept.
 
 use super::Word;
 
@@ -14,7 +14,7 @@ pub(super) const LEVELS: &[Word] = &[
     Word::Alias("silly", "trace"),
 ];
 pub(super) const FORMATS: &[Word] = &[Word::Is("text"), Word::Is("json")];
-/// What speaks to a model (D12).
+/// The kinds of model providers (D12).
 pub(super) const PROVIDER_KINDS: &[Word] = &[
     Word::Is("openai"),
     Word::Is("anthropic"),
@@ -25,7 +25,7 @@ pub(super) const PROVIDER_KINDS: &[Word] = &[
     Word::Alias("claude", "anthropic"),
     Word::Alias("google", "gemini"),
 ];
-/// How much a model may think. A number of tokens is said of single models only.
+/// The efforts. A number of tokens can be set for single models only.
 pub(super) const EFFORTS: &[Word] = &[
     Word::Is("off"),
     Word::Is("minimal"),
@@ -34,19 +34,19 @@ pub(super) const EFFORTS: &[Word] = &[
     Word::Is("high"),
     Word::Is("max"),
 ];
-/// Which of OpenAI's two interfaces is used.
+/// The choice between OpenAI's two APIs.
 pub(super) const FLAVOURS: &[Word] = &[
     Word::Is("auto"),
     Word::Is("responses"),
     Word::Is("chat-completions"),
     Word::Alias("chat", "chat-completions"),
 ];
-/// Who searches tools.
+/// The parties that may search tools.
 pub(super) const TOOL_SEARCHES: &[Word] =
     &[Word::Is("auto"), Word::Is("vendor"), Word::Is("sepal")];
-/// How long a prompt cache keeps what it is given.
+/// The lifetimes of prompt cache entries.
 pub(super) const CACHE_TTLS: &[Word] = &[Word::Is("5m"), Word::Is("1h")];
-/// Who makes room in the context of a provider's models.
+/// The parties that may compact the context of a provider's models.
 pub(super) const COMPACTIONS: &[Word] = &[Word::Is("sepal"), Word::Is("vendor")];
 pub(super) const APPROVALS: &[Word] = &[
     Word::Is("elicit"),
@@ -54,10 +54,10 @@ pub(super) const APPROVALS: &[Word] = &[
     Word::Is("deny"),
     Word::Is("auto"),
 ];
-/// Who may add MCP servers for everybody in a tenant.
+/// The lowest roles that may add MCP servers for everybody in a tenant.
 pub(super) const TENANT_ADDERS: &[Word] =
     &[Word::Is("nobody"), Word::Is("owner"), Word::Is("admin")];
-/// Who may add MCP servers for themselves alone.
+/// The lowest roles that may add MCP servers for themselves alone.
 pub(super) const ADDERS: &[Word] = &[
     Word::Is("nobody"),
     Word::Is("owner"),

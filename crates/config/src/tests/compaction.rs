@@ -1,4 +1,4 @@
-//! Who makes room in the context of a provider's models.
+//! The setting that decides who compacts the context of a provider's models.
 
 use super::{check_refused, loaded, yaml};
 use crate::CompactedBy;

@@ -1,4 +1,4 @@
-//! What answers in the place of a provider that is out.
+//! Fallback models, and further keys of a provider.
 
 use super::{check_refused, env, loaded, yaml};
 

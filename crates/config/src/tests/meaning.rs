@@ -1,4 +1,4 @@
-//! What values mean, and what follows from several of them.
+//! The meaning of values, and of combinations of values.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn a_share_is_a_part_of_its_total_unless_somebody_set_it() {
     };
     let usual = most(Some(100), Some(75), Some(25));
     check(&[], (most(Some(1000), Some(750), Some(250)), usual));
-    // Rounded up, so that nobody is left with nothing.
+    // Rounded up, so that no share is 0.
     let few = [("SPL_LIMIT_QUESTIONS", "2"), ("SPL_SANDBOX_MAX", "1")];
     let one = most(Some(1), Some(1), Some(1));
     check(&few, (most(Some(2), Some(2), Some(1)), one));
@@ -72,7 +72,7 @@ fn a_share_is_a_part_of_its_total_unless_somebody_set_it() {
         &set,
         (most(None, None, None), most(Some(100), Some(75), None)),
     );
-    // Nobody to share with.
+    // Without sign-in there is only one user.
     let alone = [("SPL_AUTH", "none"), ("SPL_LIMIT_QUESTIONS", "8")];
     let all = most(Some(100), Some(100), Some(100));
     check(&alone, (most(Some(8), Some(8), Some(8)), all));

@@ -48,7 +48,7 @@ fn problems(sources: &Sources) -> String {
     load(sources).unwrap_err().to_string()
 }
 
-/// Asserts that loading names one problem, and that its text holds all the pieces.
+/// Asserts that loading reports one problem, whose text contains all the pieces.
 fn check_refused(sources: &Sources, pieces: &[&str]) {
     let problems = load(sources).unwrap_err();
     assert_eq!(problems.0.len(), 1, "{problems}");
@@ -159,7 +159,7 @@ fn a_section_of_the_model_at_the_top_of_the_file_is_that_of_the_agent() {
         (key("anthropic").as_str(), key("openai").as_str()),
         ("secret", "other")
     );
-    // The environment wins over it like over any file, and it cannot stand beside the other one.
+    // The environment overrides it like any file, and it cannot be combined with `agent.llm`.
     let mut sources = yaml("llm: {model: filed}");
     sources.env = env(&[("SPL_LLM_MODEL", "set"), ("OPENAI_API_KEY", "k")]).env;
     assert_eq!(loaded(&sources).settings.llm.model, "set");
@@ -171,7 +171,7 @@ fn a_section_of_the_model_at_the_top_of_the_file_is_that_of_the_agent() {
     );
 }
 
-/// A value that the setting takes, spelled as in the environment.
+/// A value that the setting accepts, spelled as in the environment.
 fn sample(definition: &Definition) -> String {
     if let Fallback::Is(value) = definition.fallback {
         return value.to_owned();
@@ -202,8 +202,8 @@ fn sample(definition: &Definition) -> String {
     value.to_owned()
 }
 
-/// S0.20, S0.36, S0.37, S0.38, S0.39, S0.40, S1.22, S2.18, S2.19, S2.20: those whose default stands in
-/// words too.
+/// S0.20, S0.36, S0.37, S0.38, S0.39, S0.40, S1.22, S2.18, S2.19, S2.20: also settings whose default is
+/// described in words.
 #[test]
 fn every_variable_of_the_table_reaches_its_key() {
     for definition in SETTINGS {
@@ -230,7 +230,7 @@ fn every_variable_of_the_table_reaches_its_key() {
     }
 }
 
-/// S0.36, S0.37, S0.38, S0.39, S0.40, and S2.18, S2.19 with their short names: none has its default.
+/// S0.36, S0.37, S0.38, S0.39, S0.40, and S2.18, S2.19 with their short names: no value is the default.
 /// Asserts S0.44, S1.22.
 #[test]
 fn the_variables_of_the_requirements_say_what_holds() {

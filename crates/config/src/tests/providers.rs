@@ -1,4 +1,4 @@
-//! Which providers there are, which is the default, and what each of them gets.
+//! The gathered providers, the default, and the fields of each entry.
 
 use secrecy::ExposeSecret as _;
 
@@ -202,7 +202,7 @@ fn gemini_mistral_and_cohere_are_known_by_name() {
     }
     let filed = yaml("agent: {llm: {providers: {mistral: {apiKey: k}, openai: {apiKey: o}}}}");
     check(&filed, "openai", "gpt-4o", &[mistral, "openai openai o -"]);
-    // Somebody's own server of that name gets neither address nor key.
+    // Another server with the same provider name gets neither address nor key.
     let mut own = yaml(
         "agent: {llm: {provider: mistral, model: m, providers: {mistral: {baseURL: 'http://localhost:1/v1'}}}}",
     );

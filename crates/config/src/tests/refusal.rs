@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! Refused settings, and their error messages.
 
 use super::{check_refused, env, loaded, problems, yaml};
 use crate::table::LATER;
@@ -24,7 +24,7 @@ fn what_comes_later_is_refused_rather_than_ignored() {
     check_refused(&env(&[(name, value)]), &[name, "not in this version yet"]);
 }
 
-/// A piece of a file, and what the report must hold.
+/// A piece of a file, and the texts that the report must contain.
 const WRONG: &[(&str, &[&str])] = &[
     (
         "runtime: {transports: {http: {port: 70000}}}",

@@ -1,4 +1,4 @@
-//! MCP servers of the settings: both sources, and how one lies over the other.
+//! MCP servers of the settings: both sources, and how they are merged.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ fn variables_name_servers_with_and_without_the_prefix() {
     assert_eq!(servers.len(), 3);
 }
 
-/// What `./run fetch_url` does: the hosts of a server of the file are those of the variable.
+/// As `./run fetch_url` does: the variable replaces the hosts of a server in the file.
 #[test]
 fn a_variable_names_the_hosts_that_a_server_may_reach() {
     let mut sources = yaml(&named("s: {command: c, network: [a.example]}"));
@@ -72,7 +72,7 @@ fn a_variable_names_the_hosts_that_a_server_may_reach() {
     check_refused(&env(&[pairs[0], wrong]), &["SPL_MCPS_0_NETWORK", "scheme"]);
 }
 
-/// The file's list and the variable (`None` = absent), and what comes of them (S1.25-S1.27).
+/// The file's list and the variable (`None` = absent), and the merged list (S1.25-S1.27).
 /// Asserts S0.41, S1.24.
 #[test]
 fn a_list_that_is_given_replaces_and_one_that_is_not_keeps() {

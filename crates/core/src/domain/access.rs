@@ -1,4 +1,4 @@
-//! Who somebody is and what their role allows.
+//! Identifies people and defines the permissions of their roles.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{ApiKeyId, Holder, TenantId, UserId};
 
-/// What a user may do inside their tenant.
+/// The role of a user in their tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Reads the sessions that were opened to them; decides nothing.
+    /// Reads the sessions that were shared with them; decides nothing.
     Viewer,
     /// Owns sessions and decides their calls.
     Member,
     /// Also manages people, keys and servers of the tenant.
     Admin,
-    /// Also deletes the tenant; the first user is one.
+    /// Also deletes the tenant; the first user is an owner.
     Owner,
 }
 
@@ -32,7 +32,7 @@ impl Role {
         }
     }
 
-    /// Reads the name back.
+    /// Parses the form that [`Self::as_str`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "viewer" => Some(Self::Viewer),
@@ -43,19 +43,19 @@ impl Role {
         }
     }
 
-    /// Whether this role may start turns and decide calls.
+    /// Returns true if this role may start turns and decide calls.
     pub fn may_act(self) -> bool {
         self >= Self::Member
     }
 
-    /// Whether this role may let sessions of their own, and servers of their own, reach any host; others
-    /// name those that `sandbox.network_on_request` lists.
+    /// Returns true if this role may let their own sessions and servers reach any host; other roles are
+    /// limited to the hosts in `sandbox.network_on_request`.
     pub fn may_open_any_host(self) -> bool {
         self >= Self::Admin
     }
 }
 
-/// Reads whose yes a rule wants; `None` = nobody, or nobody who may ever decide.
+/// Parses the approver that a rule names; `None` if the name is unknown or its role may not decide.
 pub fn known_approver(text: &str) -> Option<Approver> {
     let approver = Approver::parse(text)?;
     let is_known = match &approver {
@@ -73,7 +73,7 @@ pub struct Tenant {
     pub name: String,
 }
 
-/// Whom a stored thing serves: everybody of the installation, or one tenant.
+/// The scope of a stored thing: the whole installation or one tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     /// Every tenant; installation admins manage it.
@@ -83,7 +83,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The name in the database: `installation`, or the tenant's id, which never reads so.
+    /// The name in the database: `installation`, or the tenant's id, which is always different.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Installation => "installation",
@@ -91,7 +91,7 @@ impl Scope {
         }
     }
 
-    /// Reads the name back.
+    /// Parses the form that [`Self::as_str`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         if text == "installation" {
             return Some(Self::Installation);
@@ -110,46 +110,47 @@ impl fmt::Display for Scope {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub id: UserId,
-    /// The tenant they belong to.
+    /// The tenant that the user belongs to.
     pub tenant: TenantId,
     /// Sign-in name, unique in the tenant.
     pub name: String,
-    /// What they may do.
+    /// The user's role.
     pub role: Role,
-    /// Whether they also administer the installation (tenants, operator settings).
+    /// True if the user also administers the installation (tenants, operator settings).
     pub installation_admin: bool,
 }
 
-/// The name that goes with what somebody did; kept in the journal.
+/// The user behind an action, as recorded in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
     pub id: UserId,
-    /// Their name at that time.
+    /// The user's name at that time.
     pub name: String,
 }
 
-/// Which sign-in or key somebody entered with. Not secret.
+/// The credential with which a caller authenticated. Not secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CredentialId {
-    /// A browser's sign-in.
+    /// A sign-in of a browser.
     SignIn(String),
     /// An API key.
     ApiKey(ApiKeyId),
-    /// None was needed (`auth.mode none`).
+    /// No credential was needed (`auth.mode none`).
     Local(UserId),
 }
 
-/// An authenticated person at a door. A handler cannot touch a tenant's data without one.
+/// An authenticated user at a door. Handlers need one to access a tenant's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub user: User,
     pub tenant: Tenant,
-    /// The key or sign-in that let them in: a turn that they begin ends when it is taken from them.
+    /// The credential with which the caller authenticated. Revoking it ends the turns that were started
+    /// with it.
     pub credential: Option<CredentialId>,
 }
 
 impl Caller {
-    /// The caller as the journal names them.
+    /// The caller as recorded in the journal.
     pub fn actor(&self) -> Actor {
         Actor {
             id: self.user.id.clone(),
@@ -157,12 +158,12 @@ impl Caller {
         }
     }
 
-    /// The caller's tenant, and who of it they are.
+    /// The caller's tenant and user id.
     pub fn whose(&self) -> (&TenantId, &UserId) {
         (&self.tenant.id, &self.user.id)
     }
 
-    /// The caller as shares are counted.
+    /// The caller as a holder of shares.
     pub fn holder(&self) -> Holder {
         Holder {
             tenant: self.tenant.id.clone(),

@@ -1,4 +1,4 @@
-//! Who may add MCP servers, by how those are reached (`agent.mcp_roles`).
+//! Defines which roles may add MCP servers, by transport (`agent.mcp_roles`).
 
 use serde::{Deserialize, Deserializer};
 
@@ -8,7 +8,7 @@ use super::{McpTransport, Role};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleByTransport {
-    /// Commands, packages among them, in a sandbox.
+    /// Commands in a sandbox, including packages.
     #[serde(deserialize_with = "role_or_nobody")]
     pub stdio: Option<Role>,
     /// Container images.
@@ -23,7 +23,7 @@ pub struct RoleByTransport {
 }
 
 impl RoleByTransport {
-    /// The lowest role that may add a server of that transport.
+    /// The lowest role that may add a server of that transport; `None` = nobody may.
     pub fn lowest(self, transport: McpTransport) -> Option<Role> {
         match transport {
             McpTransport::Stdio => self.stdio,
@@ -34,17 +34,18 @@ impl RoleByTransport {
     }
 }
 
-/// Who may add servers for whom. Those of the installation are its admins' alone.
+/// The roles that may add servers, by who will use these. Only its admins add servers for the whole
+/// installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AddingRoles {
-    /// For everybody in their tenant; never less than an admin of it.
+    /// Servers for everybody in the tenant; never below admin.
     pub tenant: RoleByTransport,
-    /// For themselves alone; never less than a member.
+    /// Servers for oneself only; never below member.
     pub person: RoleByTransport,
 }
 
-/// What is no role was refused before.
+/// Reads any other text as `None`, since invalid roles were refused earlier.
 fn role_or_nobody<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Role>, D::Error> {
     Ok(Role::parse(&String::deserialize(from)?))
 }

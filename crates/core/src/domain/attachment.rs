@@ -1,4 +1,4 @@
-//! What people attach to their messages and tools to their results: facts here, bytes in the store.
+//! Describes the attachments of messages and results; their content is in the store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of a content, in lowercase hex. The same content has the same id in every tenant, so the id
-/// alone opens nothing.
+/// alone grants no access.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BlobId(Arc<str>);
 
 impl BlobId {
-    /// The id of that content.
+    /// The id of a content.
     pub fn of(content: &[u8]) -> Self {
         Self(hex::encode(Sha256::digest(content)).into())
     }
 
-    /// Accepts what [`Self::of`] writes, and nothing else.
+    /// Parses the exact form that [`Self::of`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
         (text.len() == 64 && text.bytes().all(is_hex)).then(|| Self(text.into()))
     }
 
-    /// The id as it stands on the wire and in the store.
+    /// The id as text, on the wire and in the store.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -36,7 +36,7 @@ impl fmt::Display for BlobId {
     }
 }
 
-/// What kind of content it is, as its bytes say.
+/// The kind of a content, detected from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum MediaType {
     #[serde(rename = "image/png")]
@@ -56,13 +56,13 @@ pub enum MediaType {
     Ogg,
     #[serde(rename = "audio/flac")]
     Flac,
-    /// Of a kind that is not known here. Only servers give it: people cannot attach it.
+    /// An unknown kind. Only servers may return it: people cannot attach it.
     #[serde(rename = "application/octet-stream")]
     Binary,
 }
 
 impl MediaType {
-    /// The registered name.
+    /// The registered media type.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -77,7 +77,7 @@ impl MediaType {
         }
     }
 
-    /// What a file of that kind is called that nobody named.
+    /// The file name for content without a name.
     pub fn usual_name(self) -> &'static str {
         match self {
             Self::Png => "image.png",
@@ -92,7 +92,7 @@ impl MediaType {
         }
     }
 
-    /// Reads the name back.
+    /// Parses the form that [`Self::as_str`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         let all = [
             Self::Png,
@@ -108,7 +108,7 @@ impl MediaType {
         all.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// Whether it is a sound.
+    /// Returns true for audio.
     pub fn is_audio(self) -> bool {
         match self {
             Self::Wav | Self::Mp3 | Self::Ogg | Self::Flac => true,
@@ -116,7 +116,7 @@ impl MediaType {
         }
     }
 
-    /// Whether it is a picture.
+    /// Returns true for pictures.
     pub fn is_image(self) -> bool {
         match self {
             Self::Png | Self::Jpeg => true,
@@ -131,27 +131,27 @@ impl MediaType {
     }
 }
 
-/// One thing that is attached. The transcript keeps this for ever; the content is found by its id.
+/// One attachment. The transcript keeps this record for ever; the content is found by its id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
     pub id: BlobId,
-    /// What people call it.
+    /// The file name for people.
     pub name: String,
     pub media_type: MediaType,
-    /// Of the content as it is kept.
+    /// Size of the stored content.
     pub bytes: u64,
-    /// In pixels, where it is a picture.
+    /// Size in pixels, if it is a picture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
-    /// The resource of an MCP server that it was read from.
+    /// The resource of an MCP server that the content was read from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Box<ResourceRef>>,
 }
 
-/// Where a resource was read.
+/// The address of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceRef {
     /// The MCP server's name in the registry.
@@ -161,7 +161,7 @@ pub struct ResourceRef {
 }
 
 impl fmt::Display for Attachment {
-    /// In words for models and people: `image "cat.png", 1024×768`.
+    /// Writes a description for models and people: `image "cat.png", 1024×768`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.media_type {
             MediaType::Png | MediaType::Jpeg => "image",

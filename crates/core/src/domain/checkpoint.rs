@@ -1,11 +1,12 @@
-//! The states of a workspace and what changed between them: one form from the store to the doors.
+//! Records the states of a workspace and the changes between them, in the same form from the store to the
+//! doors.
 
 use serde::{Deserialize, Serialize};
 
 use super::id::{CallId, UserId};
 use super::time::Timestamp;
 
-/// What an entry of a workspace is. Pipes, sockets and devices are not remembered.
+/// The kind of a workspace entry. Pipes, sockets and devices are not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
@@ -21,12 +22,12 @@ pub enum FileKind {
 pub struct ContentHash(Box<str>);
 
 impl ContentHash {
-    /// From what stands in the store.
+    /// Wraps a hash from the store.
     pub fn from_stored(text: String) -> Self {
         Self(text.into())
     }
 
-    /// The hash as it stands in the store.
+    /// The hash as stored.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -36,18 +37,19 @@ impl ContentHash {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
     pub kind: FileKind,
-    /// Who may read, write and run it, as in `chmod`.
+    /// The permissions, as in `chmod`.
     pub mode: u32,
-    /// Of a file; 0 for anything else.
+    /// Size of a file; 0 for anything else.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes: u64,
-    /// Which content a file has on the disk, while it is there; empty where a look cannot tell.
+    /// Identifies the content of a file on the disk while it is there; empty if the scan could not
+    /// determine it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// The content of a file; none where it was not read.
+    /// Hash of a file's content; `None` if the content was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<ContentHash>,
-    /// Where a link leads, in bash's form where it is no plain text.
+    /// The target of a link, quoted for bash if it is not plain text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
@@ -61,8 +63,8 @@ fn is_zero(bytes: &u64) -> bool {
 }
 
 impl FileState {
-    /// Whether nobody could tell the two apart: times do not count. Of contents that were not read, the
-    /// versions decide.
+    /// Returns true if the two states are indistinguishable apart from times. If a content was not read,
+    /// the versions are compared.
     pub fn is_like(&self, other: &Self) -> bool {
         let is_same = (self.kind, self.mode, self.bytes, &self.target)
             == (other.kind, other.mode, other.bytes, &other.target);
@@ -74,10 +76,10 @@ impl FileState {
     }
 }
 
-/// A path of a workspace whose entry changed: none before = it was made, none after = it is gone.
+/// A changed entry of a workspace: without `before` it was created, without `after` it was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// From the workspace down, in bash's form where it is no plain text.
+    /// Path relative to the workspace, quoted for bash if it is not plain text.
     pub path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<FileState>,
@@ -85,25 +87,25 @@ pub struct FileChange {
     pub after: Option<FileState>,
 }
 
-/// Who or what changed files. Several of them did it at the same time, and nobody knows which file was
-/// whose; none = what happened between calls, such as a server that runs on.
+/// The cause of changes. Several causes acted at the same time, and it is unknown which changed which file.
+/// No cause = changes between calls, for example by a server that keeps running.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeCause {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallId>,
-    /// By the files of the session, or by an undo.
+    /// People who changed files of the session directly or by an undo.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub people: Vec<UserId>,
-    /// The change whose beginning was brought back.
+    /// The change that was undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u64>,
-    /// Whether the workspace could not be looked at right afterwards, so that what came until the next look
-    /// is counted with it.
+    /// True if the scan right after the cause failed, so that later changes up to the next scan are
+    /// included.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_late: bool,
 }
 
-/// How many entries changed.
+/// Number of changed entries by kind of change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeCounts {
     pub created: u64,
@@ -112,7 +114,7 @@ pub struct ChangeCounts {
 }
 
 impl ChangeCounts {
-    /// Of these, folders and links among them.
+    /// Counts changes, including those of folders and links.
     pub fn of(changes: &[FileChange]) -> Self {
         let mut counts = Self::default();
         for change in changes {
@@ -125,7 +127,7 @@ impl ChangeCounts {
         counts
     }
 
-    /// All of them.
+    /// The sum of all changes.
     pub fn total(self) -> u64 {
         self.created + self.modified + self.deleted
     }
@@ -134,7 +136,7 @@ impl ChangeCounts {
 /// One step of the history of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceChange {
-    /// Counts the changes of a session, from 1.
+    /// Number of the change in its session, from 1.
     pub number: u64,
     pub at: Timestamp,
     pub cause: ChangeCause,

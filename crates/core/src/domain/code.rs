@@ -1,13 +1,13 @@
-//! The stable error codes (docs/errors.md), each with its fault.
+//! Defines the stable error codes (docs/errors.md), each with its fault.
 
 use serde::{Deserialize, Serialize};
 
 use super::Fault;
 
-/// Declares the codes once: name on the wire, fault, and what `docs/errors.md` says of it.
+/// Declares each code once: name on the wire, fault, and the texts of `docs/errors.md`.
 macro_rules! codes {
     ($($name:ident = $wire:literal, $fault:ident, $cause:literal, $remedy:literal;)*) => {
-        /// What went wrong, as clients may match on it.
+        /// A stable error code that clients may match on.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum Code {
             $(#[doc = $cause] #[serde(rename = $wire)] $name,)*
@@ -22,7 +22,7 @@ macro_rules! codes {
                 match self { $(Self::$name => $wire,)* }
             }
 
-            /// Who has to act.
+            /// The party that has to act.
             pub fn fault(self) -> Fault {
                 match self { $(Self::$name => Fault::$fault,)* }
             }

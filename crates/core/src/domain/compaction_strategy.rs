@@ -1,20 +1,20 @@
-//! How earlier turns make room for later ones.
+//! Names the strategies by which earlier turns make room for later ones.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What leaves the context where earlier turns do not fit, once short results were not enough.
+/// The strategy for dropping entries if the context does not fit even with shortened results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompactionStrategy {
-    /// Nothing: a request that does not fit fails.
+    /// Drops nothing: a request that does not fit fails.
     None,
-    /// The oldest turns.
+    /// Drops the oldest turns.
     DeleteOld,
-    /// What stands between the first turn and the newest; a note says how much.
+    /// Drops the turns between the first and the newest; a note says how many.
     DeleteMiddle,
-    /// The oldest turns, for which a summary stands that a model wrote.
+    /// Replaces the oldest turns with a summary that a model writes.
     PartialSummary,
 }
 
@@ -31,7 +31,8 @@ impl CompactionStrategy {
         Self::PartialSummary,
     ];
 
-    /// What is wrong with a list of which the first that suffices counts.
+    /// The error of an invalid list of strategies, of which the first that suffices applies; `None` =
+    /// valid.
     pub fn problem_of(list: &[Self]) -> Option<&'static str> {
         let is_alone = list.len() == 1 || !list.contains(&Self::None);
         let is_once = |(at, one): (usize, &Self)| list.iter().skip(at + 1).all(|next| next != one);

@@ -1,4 +1,5 @@
-//! What a decision binds: a hash of the server, the definition, the arguments and the sandbox.
+//! Computes the digests that decisions are bound to: hashes of server, definition, arguments and sandbox
+//! image.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +12,7 @@ use super::ToolRef;
 #[serde(transparent)]
 pub struct Digest(String);
 
-/// What the digest of a call is made of.
+/// The content that the digest of a call covers.
 #[derive(Serialize)]
 struct CallForm<'a> {
     args: &'a Value,
@@ -33,10 +34,10 @@ impl Digest {
         } else {
             serde_json_canonicalizer::to_vec(form).ok()
         };
-        // Only numbers that no JSON can hold fail; nobody can write one.
+        // Canonicalization only fails for numbers that JSON cannot represent.
         let text = text.or_else(|| serde_json::to_vec(form).ok());
         let mut hex = [0; 64];
-        // Twice as many digits as bytes always fit.
+        // The buffer has two digits per byte, so encoding cannot fail.
         let _ = hex::encode_to_slice(Sha256::digest(text.unwrap_or_default()), &mut hex);
         Self(String::from_utf8_lossy(&hex).into_owned())
     }
@@ -46,7 +47,7 @@ impl Digest {
         Self(hex::encode(Sha256::digest(bytes)))
     }
 
-    /// The digest of one call: what was shown is what is approved is what runs.
+    /// The digest of one call, which binds card, approval and run to each other.
     pub fn of_call(tool: &ToolRef, definition: &Self, args: &Value, image: &str) -> Self {
         let form = CallForm {
             args,
@@ -58,12 +59,12 @@ impl Digest {
         Self::of_canonical(&form, is_plain(args))
     }
 
-    /// What calls that ask the same have in common, whatever the tool's definition says by now.
+    /// The digest that equal calls share, whatever the tool's current definition.
     pub fn of_equal_calls(tool: &ToolRef, args: &Value) -> Self {
         Self::of_call(tool, &Self::from_wire(""), args, "")
     }
 
-    /// Takes what a client sent back, to be compared only.
+    /// Wraps a digest from a client, for comparison only.
     pub fn from_wire(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -74,9 +75,9 @@ impl Digest {
     }
 }
 
-/// Whether `serde_json` writes a value as canonical JSON already, which is several times faster: its
-/// maps are in the order of UTF-8, which for ASCII is the canonical one of UTF-16, and only numbers that
-/// a double does not hold exactly are spelled otherwise.
+/// Returns true if `serde_json` already writes the value as canonical JSON, which is several times faster.
+/// Its maps are in UTF-8 order, which equals the canonical UTF-16 order for ASCII keys, and only numbers
+/// that a double cannot represent exactly are written differently.
 fn is_plain(value: &Value) -> bool {
     const EXACT: u64 = 1 << 53;
     match value {

@@ -1,29 +1,29 @@
-//! How much a model may think before it answers.
+//! Defines how much a model may think before it answers.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How much a model may think before it answers. Each vendor has fewer levels than these; a provider
-/// takes the nearest that its model knows.
+/// How much a model may think before it answers. Vendors have fewer levels than these; a provider uses the
+/// nearest one that its model supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Effort {
-    /// Not at all, where the model can be told so.
+    /// No thinking, if the model supports that.
     Off,
-    /// As little as it can.
+    /// The model's minimum.
     Minimal,
     Low,
     Medium,
     High,
-    /// As much as it can.
+    /// The model's maximum.
     Max,
-    /// At most that many tokens; at least 1.
+    /// At most this many tokens; at least 1.
     Budget(u32),
 }
 
-/// A text that names no effort.
+/// The error for a text that is not an effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an effort is `off`, `minimal`, `low`, `medium`, `high`, `max` or a number of tokens")]
 pub struct UnknownEffort;
@@ -39,7 +39,8 @@ impl Effort {
         ("max", Self::Max),
     ];
 
-    /// As tokens, for models that take only those: a tenth to the whole of `most`.
+    /// Converts to tokens, for models that only accept these: a tenth to the whole of `most`, or 0 for
+    /// [`Self::Off`].
     pub fn tokens(self, most: u32) -> u32 {
         match self {
             Self::Off => 0,
@@ -52,7 +53,7 @@ impl Effort {
         }
     }
 
-    /// As a level, for models that take only those.
+    /// Converts to a level, for models that only accept these.
     #[must_use]
     pub fn level(self) -> Self {
         match self {

@@ -1,26 +1,25 @@
-//! How texts are cut into tokens, and what was counted so.
+//! Names the tokenizer encodings and caches counts by encoding.
 
 use serde::{Deserialize, Serialize};
 
 use super::Memo;
 
-/// How a text is cut into tokens.
+/// A tokenizer encoding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Encoding {
-    /// Four characters are one token: what is taken for models whose vocabulary nobody publishes.
+    /// Four characters per token, an estimate for models whose vocabulary is not published.
     #[default]
     FourCharacters,
     /// OpenAI's vocabulary since GPT-4o.
     O200k,
-    /// The one before.
+    /// OpenAI's vocabulary before GPT-4o.
     Cl100k,
 }
 
-/// The tokens of one thing, counted once by each encoding that somebody asked for: a session may
-/// change its model and come back.
+/// Token counts of one text, cached per encoding, because a session may change its model and back.
 pub type Weights = ByEncoding<u64>;
 
-/// What was counted of one thing, once by each encoding.
+/// Values computed from one text, cached per encoding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByEncoding<T> {
     four_characters: Memo<T>,
@@ -39,12 +38,12 @@ impl<T> Default for ByEncoding<T> {
 }
 
 impl<T: Clone> ByEncoding<T> {
-    /// What was counted before, or is now.
+    /// The cached value, or the one that `count` computes now.
     pub fn get(&self, encoding: Encoding, count: impl FnOnce() -> T) -> T {
         self.of(encoding).get(count).clone()
     }
 
-    /// Whether it was counted before.
+    /// Returns true if the value is cached.
     pub fn has(&self, encoding: Encoding) -> bool {
         self.of(encoding).is_known()
     }

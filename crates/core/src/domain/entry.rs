@@ -1,4 +1,4 @@
-//! What was said: the units from which a model request is built.
+//! Defines the entries of the working context from which model requests are built.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::{Attachment, CallId, Encoding, Memo, Timestamp, Weights};
 
-/// One call as the model asked for it.
+/// One call as the model requested it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCall {
-    /// Our id, shown everywhere (D8).
+    /// Our own id, shown everywhere (D8).
     pub id: CallId,
     /// The provider's own id, used only in requests to that provider.
     pub provider_id: String,
-    /// The tool's name as the model was told it.
+    /// The tool's name as the model knows it.
     pub name: String,
     /// The arguments as the model wrote them.
     pub args: Value,
@@ -24,11 +24,11 @@ pub struct ModelCall {
 /// Blocks that only one provider family understands (reasoning signatures, cache markers).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Native {
-    /// The family they may be sent back to.
+    /// The provider family that the blocks may be sent back to.
     pub family: String,
     pub blocks: Value,
-    /// Whether the vendor compacted what it was sent: one of the blocks stands for all that was said
-    /// before the message that they belong to.
+    /// True if the vendor compacted its input: one of the blocks replaces everything before the message
+    /// that the blocks belong to.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compacts: bool,
 }
@@ -39,42 +39,43 @@ pub struct Native {
 pub enum Entry {
     /// A person's message.
     User {
-        /// `seq` of the event that said it.
+        /// `seq` of the message's event.
         seq: u64,
         text: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     },
-    /// The model's message, with the calls it asked for.
+    /// The model's message, with the calls that it requested.
     Assistant {
-        /// The text; empty when it only called tools.
+        /// The text; empty if the model only requested calls.
         text: String,
         /// The calls, in order.
         calls: Vec<ModelCall>,
         /// Provider-native blocks, if any.
         native: Option<Native>,
     },
-    /// The result that pairs a call.
+    /// The result of a call.
     ToolResult {
-        /// Our id of the call.
+        /// Our own id of the call.
         call_id: CallId,
         /// The provider's id of the call.
         provider_id: String,
         name: String,
-        /// What the model reads.
+        /// The text for the model.
         text: String,
-        /// Whether the call failed, was refused, or its fate is unknown.
+        /// True if the call failed, was rejected, or its outcome is unknown.
         is_error: bool,
         /// Pictures that the tool returned.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     },
-    /// A remark of the system to the model, for example how an unknown call was settled.
+    /// A note of the system to the model, for example about a settled call.
     Note { text: String },
 }
 
 impl Entry {
-    /// Whether providers of that family compacted all that was said before it.
+    /// Returns true if a vendor's compaction in this entry replaces all earlier entries for providers of
+    /// that family.
     pub fn compacts(&self, family: &str) -> bool {
         let Self::Assistant { native, .. } = self else {
             return false;
@@ -83,8 +84,8 @@ impl Entry {
         native.is_some_and(|native| native.compacts && native.family == family)
     }
 
-    /// A message in words: of a person where the role is `user`, of the model where it is `assistant`,
-    /// else a remark (S4.20).
+    /// A plain message: a person's for the role `user`, the model's for `assistant`, otherwise a note
+    /// (S4.20).
     pub fn message(role: &str, text: impl Into<String>) -> Self {
         let text = text.into();
         match role {
@@ -103,15 +104,15 @@ impl Entry {
     }
 }
 
-/// Where an entry comes from.
+/// The event that an entry comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// `seq` of the shown event that made it, or of the last one before.
+    /// `seq` of the shown event behind the entry, or of the last shown event before a hidden one.
     pub seq: u64,
-    /// Which of several that it made, from 1; 0 = the only one.
+    /// Number among the entries of that event, from 1; 0 = the only one.
     #[serde(default, skip_serializing_if = "is_only")]
     pub nth: u32,
-    /// When that was decided.
+    /// Time of the decision.
     pub at: Timestamp,
 }
 
@@ -123,29 +124,29 @@ fn is_only(nth: &u32) -> bool {
     *nth == 0
 }
 
-/// An entry that remembers where it comes from and how many tokens it counts: every request and every
-/// figure of what is used goes through all of them.
+/// An entry with its stamp and its cached token counts, because every request and every usage figure counts
+/// all entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Weighed {
     #[serde(flatten)]
     entry: Entry,
-    /// None = nobody says it: words that stand for something else, and snapshots of early releases.
+    /// `None` = no event: the entry replaces others, or comes from a snapshot of an early release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stamp: Option<Stamp>,
     #[serde(skip)]
     weights: Weights,
-    /// Of what only the vendor reads, which is no text and has one count.
+    /// Tokens of the native blocks, which have one count for all encodings.
     #[serde(skip)]
     native: Memo<u64>,
 }
 
 impl Weighed {
-    /// To be shared.
+    /// An entry without a stamp, ready to be shared.
     pub fn new(entry: Entry) -> Arc<Self> {
         Self::stamped(entry, None)
     }
 
-    /// The same of an entry that comes from there.
+    /// An entry with a stamp, ready to be shared.
     pub fn stamped(entry: Entry, stamp: Option<Stamp>) -> Arc<Self> {
         Arc::new(Self {
             entry,
@@ -155,32 +156,32 @@ impl Weighed {
         })
     }
 
-    /// Another form of this entry, which comes from where this one does.
+    /// Another form of this entry with the same stamp.
     pub fn reworded(&self, entry: Entry) -> Arc<Self> {
         Self::stamped(entry, self.stamp)
     }
 
-    /// Where it comes from.
+    /// The event that the entry comes from.
     pub fn stamp(&self) -> Option<Stamp> {
         self.stamp
     }
 
-    /// Its tokens by `count`, of which there is one for each encoding.
+    /// The token count in this encoding, computed by `count` on first use.
     pub fn weight(&self, encoding: Encoding, count: impl FnOnce(&Entry) -> u64) -> u64 {
         self.weights.get(encoding, || count(&self.entry))
     }
 
-    /// The tokens of what only the vendor reads, by `count`.
+    /// The token count of the native blocks, computed by `count` on first use.
     pub fn native_weight(&self, count: impl FnOnce(&Entry) -> u64) -> u64 {
         *self.native.get(|| count(&self.entry))
     }
 
-    /// Whether its tokens were counted before.
+    /// Returns true if the tokens were already counted in this encoding.
     pub fn is_weighed(&self, encoding: Encoding) -> bool {
         self.weights.has(encoding)
     }
 
-    /// To be changed.
+    /// Mutable access; drops the cached counts.
     pub fn entry_mut(&mut self) -> &mut Entry {
         self.weights = Weights::default();
         self.native = Memo::default();

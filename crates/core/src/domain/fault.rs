@@ -1,18 +1,18 @@
-//! The four kinds of fault (S0.46). Status code, retry, log level and client text follow from them.
+//! Defines the four kinds of fault (S0.46), which determine status code, retry, log level and client text.
 
 use serde::{Deserialize, Serialize};
 
-/// Who has to act on a failure.
+/// The party that has to act on a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// The caller sent or configured something that cannot be right; repeating it does not help.
+    /// The caller sent or configured something invalid; repeating it does not help.
     Validation,
-    /// Network, rate limit, a store that is away: the same thing may work later.
+    /// Network, rate limit or an unavailable store: the same request may succeed later.
     Transient,
-    /// Somebody else's server or tool refused or broke.
+    /// A foreign server or tool refused or failed.
     External,
-    /// Our own plumbing broke; details go to the log only.
+    /// Our own code failed; details go to the log only.
     Internal,
 }
 

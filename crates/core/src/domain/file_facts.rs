@@ -1,31 +1,31 @@
-//! What is known of the file that a call would write.
+//! Describes the file that a call would write.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Lines are counted in files of so many bytes at most.
+/// Maximum size of files whose lines are counted, in bytes.
 const MAX_COUNTED_BYTES: u64 = 4 * 1024 * 1024;
-/// `Number.MAX_SAFE_INTEGER` (ECMA-262, 21.1.2.6): a page reads no larger size exactly.
+/// `Number.MAX_SAFE_INTEGER` (ECMA-262, 21.1.2.6): the page cannot represent larger sizes exactly.
 const MOST_EXACT: u64 = (1 << 53) - 1;
 
-/// The file that a call would write, as it was when the model asked for the call. A hint for people:
-/// it comes from inside the sandbox, where commands of the model could forge it, so no rule and no
-/// digest knows of it. It has one form from the sandbox to the page.
+/// The file that a call would write, at the time of the request. It is a hint for people: it comes from
+/// inside the sandbox, where the model's commands could forge it, so rules and digests ignore it. It has
+/// the same form from the sandbox to the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileFacts {
-    /// Whether the file is there. Otherwise the rest says nothing.
+    /// True if the file exists. Otherwise the other fields have no meaning.
     pub exists: bool,
-    /// Its lines, counted only in text of at most 4 MiB.
+    /// Number of lines, counted only in text of at most 4 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
     pub bytes: u64,
-    /// Whether it is text.
+    /// True if the content is text.
     pub is_text: bool,
 }
 
 impl FileFacts {
-    /// Of a file that is not there.
+    /// The facts of a missing file.
     pub const NEW: Self = Self {
         exists: false,
         lines: None,
@@ -33,7 +33,7 @@ impl FileFacts {
         is_text: false,
     };
 
-    /// Whether there can be such a file: what somebody else says of one may be anything.
+    /// Returns true if such a file is possible; facts from inside the sandbox may be anything.
     pub fn is_sound(&self) -> bool {
         if !self.exists {
             return *self == Self::NEW;
@@ -46,7 +46,7 @@ impl FileFacts {
     }
 }
 
-/// The file that the arguments of the sandbox's `write_file` name.
+/// The path in the arguments of the sandbox's `write_file`.
 pub fn written_path(args: &Value) -> Option<&str> {
     args.get("path").and_then(Value::as_str)
 }

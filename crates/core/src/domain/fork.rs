@@ -1,56 +1,56 @@
-//! Where a session was forked from.
+//! Records the origin of a fork and the copy of its workspace.
 
 use serde::{Deserialize, Serialize};
 
 use super::SessionId;
 
-/// Where a session was forked from.
+/// The place in another session where a session was forked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkOrigin {
-    /// The session whose past it shares; it may be gone by now.
+    /// The session whose past the fork shares; it may have been deleted.
     pub session: SessionId,
-    /// `seq` of the last event that both have.
+    /// `seq` of the last shared event.
     pub seq: u64,
-    /// The session that the first fork of this family was made from.
+    /// The original session that all forks of this family descend from.
     pub root: SessionId,
 }
 
-/// What the workspace of a fork begins with, once that is known.
+/// The initial workspace of a fork, once it is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceCopy {
-    /// A copy of the other session's, as it was at that moment and not at the place of the fork.
+    /// A copy of the other session's workspace at the time of copying, not at the place of the fork.
     Copied {
-        /// How much is in it, as the limit of workspaces counts; none = the gateway that made it ended
-        /// before it could tell.
+        /// Size of the copy, as counted against the limit of workspaces; `None` = the gateway that copied
+        /// ended before it reported the size.
         bytes: Option<u64>,
     },
-    /// Nothing.
+    /// An empty workspace.
     Empty(NoCopy),
 }
 
-/// Why a fork has nothing of the other session's workspace.
+/// The reason a fork has no copy of the other session's workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoCopy {
-    /// The other session was deleted meanwhile.
+    /// The other session was deleted in the meantime.
     Gone,
-    /// It is larger than a workspace may be, or nested too deep.
+    /// The workspace exceeds the size limit, or is nested too deep.
     TooLarge,
-    /// Another engine keeps it.
+    /// Another engine holds the workspace.
     Elsewhere,
     /// The disk is nearly full.
     DiskFull,
-    /// It took too long.
+    /// Copying took too long.
     TooSlow,
-    /// Sandboxes are off, or their engine is away.
+    /// Sandboxes are disabled, or their engine is unavailable.
     NoSandbox,
-    /// The log says why.
+    /// Another error, which is in the log.
     Failed,
 }
 
 impl NoCopy {
-    /// Its word on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gone => "gone",

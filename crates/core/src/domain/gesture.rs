@@ -1,11 +1,11 @@
-//! A fresh gesture: a person showed, just now, that it is they who decide, and about what.
+//! Models a fresh gesture: a person's recent proof of presence, bound to the calls that it approves.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{CallId, Digest, SessionId};
 
-/// By what a person showed that they are there.
+/// The means by which a person proved their presence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GestureMeans {
@@ -16,7 +16,7 @@ pub enum GestureMeans {
 }
 
 impl GestureMeans {
-    /// Its name on the wire and in the store.
+    /// The name on the wire and in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Passkey => "passkey",
@@ -24,7 +24,7 @@ impl GestureMeans {
         }
     }
 
-    /// Reads [`Self::as_str`].
+    /// Parses the form that [`Self::as_str`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "passkey" => Some(Self::Passkey),
@@ -41,21 +41,22 @@ pub struct GestureCall {
     pub call: CallId,
     /// The digest of the card.
     pub digest: Digest,
-    /// Hash of the arguments that the person wrote in the place of those on the card.
+    /// Hash of the person's edited arguments, if they edited the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Digest>,
 }
 
-/// A gesture that was used up at the door. It counts for exactly what it was given for.
+/// A gesture that the door has already consumed. It covers exactly the calls that it was made for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gesture {
     pub means: GestureMeans,
-    /// Calls of one session.
+    /// The calls, all of one session.
     pub calls: Vec<GestureCall>,
 }
 
 impl Gesture {
-    /// Whether it approves this call, as it would run, with these changed arguments if there are any.
+    /// Returns true if the gesture covers this call as it would run, with these edited arguments if there
+    /// are any.
     pub fn covers(&self, call: &CallId, digest: &Digest, edited: Option<&Value>) -> bool {
         let edited = edited.map(Digest::of_json);
         let same = |one: &&GestureCall| one.call == *call;

@@ -1,4 +1,4 @@
-//! Identifiers as newtypes, so that one cannot stand where another is meant.
+//! Defines identifiers as newtypes, so that ids of different kinds cannot be mixed up.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// Declares a string newtype with a fixed prefix and a constructor from 128 random bits. Copies
-/// share the text: thousands of sockets and every event hold some.
+/// Declares a string newtype with a fixed prefix and a constructor from 128 random bits. Clones share the
+/// text, because thousands of sockets and every event hold ids.
 macro_rules! prefixed_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
@@ -16,15 +16,15 @@ macro_rules! prefixed_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// What every id of this kind begins with.
+            /// The prefix of every id of this kind.
             pub const PREFIX: &'static str = $prefix;
 
-            /// Builds an id from random bits that the caller drew; this layer has no randomness.
+            /// Builds an id from random bits of the caller; this layer has no randomness.
             pub fn from_bits(bits: u128) -> Self {
                 Self(format!("{}{bits:032x}", $prefix).into())
             }
 
-            /// Accepts what [`Self::from_bits`] writes, and nothing else.
+            /// Parses the exact form that [`Self::from_bits`] writes.
             pub fn parse(text: &str) -> Option<Self> {
                 let bits = text.strip_prefix($prefix)?;
                 let is_hex = bits.len() == 32
@@ -32,7 +32,7 @@ macro_rules! prefixed_id {
                 is_hex.then(|| Self(text.into()))
             }
 
-            /// The id as it stands on the wire and in the store.
+            /// The id as text, on the wire and in the store.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -47,7 +47,7 @@ macro_rules! prefixed_id {
 }
 
 prefixed_id!(
-    /// An isolation boundary.
+    /// A tenant, an isolation boundary.
     TenantId, "ten_"
 );
 prefixed_id!(
@@ -59,11 +59,11 @@ prefixed_id!(
     SessionId, "ses_"
 );
 prefixed_id!(
-    /// A session's sealed place with its workspace.
+    /// The sandbox of a session, with its workspace.
     SandboxId, "sbx_"
 );
 prefixed_id!(
-    /// A form that a server wants to have filled in.
+    /// One elicitation: a question of a server during one of its calls.
     ElicitationId, "elc_"
 );
 prefixed_id!(
@@ -71,23 +71,23 @@ prefixed_id!(
     ApiKeyId, "key_"
 );
 prefixed_id!(
-    /// One appended commit; read back after a time-out to learn whether it arrived.
+    /// One appended commit; read back after a time-out to learn whether the append succeeded.
     CommitId, "com_"
 );
 prefixed_id!(
-    /// One life of a session's journal: another one means that a client's `seq` counts nothing.
+    /// One life of a session's journal; if it differs, a client's `seq` is void.
     JournalId, "jrn_"
 );
 prefixed_id!(
-    /// One way in which a session was shared (not its secret).
+    /// One share of a session (not its secret).
     SharedSessionId, "shr_"
 );
 prefixed_id!(
-    /// An address that a tenant wants told when calls wait.
+    /// A webhook that a tenant wants called when calls wait.
     WebhookId, "whk_"
 );
 prefixed_id!(
-    /// A skill of a tenant or of one of its persons; its versions share it.
+    /// A skill of a tenant or of one of its users; all versions share the id.
     SkillId, "skl_"
 );
 prefixed_id!(
@@ -95,7 +95,7 @@ prefixed_id!(
     RequestId, "req_"
 );
 
-/// Declares a string newtype whose text somebody else chose, or this layer cannot draw.
+/// Declares a string newtype whose text comes from elsewhere.
 macro_rules! named_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -104,7 +104,7 @@ macro_rules! named_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The id as it stands on the wire and in the store.
+            /// The id as text, on the wire and in the store.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -131,16 +131,15 @@ macro_rules! named_id {
 }
 
 named_id!(
-    /// One process of a gateway, from its start to its end; a process that starts again has another.
+    /// One gateway process, from its start to its end; a restart makes a new id.
     GatewayId
 );
 named_id!(
-    /// What keeps the workspaces of sandboxes: a container engine, or a machine's own folder.
+    /// The engine that keeps the workspaces of sandboxes: a container engine, or a machine's own folder.
     EngineId
 );
 
-/// A turn of a session: what follows one message of a person. Counted from 1, never repeated in a
-/// session.
+/// The number of a turn, from 1, unique in its session.
 #[derive(
     Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -153,7 +152,7 @@ impl fmt::Display for TurnId {
     }
 }
 
-/// An iteration of a turn: one request to the model and the calls of its answer. Counted from 1.
+/// The number of an iteration of a turn, from 1: one model request and the calls of its answer.
 #[derive(
     Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -166,18 +165,18 @@ impl fmt::Display for Iteration {
     }
 }
 
-/// One request to the model. A later one is greater.
+/// The id of one model request. Later requests compare greater.
 #[derive(
     Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub struct ModelRequestId {
     pub turn: TurnId,
-    /// Its place in the turn.
+    /// The request's number in the turn.
     pub iteration: Iteration,
 }
 
 impl ModelRequestId {
-    /// The first request of the turn after so many.
+    /// The first request of the next turn, after `turns` turns.
     pub fn first_after(turns: u64) -> Self {
         Self {
             turn: TurnId(turns.saturating_add(1)),
@@ -196,7 +195,7 @@ impl ModelRequestId {
 }
 
 impl SessionId {
-    /// The id that follows from these words, and from no others.
+    /// Derives an id deterministically from words; other words give another id.
     pub fn derived(words: &[&str]) -> Self {
         let mut hash = Sha256::new();
         for word in words {
@@ -209,10 +208,10 @@ impl SessionId {
     }
 }
 
-/// The address of a session: every stored thing of it is found by both parts.
+/// The address of a session; every stored object of the session is found by both parts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SessionKey {
-    /// Whose session it is.
+    /// The tenant that owns the session.
     pub tenant: TenantId,
     pub session: SessionId,
 }
@@ -229,17 +228,17 @@ impl fmt::Display for SessionKey {
 pub struct CallId(Arc<str>);
 
 impl CallId {
-    /// The id of the call at `index` of a batch that was stamped `unix_ms`.
+    /// The id of the call at `index` of a batch with the timestamp `unix_ms`.
     pub fn new(unix_ms: i64, index: usize) -> Self {
         Self(format!("call_{unix_ms}_{index}").into())
     }
 
-    /// Takes whatever a client sent; an unknown id is answered with `no_such_call` (S2.43).
+    /// Accepts any text from a client; an unknown id is answered with `no_such_call` (S2.43).
     pub fn from_wire(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The id as it stands on the wire.
+    /// The id as text on the wire.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,10 +1,11 @@
-//! The configuration of an MCP server, as files, settings and `/api/mcp` spell it (docs/mcp-servers.md).
+//! Defines the configuration of an MCP server as files, settings and `/api/mcp` spell it
+//! (docs/mcp-servers.md).
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum McpTransport {
@@ -14,12 +15,12 @@ pub enum McpTransport {
     StdioDocker,
     /// Streamable HTTP.
     Http,
-    /// The HTTP with SSE of old servers.
+    /// HTTP with SSE, as old servers use it.
     Sse,
 }
 
 impl McpTransport {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::Stdio, Self::StdioDocker, Self::Http, Self::Sse];
 
     /// The name on the wire and in files.
@@ -33,7 +34,7 @@ impl McpTransport {
     }
 }
 
-/// What a server's container may reach.
+/// The network access of a server's container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum McpNetwork {
@@ -47,12 +48,12 @@ pub enum McpNetwork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkWord {
-    /// Nothing.
+    /// No network.
     None,
 }
 
 impl McpNetwork {
-    /// The hosts, as they were written; none for `"none"`.
+    /// The hosts as written; empty for `"none"`.
     pub fn hosts(&self) -> &[String] {
         match self {
             Self::Word(NetworkWord::None) => &[],
@@ -61,52 +62,53 @@ impl McpNetwork {
     }
 }
 
-/// What a server's container may do with the session's files.
+/// The access of a server's container to the session's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum McpWorkspace {
-    /// It does not see them.
+    /// No access.
     #[default]
     None,
-    /// It can read.
+    /// Read only.
     Ro,
-    /// It can read and write.
+    /// Read and write.
     Rw,
 }
 
-/// How we are known at the authorisation server of a remote server. Without it, we introduce ourselves.
+/// Our registration at the authorisation server of a remote server. Without one, the gateway presents its
+/// own client metadata or registers itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct McpOAuth {
-    /// The client that somebody registered there.
+    /// The id of a client that was registered by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// Its secret, if it has one.
+    /// The client's secret, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<String>,
-    /// What is asked for where the server asks for nothing.
+    /// The scopes to request if the server names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Vec<String>>,
-    /// Who allows access.
+    /// The source of the permission to access the server.
     #[serde(default, skip_serializing_if = "McpGrant::is_person")]
     pub grant: McpGrant,
-    /// The issuer that the client is registered with: its secret goes to no other. Without one, it is the
-    /// issuer that was found first.
+    /// The issuer of the client's registration: the secret is sent to no other issuer. `None` = the issuer
+    /// that was discovered first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// Other origins than the issuer's where its endpoints may be.
+    /// Additional origins, beside the issuer's, that its endpoints may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub endpoint_origins: Vec<String>,
 }
 
-/// Who allows access to a remote server.
+/// The source of the permission to access a remote server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpGrant {
-    /// Each person for themselves.
+    /// Each person allows access for themselves.
     #[default]
     Person,
-    /// The registered client itself, for everybody who uses the entry.
+    /// The registered client has access of its own, for everybody who uses the entry.
     ClientCredentials,
 }
 
@@ -120,20 +122,20 @@ impl McpGrant {
     }
 }
 
-/// The bundle (`.mcpb`) whose files a server is started from.
+/// The bundle (`.mcpb`) with the files of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct McpBundle {
-    /// SHA-256 of its file, in hex.
+    /// SHA-256 of the bundle's file, in hex.
     pub sha256: String,
-    /// What a person answered to what it asks for, by key: what is not answered and what is a secret is
-    /// not there. Several answers of one question stand on lines of their own.
+    /// A person's answers to the bundle's settings, by key, without unanswered and secret ones. Several
+    /// values of one setting are separated by newlines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
 }
 
-/// One server's entry. Every field but the transport's own is optional; absent and empty lists
-/// differ (S1.25, S1.26).
+/// The configuration of one server. Every field except those of the transport is optional; absent and empty
+/// lists differ (S1.25, S1.26).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(
@@ -141,32 +143,32 @@ pub struct McpBundle {
     reason = "each is a member of its own in files"
 )]
 pub struct McpServerConfig {
-    /// How it is reached; without one, `http` where there is a `url`, else `stdio`.
+    /// The transport; absent = `http` if there is a `url`, otherwise `stdio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<McpTransport>,
-    /// Whether sessions get it.
+    /// True if sessions use the server.
     #[serde(default = "enabled")]
     pub enabled: bool,
-    /// What it is for, for people.
+    /// The purpose of the server, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What stands in front of its tools' names.
+    /// The prefix of its tools' names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_prefix: Option<String>,
-    /// Only these tools, by the server's names; absent = all (S1.23).
+    /// Includes only these tools, by the server's names; absent = all (S1.23).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_tools: Option<Vec<String>>,
-    /// Not these tools; goes before `include_tools` (S1.23).
+    /// Excludes these tools; takes precedence over `include_tools` (S1.23).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude_tools: Option<Vec<String>>,
-    /// Seconds that one call may take.
+    /// Time limit of one call, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
-    /// Whether the hints of its tools are believed.
+    /// True if the annotations of its tools are trusted.
     #[serde(default)]
     pub trusted: bool,
-    /// Whether it may ask the session's model for completions (`sampling/createMessage`). Each request
-    /// waits for the person, and is paid for as the session's own.
+    /// True if the server may request completions from the session's model (`sampling/createMessage`). Each
+    /// request waits for the person's approval, and the session pays for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sampling: bool,
     /// The program (`stdio`).
@@ -174,44 +176,44 @@ pub struct McpServerConfig {
     pub command: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Whether code of packages may run while they are installed (`npx`, `uvx` and the like).
+    /// True if packages may run code during their installation (`npx`, `uvx` and the like).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_scripts: bool,
-    /// The bundle that the command is started in; its files lie at `/packages/bundle`.
+    /// The bundle that the command runs in; its files are at `/packages/bundle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<McpBundle>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Where it starts, below `/workspace`.
+    /// The working directory, below `/workspace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The image (`stdio-docker`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_image: Option<String>,
-    /// The image's environment, beside `env`.
+    /// Environment of the image, in addition to `env`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub container_env: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_memory: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_cpu: Option<f64>,
-    /// What the container may reach; absent = nothing.
+    /// The network access of the container; absent = none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<McpNetwork>,
-    /// Secrets that the program never has, by name, each with the hosts of `network` where it goes in on
-    /// the way: the program has something that stands for it.
+    /// Secrets that the program never gets, by name, each with the hosts of `network` whose requests they
+    /// are inserted into. The program gets a placeholder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secret_hosts: BTreeMap<String, Vec<String>>,
-    /// What the container may do with the session's files.
+    /// The access of the container to the session's files.
     #[serde(default)]
     pub workspace: McpWorkspace,
     /// The address (`http`, `sse`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Sent with every request to it.
+    /// Headers of every request to the server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// How we are known to whoever authorises for it (`http`, `sse`).
+    /// Our registration at the server's authorisation server (`http`, `sse`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth: Option<McpOAuth>,
 }
@@ -221,7 +223,7 @@ fn enabled() -> bool {
 }
 
 impl McpServerConfig {
-    /// How it is reached, told or guessed.
+    /// The configured transport, or the one that the other fields imply.
     pub fn transport(&self) -> McpTransport {
         self.transport.unwrap_or(if self.url.is_some() {
             McpTransport::Http
@@ -230,8 +232,8 @@ impl McpServerConfig {
         })
     }
 
-    /// The texts that may be or hold a secret, each with the name of its field: they are stored sealed,
-    /// and what is no mere reference in them is shown to nobody.
+    /// The texts that may be or contain a secret, each with the name of its field. They are stored sealed,
+    /// and only their references are shown.
     pub fn private_texts(&mut self) -> Vec<(String, &mut String)> {
         let maps = [
             ("env", &mut self.env),

@@ -1,19 +1,19 @@
-//! What was worked out of a value and is kept with it.
+//! Caches a value that is derived from the value that contains it.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-/// Something that follows from the rest of the value it lies in: it makes no two values differ, and is
-/// neither copied nor stored. Whoever changes the value makes it anew.
+/// A cache inside a value of something derived from the rest of it. It is ignored by comparisons, and
+/// neither cloned nor stored. Code that changes the value has to reset the cache.
 pub struct Memo<T>(OnceLock<T>);
 
 impl<T> Memo<T> {
-    /// Whether it was worked out before.
+    /// Returns true if the value is cached.
     pub fn is_known(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// What was worked out before, or is now.
+    /// The cached value, or the one that `work_out` computes now.
     pub fn get(&self, work_out: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(work_out)
     }

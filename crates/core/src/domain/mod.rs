@@ -1,5 +1,5 @@
-//! The words that all layers share, one file per noun: ids, entries, tools, usage, faults, and the stored nouns.
-//! No I/O, no async, no clock.
+//! Defines the nouns that all layers share, one file per noun: ids, entries, tools, usage, faults and
+//! stored records. No I/O, no async, no clock.
 
 pub mod access;
 mod adding_roles;

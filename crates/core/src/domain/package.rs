@@ -1,4 +1,5 @@
-//! Packages of MCP servers: what is asked for, what was installed, and how far that is.
+//! Models the packages of MCP servers: the request, the installed result and the progress of the
+//! installation.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Digest, Timestamp};
 
-/// Where a package comes from.
+/// The source of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PackageRegistry {
@@ -14,7 +15,7 @@ pub enum PackageRegistry {
     Npm,
     /// The Python package index.
     Pypi,
-    /// A file that somebody uploaded (`.mcpb`); its name is the SHA-256 of the file, in hex.
+    /// An uploaded file (`.mcpb`); its name is the SHA-256 of the file, in hex.
     Bundle,
 }
 
@@ -28,7 +29,7 @@ impl PackageRegistry {
         }
     }
 
-    /// As people call it.
+    /// The name for people.
     pub fn title(self) -> &'static str {
         match self {
             Self::Npm => "npm",
@@ -38,46 +39,46 @@ impl PackageRegistry {
     }
 }
 
-/// What an entry asks to have installed. Two entries that ask for the same have equal ones.
+/// The package that a server's entry requests. Two entries that request the same package have equal specs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackageSpec {
     pub registry: PackageRegistry,
     /// The package whose program is started.
     pub name: String,
-    /// The version as it was asked for: an exact one, a range, or a tag of npm; `None` = the newest.
+    /// The requested version: an exact one, a range, or a tag of npm; `None` = the newest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Parts of a Python package that are optional.
+    /// The requested extras of a Python package.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extras: Vec<String>,
-    /// More packages beside it, as they were asked for.
+    /// Additional packages, as requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<String>,
     /// The program of the package; `None` = the only one, or the one with the package's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Whether code of packages may run while they are installed.
+    /// True if packages may run code during their installation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_scripts: bool,
 }
 
-/// How far an installation is.
+/// The progress of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InstallState {
-    /// Nobody has begun.
+    /// Not started.
     Waiting,
-    /// Which versions it takes is found out.
+    /// Versions are being resolved.
     Resolving,
-    /// Packages are fetched, and compared with their hashes.
+    /// Packages are being downloaded and verified against their hashes.
     Downloading,
-    /// They are unpacked; scripts run where they are allowed.
+    /// Packages are being unpacked, and scripts run if allowed.
     Installing,
-    /// The server is started once, to list its tools.
+    /// The server is being started once to list its tools.
     Listing,
-    /// Sessions can use it.
+    /// Ready for sessions.
     Ready,
-    /// It did not come to that.
+    /// Failed.
     Failed,
 }
 
@@ -95,7 +96,7 @@ impl InstallState {
         }
     }
 
-    /// Whether somebody works on it, or has to.
+    /// Returns true if the installation is waiting or running.
     pub fn is_open(self) -> bool {
         !matches!(self, Self::Ready | Self::Failed)
     }
@@ -106,15 +107,15 @@ impl InstallState {
 pub struct InstallPhase {
     pub name: InstallState,
     pub began_at: Timestamp,
-    /// How long it took; `None` while it goes on.
+    /// Duration of the step; `None` while it is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
-    /// Why it failed.
+    /// The error, if the step failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Why an installation failed, as far as its words tell.
+/// The reason an installation failed, as far as its output tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InstallProblem {
@@ -122,36 +123,36 @@ pub enum InstallProblem {
     NoSuchPackage,
     /// The package has no such version.
     NoSuchVersion,
-    /// Its author took the version back.
+    /// The author withdrew the version.
     Yanked,
-    /// Nothing is built for this machine.
+    /// There is no build for this machine.
     NoWheel,
-    /// It wants another Node or Python.
+    /// The package requires another version of Node or Python.
     NeedsNewer,
-    /// What was fetched is not what was pinned.
+    /// The download does not match its pinned hash.
     WrongHash,
-    /// The registry cannot be reached, or does not answer.
+    /// The registry is unreachable or does not answer.
     Unreachable,
-    /// There is no room.
+    /// There is not enough space or memory.
     TooLarge,
-    /// It took too long.
+    /// The installation timed out.
     TimedOut,
-    /// It cannot be used without its install scripts.
+    /// The package does not work without its install scripts.
     NeedsScript,
     /// The package has no program of that name, or none at all.
     NoProgram,
-    /// The sandboxes lack Node or Python.
+    /// Node or Python is missing in the sandboxes.
     NoTools,
-    /// All is installed, and the server does not start.
+    /// The installation succeeded, but the server does not start.
     DoesNotStart,
     /// A person stopped it.
     Cancelled,
-    /// Something else; the log says what.
+    /// Another error, which is in the log.
     Other,
 }
 
 impl InstallProblem {
-    /// What helps, for people.
+    /// The advice for people.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::NoSuchPackage => "check the name of the package",
@@ -203,18 +204,19 @@ impl InstallProblem {
     }
 }
 
-/// What was installed: the same for everybody who installs it again by its lock.
+/// An installed package; a repeated installation from its lock gives the same result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstalledPackage {
     /// The exact version of the package itself.
     pub version: String,
-    /// Names all that was installed: registry, each package with its hash, and whether scripts ran.
+    /// Digest of everything that was installed: registry, each package with its hash, and whether scripts
+    /// ran.
     pub content: Digest,
-    /// How many packages that are.
+    /// Number of installed packages.
     pub packages: u32,
-    /// What is started, before the entry's own arguments.
+    /// The command to start, before the entry's own arguments.
     pub program: Vec<String>,
-    /// Variables that the program needs, beside the entry's own.
+    /// Environment variables that the program needs, in addition to the entry's own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
     /// Packages whose install scripts did not run.
@@ -227,18 +229,18 @@ pub struct InstalledPackage {
 pub struct Installation {
     pub spec: PackageSpec,
     pub state: InstallState,
-    /// What sessions use; also while another one is installed.
+    /// The installation that sessions use, even while another one is being installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<InstalledPackage>,
-    /// A newer one that somebody looks at, and nobody uses yet.
+    /// A newer installation that waits for a person's decision; sessions do not use it yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<InstalledPackage>,
-    /// Whether what goes on is about a newer version.
+    /// True if the running installation is for a newer version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_update: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<InstallPhase>,
-    /// The last lines that the installer said.
+    /// The last lines of the installer's output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -246,7 +248,7 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// One that nobody has begun.
+    /// An installation that has not started.
     pub fn new(spec: PackageSpec) -> Self {
         Self {
             spec,
@@ -260,7 +262,7 @@ impl Installation {
         }
     }
 
-    /// Why the last one failed, if it did: also where an earlier one is used on.
+    /// The last error, even if an earlier installation is still in use.
     pub fn error(&self) -> Option<&str> {
         self.phases.iter().rev().find_map(|it| it.error.as_deref())
     }

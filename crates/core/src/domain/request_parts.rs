@@ -1,30 +1,30 @@
-//! What a model request was for, and its tokens.
+//! Describes the purpose of a model request and splits its input tokens by use.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a model was asked.
+/// The purpose of a model request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestPurpose {
-    /// To go on with a turn.
+    /// Continues a turn.
     #[default]
     Turn,
-    /// To summarise what leaves the context.
+    /// Summarises the entries that leave the context.
     Compaction,
-    /// To give the session a title.
+    /// Generates the session's title.
     Title,
-    /// To review a call in the place of a person.
+    /// Reviews a call in place of a person.
     Review,
-    /// To answer a server that samples a model while a call of it runs.
+    /// Answers a server that requested a completion during one of its calls.
     Sampling,
-    /// To see whether the model answers, in no session.
+    /// Tests that the model answers, outside of any session.
     Probe,
 }
 
 impl RequestPurpose {
-    /// Its name in journals, tables and answers.
+    /// The name in journals, tables and API responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Turn => "turn",
@@ -36,14 +36,14 @@ impl RequestPurpose {
         }
     }
 
-    /// Whether it is the usual one, which journals leave out.
+    /// Returns true for the default purpose, which journals omit.
     pub fn is_turn(&self) -> bool {
         *self == Self::Turn
     }
 }
 
-/// The input tokens of one model request by what they were for. Counted by us, then scaled to what the
-/// provider reported, so that the parts are its number exactly.
+/// The input tokens of one model request by use. They are counted locally, then scaled so that their sum
+/// equals the provider's report.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestParts {
@@ -53,22 +53,22 @@ pub struct RequestParts {
     /// Definitions of tools, by server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, u64>,
-    /// What context providers gave beside the history, by source.
+    /// Contexts from context providers other than the history, by source.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, u64>,
-    /// What people and the model said before the newest message.
+    /// Messages and answers before the newest message.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub history: u64,
     /// Results of tools.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub results: u64,
-    /// What the running turn was asked.
+    /// The messages that the running turn answers.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub message: u64,
     /// Pictures and documents.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attachments: u64,
-    /// Reasoning that was sent back, as its vendor keeps it.
+    /// Reasoning that is sent back in its vendor's format.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reasoning: u64,
 }
@@ -82,19 +82,19 @@ fn is_zero(tokens: &u64) -> bool {
 }
 
 impl RequestParts {
-    /// Tokens of all definitions of tools.
+    /// Sum of the tool definitions.
     pub fn all_tools(&self) -> u64 {
         let tools = self.tools.values();
         tools.fold(0, |sum, tokens| sum.saturating_add(*tokens))
     }
 
-    /// Tokens of all that context providers gave beside the history.
+    /// Sum of the contexts other than the history.
     pub fn all_context(&self) -> u64 {
         let context = self.context.values();
         context.fold(0, |sum, tokens| sum.saturating_add(*tokens))
     }
 
-    /// All of them together.
+    /// Sum of all parts.
     pub fn total(&self) -> u64 {
         let others = [
             self.system,
@@ -109,8 +109,8 @@ impl RequestParts {
         others.fold(self.all_tools(), u64::saturating_add)
     }
 
-    /// The same shares of another total, to the unit: what rounding leaves goes to the parts that lost
-    /// most by it. Where nothing was counted, all of it is history.
+    /// Scales the parts to another total, exactly: the units that rounding leaves over go to the parts with
+    /// the largest remainders. If nothing was counted, all of the total is history.
     #[must_use]
     pub fn scaled_to(mut self, total: u64) -> Self {
         let counted = self.total();
@@ -127,7 +127,7 @@ impl RequestParts {
             left = left.saturating_sub(*part);
             remainders.push((scaled % u128::from(counted), place));
         }
-        // The largest remainder first, and of equal ones the earlier part.
+        // Largest remainder first; the earlier part wins a tie.
         remainders.sort_by(|(one, first), (other, second)| other.cmp(one).then(first.cmp(second)));
         let rounded_up: Vec<usize> = remainders
             .into_iter()
@@ -172,7 +172,7 @@ mod tests {
     fn scaled_parts_are_the_reported_number_to_the_unit() {
         for (counted, total, expected) in [
             (parts(1, 1, &[("a", 1)]), 3, parts(1, 1, &[("a", 1)])),
-            // The remainder goes to who lost most, then to the first.
+            // The leftover unit goes to the largest remainder, then to the first part.
             (parts(1, 1, &[("a", 1)]), 4, parts(2, 1, &[("a", 1)])),
             (parts(1, 1, &[("a", 1)]), 5, parts(2, 2, &[("a", 1)])),
             (

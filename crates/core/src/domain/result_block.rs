@@ -1,18 +1,18 @@
-//! The pieces of a tool's result as people see them, where it is more than a text and pictures.
+//! Models the blocks of a tool's result as people see them, if it is more than text and pictures.
 
 use serde::{Deserialize, Serialize};
 
 use super::Attachment;
 
-/// Whom a piece of a result is meant for, as its server says.
+/// The audience of a block, as declared by its server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Audience {
     #[default]
     Everybody,
-    /// People: models are not sent it.
+    /// Only people: the block is not sent to models.
     User,
-    /// The model: people see it folded.
+    /// Only the model: people see the block collapsed.
     Assistant,
 }
 
@@ -26,7 +26,7 @@ impl Audience {
     }
 }
 
-/// One piece of a result.
+/// One block of a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultBlock {
     #[serde(flatten)]
@@ -35,7 +35,7 @@ pub struct ResultBlock {
     pub audience: Audience,
 }
 
-/// What a piece of a result is.
+/// The content of a block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     tag = "type",
@@ -45,42 +45,42 @@ pub struct ResultBlock {
 pub enum BlockContent {
     /// Plain text.
     Text { text: String },
-    /// A picture, a sound, or the bytes of a resource, kept with the session.
+    /// A picture, a sound, or the bytes of a resource, stored with the session.
     File {
         attachment: Attachment,
-        /// The address of the resource that it is, at its server.
+        /// The address of the resource at its server, if the file is a resource.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         uri: Option<String>,
-        /// What the server says that it is; the attachment says what its bytes are.
+        /// The media type that the server declared; the attachment has the type detected from the bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
-    /// A resource that came with the result, as text.
+    /// A text resource embedded in the result.
     Resource {
         uri: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
         text: String,
     },
-    /// The address of a resource that can be read.
+    /// A link to a resource that can be read.
     ResourceLink(ResourceLink),
 }
 
-/// A resource that a server offers to be read, as the server describes it.
+/// A resource that a server offers, as the server describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceLink {
-    /// Its address at the server, as the server wants it back.
+    /// The address at the server, unchanged.
     pub uri: String,
     pub name: String,
-    /// A name for people.
+    /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Bytes of its content.
+    /// Size of the content, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }

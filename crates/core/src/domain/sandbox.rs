@@ -1,16 +1,16 @@
-//! Where things run, as people are told it.
+//! Describes the places where calls run, for display.
 
 use serde::{Deserialize, Serialize};
 
-/// What holds the sandboxes of this installation.
+/// The runtime of this installation's sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxKind {
     /// Containers of a Docker engine.
     Docker,
-    /// Linux namespaces by bubblewrap.
+    /// Linux namespaces made by bubblewrap.
     Bubblewrap,
-    /// No sandbox: tools that need one are off.
+    /// No sandboxes: tools that need one are disabled.
     None,
 }
 
@@ -25,7 +25,7 @@ impl SandboxKind {
     }
 }
 
-/// What holds a limit in force.
+/// The mechanism that enforces a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcement {
@@ -33,7 +33,7 @@ pub enum Enforcement {
     Cgroup,
     /// The kernel, per process.
     Rlimit,
-    /// The kernel, by a quota of the file system, and a task of ours below that.
+    /// The kernel, by a quota of the file system, plus a task of ours below the quota.
     Quota,
     /// A task of ours that measures and kills.
     Watchdog,
@@ -47,16 +47,16 @@ pub enum Enforcement {
 pub enum RunsInKind {
     /// The session's own sandbox.
     Sandbox,
-    /// A container of the server's own.
+    /// A separate container of the server.
     Container,
     /// A remote server.
     Remote,
 }
 
-/// The place in which a call runs and what it may reach from there.
+/// The place in which a call runs, with its network access.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunsIn {
     pub kind: RunsInKind,
-    /// The hosts it may reach; empty = no network.
+    /// The reachable hosts; empty = no network.
     pub hosts: Vec<String>,
 }

@@ -1,29 +1,29 @@
-//! The words of texts, and what is looked for among them: the same on every database, because ours.
+//! Splits texts into words and parses search queries, the same way for every database.
 
 use std::ops::Range;
 
-/// The longest query, in characters.
+/// Maximum length of a query, in characters.
 pub const MAX_QUERY_CHARS: usize = 256;
-/// Words of one text that are found: about 50 KB of prose. What comes after them in a long output is
-/// not looked at.
+/// Number of words of one text that are searched, about 50 KB of prose; later words of a long output are
+/// ignored.
 pub const MAX_TEXT_WORDS: usize = 8_192;
-/// Words that a query may have.
+/// Maximum number of words in a query.
 const MAX_QUERY_WORDS: usize = 32;
-/// What a longer word is cut to, in texts and in queries.
+/// Length that longer words are cut to, in texts and in queries.
 const MAX_WORD_CHARS: usize = 64;
-/// The shortest beginning of a word that is looked for.
+/// Minimum length of a prefix that is searched.
 const MIN_PREFIX_CHARS: usize = 2;
 
-/// A word of a text, in small letters, and where it stands.
+/// A word of a text in lowercase, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     pub text: String,
-    /// In bytes.
+    /// Byte range in the text.
     pub place: Range<usize>,
 }
 
-/// The words of a text: runs of letters and digits. Scripts that write no spaces between words give
-/// each character as a word, so that what stands inside of a sentence is found as a row of them.
+/// Splits a text into words: runs of letters and digits. In scripts without spaces each character is a
+/// word, so that a part of a sentence is found as a phrase.
 pub fn words(text: &str) -> impl Iterator<Item = Word> {
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -51,31 +51,31 @@ fn is_inside(char: char) -> bool {
     char.is_alphanumeric() && !stands_alone(char)
 }
 
-/// Whether it belongs to a script without spaces: Thai to Burmese, Khmer, kana, and Han.
+/// Returns true for characters of scripts without spaces: Thai to Burmese, Khmer, kana, and Han.
 fn stands_alone(char: char) -> bool {
     matches!(u32::from(char),
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x31F0..=0x31FF
         | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x323AF)
 }
 
-/// Words that follow each other.
+/// Successive words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phrase {
     /// At least one.
     pub words: Vec<String>,
-    /// Whether the last word is only the beginning of one.
+    /// True if the last word may be a prefix of a longer word.
     pub is_prefix: bool,
 }
 
-/// What is looked for: a text has every phrase of it.
+/// A parsed query; a text matches if it contains every phrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchQuery {
     phrases: Vec<Phrase>,
 }
 
 impl SearchQuery {
-    /// Reads what a person typed: words, of which the last may be a beginning; what stands in quotes,
-    /// or holds together without spaces, as it stands. `None` if it has no word or too much of them.
+    /// Parses a typed query: words, of which the last may be a prefix. Text in quotes, and words joined
+    /// without spaces, form a phrase. `None` if the query has no word, or too many words or characters.
     pub fn parse(text: &str) -> Option<Self> {
         if text.chars().count() > MAX_QUERY_CHARS {
             return None;
@@ -99,12 +99,12 @@ impl SearchQuery {
             .then_some(Self { phrases })
     }
 
-    /// All of them are to be found.
+    /// The phrases, all of which have to match.
     pub fn phrases(&self) -> &[Phrase] {
         &self.phrases
     }
 
-    /// Where something that is looked for stands in a text, in bytes, in order and without overlaps.
+    /// Byte ranges of all matches in a text, in order and without overlaps.
     pub fn places(&self, text: &str) -> Vec<Range<usize>> {
         let words: Vec<Word> = words(text).take(MAX_TEXT_WORDS).collect();
         let mut places: Vec<Range<usize>> = Vec::new();
@@ -122,7 +122,7 @@ impl SearchQuery {
 }
 
 impl Phrase {
-    /// How many words it takes at the beginning of these; 0 if it does not stand there.
+    /// Number of words of the match at the beginning of `text`; 0 if the phrase does not match there.
     fn length_at(&self, text: &[Word]) -> usize {
         let Some(text) = text.get(..self.words.len()) else {
             return 0;
@@ -169,7 +169,7 @@ mod tests {
         check_words(&"x".repeat(80), &"x".repeat(64));
     }
 
-    /// Phrases in brackets, a star behind what may go on.
+    /// Expected phrases are in brackets, with a star after a prefix.
     fn check_query(text: &str, expected: Option<&str>) {
         let shown = SearchQuery::parse(text).map(|query| {
             let phrases = query.phrases.iter().map(|phrase| {

@@ -1,10 +1,10 @@
-//! What an MCP server offers beside tools: resources, templates of their addresses, and prompts.
+//! Models what an MCP server offers beside tools: resources, resource templates and prompts.
 
 use serde::{Deserialize, Serialize};
 
 use super::ResourceLink;
 
-/// What a server offers beside tools, as it was last listed.
+/// The resources, templates and prompts of a server, as last listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerOffer {
@@ -14,20 +14,20 @@ pub struct ServerOffer {
     pub templates: Vec<ResourceTemplate>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<PromptOffer>,
-    /// What of it is not whole, in words for people: a list that was too long, or was refused.
+    /// Reasons the lists are incomplete, for people: a list was too long, or was refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// Whether it says when a resource changes.
+    /// True if the server notifies of changed resources.
     pub can_subscribe: bool,
-    /// Whether it completes arguments.
+    /// True if the server completes arguments.
     pub can_complete: bool,
 }
 
-/// A pattern of addresses.
+/// A template for addresses of resources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
-    /// As RFC 6570 writes it.
+    /// The template, in the syntax of RFC 6570.
     pub uri_template: String,
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct PromptOffer {
     pub arguments: Vec<PromptArgument>,
 }
 
-/// An argument of a prompt: always a text.
+/// An argument of a prompt; its value is always a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptArgument {

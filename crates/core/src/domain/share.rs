@@ -1,9 +1,9 @@
-//! Shares: how much of something that everybody uses one user and one tenant may have at the same
-//! time, so that nobody can starve the others.
+//! Limits how much of a shared resource one user and one tenant may hold at the same time, so that nobody
+//! can starve the others.
 //!
-//! [`Shares`] counts what is taken, and [`Share`] gives it back when it is dropped. What cannot be
-//! taken is refused at once, with the limit that was reached; whether somebody waits is for whoever
-//! asks.
+//! [`Shares`] counts the taken amounts, and [`Share`] gives its amount back on drop. If an amount cannot be
+//! taken, the request fails immediately with the limit that was reached; the caller decides whether to
+//! wait.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{TenantId, UserId};
 
-/// For whom something is counted.
+/// The user and tenant that an amount is counted for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Holder {
     pub tenant: TenantId,
     pub user: UserId,
 }
 
-/// How much there may be; `None` = no limit.
+/// The limits of a resource; `None` = no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Most {
     pub all: Option<u64>,
@@ -26,19 +26,19 @@ pub struct Most {
     pub per_user: Option<u64>,
 }
 
-/// Whose limit it is.
+/// The scope of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whose {
-    /// One user's.
+    /// One user.
     User,
-    /// One tenant's.
+    /// One tenant.
     Tenant,
-    /// Everybody's together.
+    /// Everybody together.
     All,
 }
 
 impl Whose {
-    /// The name in figures.
+    /// The name in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -48,31 +48,31 @@ impl Whose {
     }
 }
 
-/// A limit that is reached.
+/// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reached {
     pub whose: Whose,
-    /// How much it is.
+    /// The limit.
     pub most: u64,
 }
 
-/// Something that is shared, as people read of it.
+/// The texts that describe a shared resource.
 #[derive(Debug, Clone, Copy)]
 pub struct Resource {
-    /// Its name in figures.
+    /// The name in metrics.
     pub name: &'static str,
-    /// Several of it, as in "you have 5 …".
+    /// The plural, as in "you have 5 …".
     pub plural: &'static str,
-    /// What a user can do who has too many.
+    /// The advice to a user who has too many.
     pub remedy: &'static str,
-    /// The setting of the total; those of the shares are called after [`Self::setting`].
+    /// The setting of the total; the settings of the shares are derived from [`Self::setting`].
     pub total: &'static str,
-    /// The settings of the shares, without `_per_user` and `_per_tenant`.
+    /// The prefix of the shares' settings, without `_per_user` and `_per_tenant`.
     pub setting: &'static str,
 }
 
 impl Resource {
-    /// Which limit is reached, how much it is, and what to do.
+    /// The error text: the limit, its value and what to do.
     pub fn refusal(&self, reached: Reached) -> String {
         let Self {
             plural,
@@ -99,7 +99,7 @@ impl Resource {
     }
 }
 
-/// Who has how much.
+/// The amounts that users, tenants and everybody hold.
 #[derive(Debug, Default)]
 pub struct Ledger {
     all: u64,
@@ -108,8 +108,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Whether `holder` may have so much more; for nobody only the total counts. The nearest limit is
-    /// named first: it is the one that they can do something about.
+    /// Checks that `holder` may take `amount` more; without a holder only the total counts. The narrowest
+    /// scope is reported first, because its holder can act on it.
     pub fn check(&self, holder: Option<&Holder>, amount: u64, most: Most) -> Result<(), Reached> {
         let (user, tenant) = holder.map_or((0, 0), |holder| self.held(holder));
         let own = holder.is_some();
@@ -126,19 +126,19 @@ impl Ledger {
         Ok(())
     }
 
-    /// What a user has, and their tenant.
+    /// The amounts that a user and their tenant hold.
     pub fn held(&self, holder: &Holder) -> (u64, u64) {
         let user = self.users.get(&holder.user).copied();
         let tenant = self.tenants.get(&holder.tenant).copied();
         (user.unwrap_or_default(), tenant.unwrap_or_default())
     }
 
-    /// What everybody has.
+    /// The total amount.
     pub fn all(&self) -> u64 {
         self.all
     }
 
-    /// Counts so much for `holder`; of nobody, only the total grows.
+    /// Adds an amount for `holder`; without a holder only the total grows.
     pub fn add(&mut self, holder: Option<&Holder>, amount: u64) {
         self.all = self.all.saturating_add(amount);
         if let Some(Holder { tenant, user }) = holder {
@@ -147,7 +147,7 @@ impl Ledger {
         }
     }
 
-    /// Takes back what was added.
+    /// Subtracts an amount that was added.
     pub fn remove(&mut self, holder: Option<&Holder>, amount: u64) {
         self.all = self.all.saturating_sub(amount);
         if let Some(Holder { tenant, user }) = holder {
@@ -164,7 +164,7 @@ fn add<K: Hash + Eq + Clone>(to: &mut HashMap<K, u64>, key: &K, amount: u64) {
     }
 }
 
-/// Nobody is remembered who has nothing.
+/// Removes the entry at zero, so that the map stays small.
 fn remove<K: Hash + Eq>(from: &mut HashMap<K, u64>, key: &K, amount: u64) {
     if let Some(has) = from.get_mut(key) {
         *has = has.saturating_sub(amount);
@@ -174,7 +174,7 @@ fn remove<K: Hash + Eq>(from: &mut HashMap<K, u64>, key: &K, amount: u64) {
     }
 }
 
-/// What is taken of something, with its limits.
+/// The taken amounts of one resource, with its limits.
 #[derive(Debug, Default)]
 pub struct Shares {
     most: Most,
@@ -183,7 +183,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Nothing is taken yet.
+    /// Creates an empty count with these limits.
     pub fn new(most: Most) -> Arc<Self> {
         Arc::new(Self {
             most,
@@ -195,7 +195,7 @@ impl Shares {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes so much, or says which limit is reached.
+    /// Takes an amount, or returns the limit that was reached.
     pub fn take(self: &Arc<Self>, holder: Holder, amount: u64) -> Result<Share, Reached> {
         let mut taken = self.taken();
         taken.check(Some(&holder), amount, self.most)?;
@@ -204,13 +204,13 @@ impl Shares {
         Ok(self.share(Some(holder), amount))
     }
 
-    /// Takes so much whatever the limits say: it is there already.
+    /// Counts an amount that exists already, regardless of the limits.
     pub fn count(self: &Arc<Self>, holder: Option<Holder>, amount: u64) -> Share {
         self.taken().add(holder.as_ref(), amount);
         self.share(holder, amount)
     }
 
-    /// What a user has, and their tenant.
+    /// The amounts that a user and their tenant hold.
     pub fn held(&self, holder: &Holder) -> (u64, u64) {
         self.taken().held(holder)
     }
@@ -224,7 +224,7 @@ impl Shares {
     }
 }
 
-/// Something taken; dropping it gives it back.
+/// A taken amount; dropping it gives the amount back.
 #[derive(Debug)]
 #[must_use]
 pub struct Share {
@@ -277,7 +277,7 @@ mod tests {
         check(&ben, Err((Whose::Tenant, 4)));
         check(&dan, Ok(()));
         check(&dan, Err((Whose::All, 5)));
-        // The nearest limit is named, also where a farther one is reached too.
+        // The narrowest limit is reported even if a wider one is reached too.
         check(&ana, Err((Whose::User, 2)));
         assert_eq!(shares.held(&ana), (2, 4));
 

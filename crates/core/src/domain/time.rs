@@ -1,4 +1,4 @@
-//! Points in time, in milliseconds since 1970; RFC 3339 on the wire.
+//! Represents points in time in milliseconds since 1970; RFC 3339 on the wire.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ impl Timestamp {
         jiff::tz::TimeZone::UTC.to_datetime(at).date()
     }
 
-    /// Milliseconds from `earlier` to this point; 0 when it lies before.
+    /// Milliseconds from `earlier` to this point; 0 if `earlier` is later.
     pub fn since_ms(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }

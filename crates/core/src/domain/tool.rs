@@ -1,4 +1,4 @@
-//! Tools as every layer sees them.
+//! Defines tools as every layer sees them.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -9,22 +9,23 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Digest, ToolView};
 
-/// The tool by which a model finds those whose definitions it is not sent. No server may offer one of
-/// that name.
+/// The tool with which a model searches tools whose definitions it was not sent. No server may offer a tool
+/// of this name.
 pub const FIND_TOOLS: &str = "find_tools";
-/// The tool by which it calls one that it found: `{ "tool": …, "arguments": … }`. The call is one of the
-/// tool that it names, for people, rules and digests.
+/// The tool with which a model calls a tool that it found: `{ "tool": …, "arguments": … }`. People, rules
+/// and digests see a call of the named tool.
 pub const USE_TOOL: &str = "use_tool";
 
-/// The tool by which it reads on what of a result was left out. No server may offer one of that name.
+/// The tool with which a model reads the omitted parts of a result. No server may offer a tool of this
+/// name.
 pub const READ_MORE: &str = "read_more";
 
-/// The tool by which it reads a skill's body. No server may offer one of that name.
+/// The tool with which a model reads a skill's body. No server may offer a tool of this name.
 pub const USE_SKILL: &str = "use_skill";
-/// The tool by which it reads a file of a skill. No server may offer one of that name.
+/// The tool with which a model reads a file of a skill. No server may offer a tool of this name.
 pub const READ_SKILL_FILE: &str = "read_skill_file";
 
-/// Hints of an MCP server about a tool: a claim, believed only of trusted servers.
+/// Annotations of a tool by its MCP server: claims, trusted only from trusted servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
@@ -32,15 +33,15 @@ pub struct ToolAnnotations {
     pub read_only_hint: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Repeating it changes nothing more.
+    /// A repeated call has no further effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// Reaches beyond its own place.
+    /// The tool interacts with the outside world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
 
-/// A JSON Schema. It is written with every card and every record of a call, so its text is kept.
+/// A JSON Schema. Its serialized text is cached, because every card and every record of a call contains it.
 #[derive(Debug, Default)]
 pub struct Schema {
     value: Value,
@@ -91,40 +92,42 @@ impl<'de> Deserialize<'de> for Schema {
 pub struct Tool {
     /// The name that the model uses; unique in a session.
     pub name: String,
-    /// A name for people.
+    /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, as the model reads it.
+    /// The description that the model reads.
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
-    /// JSON Schema of the structured result. Nobody decides by it, so it is no part of what a tool is
-    /// known by.
+    /// JSON Schema of the structured result. No decision depends on it, so it is not part of the tool's
+    /// identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Arc<Value>>,
-    /// Hints of its server.
+    /// Annotations that the server gave.
     #[serde(default)]
     pub annotations: ToolAnnotations,
-    /// Whether it works only as a task, which its server does not declare that it has. It is not
-    /// offered to models.
+    /// True if the tool only works as a task but its server does not declare support for tasks. The tool is
+    /// not offered to models.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_tasks: bool,
-    /// What it says of views: its own, and whether only views may call it. Nobody says yes to it, so it is
-    /// no part of what a tool is known by.
+    /// The tool's declaration of its view. No decision depends on it, so it is not part of the tool's
+    /// identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub view: Option<Arc<ToolView>>,
-    /// Whether it is called as a task, so that its calls outlive a restart. Nobody decides by it.
+    /// True if the tool is called as a task, so that its calls survive a restart. No decision depends on
+    /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub runs_as_task: bool,
 }
 
 impl Tool {
-    /// Names this very definition; the name in it is the server's own, not the model's.
+    /// The hash of this definition's identity, with the server's own name of the tool, not the model's.
     pub fn hash(&self) -> Digest {
         Digest::of_json(&serde_json::json!(self.known()))
     }
 
-    /// Whether somebody who said yes to the other said yes to this one.
+    /// Returns true if both definitions have the same identity, so that a decision about one applies to the
+    /// other.
     pub fn is_known_as(&self, other: &Self) -> bool {
         self.known_parts() == other.known_parts()
     }
@@ -150,19 +153,19 @@ impl Tool {
         )
     }
 
-    /// Whether only views may call it: models are not told of it.
+    /// Returns true if only views may call the tool, so that models are not offered it.
     pub fn is_app_only(&self) -> bool {
         self.view.as_ref().is_some_and(|view| view.is_app_only)
     }
 
-    /// Whether views of its server may call it: all tools that do not say otherwise.
+    /// Returns true if views of its server may call the tool, which is the default.
     pub fn is_for_apps(&self) -> bool {
         self.view
             .as_ref()
             .is_none_or(|view| !view.is_hidden_from_apps)
     }
 
-    /// What it is known by.
+    /// A copy with only the fields of the tool's identity.
     #[must_use]
     pub fn known(&self) -> Self {
         let (name, title, description, input_schema, annotations) = self.known_parts();
@@ -180,7 +183,7 @@ impl Tool {
     }
 }
 
-/// What a tool is known by: name, title, description, schema of the arguments, hints.
+/// A tool's identity: name, title, description, schema of the arguments, annotations.
 type KnownParts<'a> = (
     &'a str,
     Option<&'a str>,
@@ -189,7 +192,7 @@ type KnownParts<'a> = (
     &'a ToolAnnotations,
 );
 
-/// Where a tool lives: the server and the server's own name for it.
+/// The address of a tool: its server and the server's own name for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ToolRef {
     /// The MCP server's name in the registry.
@@ -198,16 +201,16 @@ pub struct ToolRef {
     pub tool: String,
 }
 
-/// The server that runs in every sandbox.
+/// The name of the server that runs in every sandbox.
 pub const BUNDLED_SERVER: &str = "sandbox";
 
-/// The argument of the bundled shell tool that is its command, and those that do not change what runs.
+/// The command argument of the bundled shell tool, and the arguments that do not change what runs.
 static SHELL: LazyLock<ShellTool> = LazyLock::new(|| ShellTool {
     argument: "command".to_owned(),
     harmless: vec!["timeout_s".to_owned()],
 });
 
-/// The tool that runs what a shell reads.
+/// The tool that executes shell commands.
 pub fn named_shell() -> NamedShell<'static> {
     NamedShell {
         server: BUNDLED_SERVER,
@@ -216,7 +219,7 @@ pub fn named_shell() -> NamedShell<'static> {
     }
 }
 
-/// How a tool that runs commands takes them; none for all other tools.
+/// The shell arguments of a tool that executes shell commands; `None` for other tools.
 pub fn shell_tool(tool: &ToolRef) -> Option<&'static ShellTool> {
     let named = named_shell();
     (tool.server == named.server && tool.tool == named.tool).then_some(named.shell)

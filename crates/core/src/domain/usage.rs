@@ -1,16 +1,16 @@
-//! Tokens and money. Totals only grow (S1.4).
+//! Counts tokens and money. Totals only grow (S1.4).
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Millionths of a US dollar; integers, so that sums are exact.
+/// An amount in millionths of a US dollar; an integer, so that sums are exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MicroUsd(pub u64);
 
 impl MicroUsd {
-    /// An amount that people give in dollars; nothing below zero, and at most a million.
+    /// Converts an amount in dollars, clamped to 0 and a million.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -34,21 +34,21 @@ impl MicroUsd {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
-    /// Everything sent, cached tokens included.
+    /// All tokens sent, including cached ones.
     pub input_tokens: u64,
-    /// The part of `input_tokens` that the provider had cached.
+    /// The part of `input_tokens` that was read from the provider's cache.
     pub cached_tokens: u64,
-    /// The part of `input_tokens` that the provider put into its cache, where that costs more.
+    /// The part of `input_tokens` that was written to the provider's cache, if that costs extra.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
-    /// The part of `cache_write_tokens` that it keeps for the longer of its times.
+    /// The part of `cache_write_tokens` with the longer of the cache's lifetimes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write_long_tokens: u64,
-    /// Everything generated, reasoning included.
+    /// All tokens generated, including reasoning.
     pub output_tokens: u64,
     /// The part of `output_tokens` that was reasoning.
     pub reasoning_tokens: u64,
-    /// Counted by us, because the provider reported nothing.
+    /// True if we counted the tokens because the provider reported none.
     pub is_estimated: bool,
 }
 
@@ -66,7 +66,7 @@ impl TokenUsage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// What is left of it without a part of it.
+    /// Subtracts the usage of a part.
     #[must_use]
     pub fn without(self, part: Self) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl TokenUsage {
         }
     }
 
-    /// What several requests used together.
+    /// Adds the usage of another request.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl TokenUsage {
     }
 }
 
-/// What a session has used since it began.
+/// The usage of a session since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
@@ -111,9 +111,9 @@ pub struct Totals {
     pub total_tokens: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// What it cost, as far as prices are known.
+    /// Cost so far, as far as prices are known.
     pub cost: MicroUsd,
-    /// Requests whose price was unknown; not in `cost`.
+    /// Number of requests with an unknown price; they are not in `cost`.
     pub unpriced_requests: u64,
 }
 

@@ -1,49 +1,48 @@
-//! Views of tools (the extension MCP Apps): what a tool says of its view, and which hosts a view may
-//! reach.
+//! Reads a tool's declaration of its view (the extension MCP Apps), and the hosts that a view may reach.
 //!
-//! What a view may reach becomes a header, so it is read strictly: a host that is not plainly one is no
-//! host.
+//! The hosts become part of a header, so they are parsed strictly: anything that is not clearly a host is
+//! left out.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The type of a view's document. Nothing else is shown as one.
+/// The media type of a view's document; no other type is shown as a view.
 pub const VIEW_TYPE: &str = "text/html;profile=mcp-app";
 
-/// How the address of a view begins.
+/// The scheme of a view's address.
 pub const VIEW_SCHEME: &str = "ui://";
 
-/// Bytes of the address of a view.
+/// Maximum length of a view's address, in bytes.
 pub const MAX_VIEW_URI: usize = 1024;
 
-/// Hosts of one kind that a view may declare.
+/// Maximum number of hosts that a view may declare for each [`ViewReach`].
 const MAX_HOSTS: usize = 20;
 
-/// Characters that are shown of what is no host.
+/// Maximum characters of an invalid host in a message.
 const MAX_SHOWN: usize = 200;
 
-/// What a tool says of its view.
+/// A tool's declaration of its view.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolView {
-    /// The address of the view at the tool's server, `ui://…`; none = it has no view.
+    /// The `ui://…` address of the view at the tool's server; `None` = the tool has no view.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// Whether only views may call the tool. It is not offered to models.
+    /// True if only views may call the tool, so that models are not offered it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_app_only: bool,
-    /// Whether views may not call the tool.
+    /// True if views may not call the tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_hidden_from_apps: bool,
 }
 
 impl ToolView {
-    /// What a definition's `_meta` says; none where it says nothing of views.
+    /// Reads the `_meta` of a tool's definition; `None` if it does not mention views.
     pub fn of_meta(meta: &serde_json::Map<String, Value>) -> Option<Self> {
         let ui = meta.get("ui");
-        // The flat member is how drafts of the extension said it.
+        // Drafts of the extension used this flat member.
         let uri = ui.and_then(|ui| ui.get("resourceUri"));
         let uri = uri.or_else(|| meta.get("ui/resourceUri"));
         let uri = uri.and_then(Value::as_str).filter(|uri| is_view_uri(uri));
@@ -58,35 +57,35 @@ impl ToolView {
     }
 }
 
-/// Whether a text is the address of a view: `ui://`, and nothing that cannot be shown on a line.
+/// Returns true if a text is the address of a view: `ui://` followed by printable ASCII without spaces.
 pub fn is_view_uri(uri: &str) -> bool {
     let rest = uri.strip_prefix(VIEW_SCHEME).unwrap_or_default();
     !rest.is_empty() && uri.len() <= MAX_VIEW_URI && rest.chars().all(|c| c.is_ascii_graphic())
 }
 
-/// A host that a view may reach, as policies of browsers write it: `https://cdn.example.com`,
-/// `https://*.example.com:8443`, or `wss://…`. It has no character that ends a source or a directive.
+/// A host that a view may reach, in the syntax of a Content Security Policy: `https://cdn.example.com`,
+/// `https://*.example.com:8443`, or `wss://…`. It contains no character that ends a source or a directive.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ViewHost(String);
 
-/// What a view does with a host.
+/// The way in which a view uses a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewReach {
-    /// Sends to it and reads from it, also by websockets.
+    /// Connects to it, also by websockets.
     Connect,
     /// Loads scripts, styles, images, fonts and media from it.
     Load,
-    /// Shows its pages in frames of its own.
+    /// Embeds its pages in frames.
     Frame,
-    /// Has its relative addresses begin there.
+    /// Uses it as the base of relative addresses.
     Base,
 }
 
 impl ViewReach {
-    /// All of them, in the order of [`ViewHosts`].
+    /// All variants, in the order of [`ViewHosts`].
     pub const ALL: [Self; 4] = [Self::Connect, Self::Load, Self::Frame, Self::Base];
 
-    /// The member of a resource's `_meta.ui.csp` that declares them.
+    /// The member of a resource's `_meta.ui.csp` that declares these hosts.
     fn member(self) -> &'static str {
         match self {
             Self::Connect => "connectDomains",
@@ -98,9 +97,9 @@ impl ViewReach {
 }
 
 impl ViewHost {
-    /// Reads one as a server or an address says it. No host is: a pattern of everything, an address in
-    /// numbers, a name without a dot (they are of the reader's own network), another scheme than `https`
-    /// (and `wss` to connect to), and whatever has a path, a query or an odd character.
+    /// Parses a host from a server's declaration or an address. Refused are a wildcard for everything,
+    /// numeric addresses, names without a dot (they belong to the reader's own network), schemes other than
+    /// `https` (and `wss` to connect to), and anything with a path, a query or an unusual character.
     pub fn parse(text: &str, reach: ViewReach) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let is_scheme = scheme == "https" || (scheme == "wss" && reach == ViewReach::Connect);
@@ -117,13 +116,13 @@ impl ViewHost {
         is_fit.then(|| Self(format!("{scheme}://{rest}").to_ascii_lowercase()))
     }
 
-    /// As policies write it.
+    /// The host in the syntax of a Content Security Policy.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Whether it is a name of the domain name system with at least two labels behind a `*.`, if it has one.
+/// Returns true for a DNS name of at least two labels, optionally after `*.`.
 fn is_host(host: &str) -> bool {
     let name = host.strip_prefix("*.").unwrap_or(host);
     let is_label = |label: &str| {
@@ -139,16 +138,17 @@ fn is_host(host: &str) -> bool {
         && labels.len() > 1
         && labels.iter().copied().all(is_label)
         && top.bytes().any(|byte| byte.is_ascii_alphabetic())
-        // `0x7f` and its like are numbers to browsers.
+        // Browsers read `0x7f` and the like as numbers.
         && !(top.starts_with("0x") || top.starts_with("0X"))
 }
 
-/// The hosts that a view may reach; by itself none.
+/// The hosts that a view may reach; the default is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ViewHosts([Vec<ViewHost>; 4]);
 
 impl ViewHosts {
-    /// What a resource's `_meta.ui.csp` declares, and what of it is no host and is left out.
+    /// Reads the hosts that a resource's `_meta.ui.csp` declares, and returns the invalid and surplus ones
+    /// that are left out.
     pub fn declared(csp: &Value) -> (Self, Vec<String>) {
         let mut hosts = Self::default();
         let mut left_out = Vec::new();
@@ -166,7 +166,7 @@ impl ViewHosts {
         (hosts, left_out)
     }
 
-    /// Takes one in; says no to what is no host, and to one too many.
+    /// Adds a host; returns false if it is invalid or exceeds the limit.
     pub fn add(&mut self, text: &str, reach: ViewReach) -> bool {
         let (Some(host), Some(known)) =
             (ViewHost::parse(text, reach), self.0.get_mut(reach as usize))
@@ -183,12 +183,13 @@ impl ViewHosts {
         has_room
     }
 
-    /// Those of one kind, as they were declared.
+    /// The hosts of one kind, in the order of the declaration.
     pub fn of(&self, reach: ViewReach) -> &[ViewHost] {
         self.0.get(reach as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The policy of a view's document. It has no origin, and of its own nothing but what stands in it.
+    /// The Content Security Policy of a view's document. The document has no origin, and may use nothing
+    /// that the policy does not list.
     pub fn policy(&self) -> String {
         let sources = |reach: ViewReach, own: &str| {
             let hosts = self.of(reach).iter().map(ViewHost::as_str);
@@ -220,10 +221,10 @@ impl ViewHosts {
         )
     }
 
-    /// The value of `Connection-Allowlist` for a view's document: every host that it may send to, load
-    /// from or show. A browser that knows the header looks up no other name, whereas the policy only
-    /// blocks what comes after the look-up. Websockets are matched by the `https` form of their address.
-    /// Source: <https://wicg.github.io/connection-allowlists/>.
+    /// The value of `Connection-Allowlist` for a view's document: every host that the view may connect to,
+    /// load from or embed. Browsers that know the header look up no other name, whereas the Content
+    /// Security Policy only blocks requests after the look-up. Websockets match by the `https` form of
+    /// their address. Source: <https://wicg.github.io/connection-allowlists/>.
     pub fn connection_allowlist(&self) -> String {
         let reached = [ViewReach::Connect, ViewReach::Load, ViewReach::Frame];
         let hosts = reached.iter().flat_map(|reach| self.of(*reach));

@@ -1,24 +1,24 @@
-//! Makes text safe to judge by eye: what cannot be seen, or looks like something else, becomes an
-//! escape. The page draws calls by the same rules (`web/src/approval/visible.ts`); here joiners of
-//! pictographs and names of hosts are escaped sign by sign too, because nobody knows the client's face.
+//! Makes text safe to judge by eye: invisible characters and look-alikes become escapes. The page renders
+//! calls by the same rules (`web/src/approval/visible.ts`), but this module also escapes emoji joiners and
+//! the characters of host names one by one, because the client's font is unknown.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// Marks stacked higher than this cover the lines beside them.
+/// Taller stacks of combining marks cover the neighboring lines.
 const MAX_COMBINING_MARKS: usize = 4;
-/// Letters of other scripts that are drawn like a Latin one in common faces.
+/// Letters of other scripts that look like a Latin letter in common fonts.
 const LOOK_ALIKES: &str = "аеорсухіјѕԁԛԝһӏґѵьпАВЕКМНОРСТУХІЈЅԚԜӀҮ\
     αγεηικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսոզցհյքԱՕՍԼᎠᎡᎢᎥᎪᎬᎳᎷᎻᏀᏃᏎᏏᏒᏔᏙᏚᏞᏟᏢᏦᏴ";
-/// Signs that are drawn like a dot, a slash, a colon or an `@`.
+/// Characters that look like a dot, a slash, a colon or an `@`.
 const LOOKS_LIKE_PUNCTUATION: &str = "\u{2024}\u{2044}\u{2215}\u{2236}\u{29F8}\u{3002}\u{A789}\
     \u{FF0E}\u{FF0F}\u{FF1A}\u{FF20}\u{FF61}";
 
-/// Text of several lines, with everything hidden made visible.
+/// Escapes hidden characters in a text of several lines.
 pub fn visible(text: &str) -> String {
     drawn(text, |c| c == '\n' || c == '\t')
 }
 
-/// The same in one line.
+/// Escapes hidden characters, including line breaks and tabs.
 pub fn visible_line(text: &str) -> String {
     drawn(text, |_| false)
 }
@@ -64,7 +64,7 @@ fn ends_word(c: char) -> bool {
     c.is_whitespace() || "/\\?#\"'<>`()[]{},;=&|".contains(c)
 }
 
-/// Letters, marks and digits that stand together.
+/// A run of letters, marks and digits.
 #[derive(Default)]
 struct Run {
     is_open: bool,
@@ -90,7 +90,8 @@ impl Run {
         self.is_open && is_of_run(c)
     }
 
-    /// It mixes Latin with look-alikes, or is a part of a host made of nothing else.
+    /// Returns true if the run mixes Latin letters with look-alikes, or is a part of a host name and
+    /// consists only of look-alikes.
     fn is_mixed(&self, is_host_shaped: bool) -> bool {
         self.has_latin || (is_host_shaped && !self.has_others)
     }
@@ -110,13 +111,13 @@ fn is_mark(category: GeneralCategory) -> bool {
 }
 
 fn is_alike(c: char) -> bool {
-    // Letters that only a compatibility mapping makes Latin: wide, mathematical, circled, letter-like.
+    // Letters that are Latin only by a compatibility mapping: wide, mathematical, circled, letter-like.
     LOOK_ALIKES.contains(c)
         || matches!(c, '\u{FF10}'..='\u{FF19}' | '\u{FF21}'..='\u{FF3A}' | '\u{FF41}'..='\u{FF5A}'
             | '\u{1D400}'..='\u{1D7FF}' | '\u{24B6}'..='\u{24E9}' | '\u{2100}'..='\u{214F}')
 }
 
-/// `a.com`, `a.com:80`, without a scheme before it.
+/// Returns true for words such as `a.com` or `a.com:80`, without a scheme.
 fn is_host_shaped(word: &str) -> bool {
     let mut labels = word.split('.').skip(1);
     labels.any(|label| {
@@ -137,8 +138,8 @@ fn is_hidden(c: char, category: GeneralCategory) -> bool {
             | GeneralCategory::ParagraphSeparator
             | GeneralCategory::SpaceSeparator
     );
-    // The brackets of our own escapes, so that none can be forged; the blank of Braille; and what
-    // Unicode says that faces leave out (`Default_Ignorable_Code_Point`), as far as it is not `Format`.
+    // The brackets of our own escapes, so that none can be forged; the blank Braille pattern; and the
+    // characters that fonts leave out (`Default_Ignorable_Code_Point`) without the category `Format`.
     is_blank
         || matches!(c, '\u{27E6}' | '\u{27E7}' | '\u{2800}' | '\u{34F}' | '\u{115F}'..='\u{1160}'
             | '\u{17B4}'..='\u{17B5}' | '\u{180B}'..='\u{180F}' | '\u{3164}'

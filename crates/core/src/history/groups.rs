@@ -1,11 +1,11 @@
-//! Groups, which are never parted: an assistant's calls with their results, or one other entry.
+//! Splits entries into groups that stay together: calls with their results, or one other entry.
 
 use std::sync::Arc;
 
 use super::shorten::{SHORT, shorten};
 use crate::domain::{Entry, Weighed};
 
-/// Groups, the newest first.
+/// The groups of these entries, the newest first.
 pub(super) fn groups(mut entries: &[Arc<Weighed>]) -> impl Iterator<Item = &[Arc<Weighed>]> {
     std::iter::from_fn(move || {
         let begins = |entry: &Arc<Weighed>| !matches!(***entry, Entry::ToolResult { .. });

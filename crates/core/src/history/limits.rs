@@ -1,4 +1,4 @@
-//! How much of the past a model may be shown, and what makes room there.
+//! Limits how much of the past a model is sent.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::CompactionStrategy;
 use crate::session::{Compaction, Control};
 
-/// What the model may be shown.
+/// The limits of the history in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Limits {
     /// Tokens of history; `None` = no limit.
@@ -16,16 +16,16 @@ pub struct Limits {
     pub max_messages: Option<usize>,
 }
 
-/// What the settings say of the working context.
+/// The settings of the working context.
 #[derive(Debug, Clone, Default)]
 pub struct ContextRules {
     pub limits: Limits,
-    /// What leaves where earlier turns do not fit, the first way that suffices.
+    /// The strategies for dropping earlier turns, in order, until one suffices.
     pub strategies: Arc<[CompactionStrategy]>,
 }
 
 impl ContextRules {
-    /// The limits of a session: it may read whatever the model's window holds instead.
+    /// The limits of a session; none if the session reads the model's whole window, or never drops entries.
     pub fn limits(&self, control: &Control) -> Limits {
         let keeps_all = self.strategies(control).contains(&CompactionStrategy::None);
         if control.reads_whole || keeps_all {
@@ -35,21 +35,21 @@ impl ContextRules {
         }
     }
 
-    /// What makes room in a session.
+    /// The strategies of a session.
     pub fn strategies<'a>(&'a self, control: &'a Control) -> &'a [CompactionStrategy] {
         control.strategies.as_deref().unwrap_or(&self.strategies)
     }
 }
 
 impl Limits {
-    /// These limits in a model that reads `window` tokens, `taken` of which are not history: a tenth
-    /// stays free, because counts are estimates (S3.35).
+    /// These limits for a model with a window of `window` tokens, `taken` of which are not history. A tenth
+    /// of the window stays free, because counts are estimates (S3.35).
     #[must_use]
     pub fn within(self, window: u64, taken: u64) -> Self {
         self.at_most((window / 10 * 9).saturating_sub(taken))
     }
 
-    /// These limits, with no more tokens than that.
+    /// These limits with at most `tokens` tokens.
     #[must_use]
     pub fn at_most(self, tokens: u64) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Limits {
         }
     }
 
-    /// These limits of a session of which a request was too long for its provider.
+    /// These limits, lowered by earlier requests of the session that were too long for their provider.
     #[must_use]
     pub fn lowered(self, control: &Control) -> Self {
         let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
@@ -66,21 +66,23 @@ impl Limits {
         told.map_or(self, |most| self.at_most(most))
     }
 
-    /// Whether everything that these limits let through, `others` let through too.
+    /// Returns true if `others` are at least as wide as these limits.
     pub fn are_within(self, others: Self) -> bool {
         is_within(self.max_tokens, others.max_tokens)
             && is_within(self.max_messages, others.max_messages)
     }
 
-    /// Whether what was left out for other limits stays left out: these are not much wider. Prompt and
-    /// tools change a little from request to request, which is no reason to send another past.
+    /// Returns true if a compaction made for other limits still applies, because these limits are at most a
+    /// quarter wider in tokens and no wider in messages. Prompt and tools change slightly between requests,
+    /// which must not change the history.
     pub(super) fn keep(self, made: &Compaction) -> bool {
         let tokens = made.max_tokens.map(|made| made.saturating_add(made / 4));
         let messages = self.max_messages.map(|most| most as u64);
         is_within(self.max_tokens, tokens) && is_within(messages, made.max_messages)
     }
 
-    /// What a compaction leaves, so that the next requests fit without another one.
+    /// The target of a compaction, a quarter below the limits, so that the next requests fit without
+    /// another one.
     #[must_use]
     pub(super) fn lower(self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! From what was said to what the model is shown: the system prompt and the window. Pure.
+//! Builds the model's input from a session's entries: the system prompt and the window. Pure.
 
 mod compaction;
 mod groups;

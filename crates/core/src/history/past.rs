@@ -1,27 +1,28 @@
-//! What was said, as far as the session still holds it.
+//! Describes a session's past entries as far as they are in memory.
 
 use std::sync::Arc;
 
 use crate::domain::{Entry, Weighed};
 use crate::session::{Compaction, Gap, SessionState};
 
-/// What was said, and how the last request showed it.
+/// The past entries, and how the last request showed them.
 #[derive(Debug, Clone, Copy)]
 pub struct Past<'a> {
     /// The entries, oldest first.
     pub entries: &'a [Arc<Weighed>],
-    /// `seq` of the message that the newest turn began with; `None` = not known.
+    /// `seq` of the first message of the newest turn; `None` = unknown.
     pub question: Option<u64>,
-    /// Where entries are missing.
+    /// The place where entries were removed from memory.
     pub gap: Gap,
-    /// How earlier requests showed earlier entries.
+    /// The compaction of earlier entries in the last request.
     pub compaction: Option<&'a Compaction>,
-    /// Whose vendor goes on from what it compacted itself; none = the model is shown what was said.
+    /// The provider family whose own compaction the request continues from; `None` = the model is sent the
+    /// entries themselves.
     pub compactor: Option<&'a str>,
 }
 
 impl<'a> Past<'a> {
-    /// That of a session.
+    /// The past of a session.
     pub fn of(state: &'a SessionState) -> Self {
         Self {
             entries: &state.entries,
@@ -32,7 +33,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// The newest entries alone, as if nothing had been said before.
+    /// Only the newest entries, as if there were no earlier ones.
     #[must_use]
     pub fn newest(self, kept: usize) -> Self {
         let from = self.entries.len().saturating_sub(kept);
@@ -44,8 +45,8 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// How many of the newest entries make up the newest turn: its question and what came after it,
-    /// which no request may leave out. Messages that came while it ran begin nothing new.
+    /// Number of entries of the newest turn: its question and everything after it, which no request may
+    /// leave out. Messages during the turn do not start another turn.
     pub fn newest_turn(self) -> usize {
         let newest = self.entries.iter().rposition(|entry| seq(entry).is_some());
         let first = self.question.and_then(|question| {
@@ -56,14 +57,14 @@ impl<'a> Past<'a> {
         self.entries.len() - before_notes(self.entries, from)
     }
 
-    /// What came before the newest turn, and the newest turn.
+    /// Splits the entries into those before the newest turn and the newest turn.
     pub fn parted(self) -> (&'a [Arc<Weighed>], &'a [Arc<Weighed>]) {
         self.entries
             .split_at(self.entries.len() - self.newest_turn())
     }
 }
 
-/// Where the remarks begin that the model was to read with the entry at `index`.
+/// The index of the first note directly before the entry at `index`; the model reads these notes with it.
 pub(super) fn before_notes(entries: &[Arc<Weighed>], index: usize) -> usize {
     let is_note = |at: usize| matches!(entries.get(at).map(|e| &***e), Some(Entry::Note { .. }));
     let mut from = index;
@@ -73,7 +74,7 @@ pub(super) fn before_notes(entries: &[Arc<Weighed>], index: usize) -> usize {
     from
 }
 
-/// `seq` of a person's message.
+/// `seq` of a user message; `None` for other entries.
 pub(super) fn seq(entry: &Arc<Weighed>) -> Option<u64> {
     match &***entry {
         Entry::User { seq, .. } => Some(*seq),

@@ -1,4 +1,4 @@
-//! The system prompt: a Jinja2-style template (S0.4, D17).
+//! Renders the system prompt from a Jinja2-style template (S0.4, D17).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,45 +7,47 @@ use minijinja::{Environment, UndefinedBehavior};
 
 use crate::domain::{Entry, Tool, ToolAnnotations, Weighed};
 
-/// Work that a template may cost; a runaway loop is an error, not a hang.
+/// Maximum work of a template, so that a runaway loop is an error instead of a hang.
 const FUEL: u64 = 100_000;
 
 /// The template's name in its environment.
 const NAME: &str = "system prompt";
-/// The one for prompts without an input.
+/// The name of the variant for prompts without an input.
 const BARE: &str = "system prompt without an input";
 
-/// Whether a template reads what was asked (D17).
+/// How a template gets the input (D17).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input<'a> {
-    /// No: a web chat's input is a message of its own, and `{{input}}` is empty. So is the argument of
-    /// the agent's tool, which has this name: one template serves both ways.
+    /// The template does not read the input, which is a message of its own, as in a web chat. `{{input}}`
+    /// and the placeholder with this name, the argument of the agent's tool, are empty, so that one
+    /// template serves both ways.
     Apart(&'a str),
-    /// Yes, as `{{input}}` and under this name, the argument of the agent's tool (S0.4).
+    /// The template reads the input as `{{input}}` and under this name, the argument of the agent's tool
+    /// (S0.4).
     Named(&'a str),
 }
 
 /// A system prompt template that renders.
 #[derive(Debug, Clone, Default)]
 pub struct SystemPrompt {
-    /// Holds the template, compiled, and the same without its placeholders of the input; `None` = the
-    /// prompt is empty.
+    /// The compiled template and its variant without the input's placeholders; `None` = the prompt is
+    /// empty.
     environment: Option<Environment<'static>>,
     template: String,
-    /// Another name of the input.
+    /// The other name of the input.
     name: String,
-    /// Whether the input is filled in.
+    /// True if the input is filled in.
     reads_input: bool,
 }
 
-/// A template does not render.
+/// The template does not render.
 #[derive(Debug, thiserror::Error)]
 #[error("the system prompt template does not render")]
 pub struct PromptError(#[from] minijinja::Error);
 
 impl SystemPrompt {
-    /// Tries the template, so that a mistake stops the start and not a turn: a placeholder that nothing
-    /// fills in is one, and so is work without an end.
+    /// Compiles and test-renders the template, so that a mistake prevents the start instead of failing a
+    /// turn: an unknown placeholder, or endless work.
     pub fn new(template: &str, input: Input<'_>) -> Result<Self, PromptError> {
         let (name, reads_input) = match input {
             Input::Apart(name) => (name, false),
@@ -67,18 +69,18 @@ impl SystemPrompt {
         Ok(prompt)
     }
 
-    /// Whether the prompt is another one for another input.
+    /// Returns true if the prompt depends on the input.
     pub fn reads_input(&self) -> bool {
         self.reads_input
     }
 
-    /// The template as it was written.
+    /// The source of the template.
     pub fn template(&self) -> &str {
         &self.template
     }
 
-    /// The prompt with `{{tools}}` filled in, and `{{input}}` where the template reads it. Without an
-    /// input, a placeholder of it goes with the full stop that follows.
+    /// Renders the prompt with `{{tools}}`, and with `{{input}}` if the template reads it. Without an
+    /// input, its placeholder is removed together with the punctuation that follows.
     pub fn render(&self, tools: &[Tool], input: &str) -> Result<String, PromptError> {
         let Some(environment) = &self.environment else {
             return Ok(String::new());
@@ -89,7 +91,7 @@ impl SystemPrompt {
             .collect();
         let tools = tools.join("\n");
         let input = if self.reads_input { input } else { "" };
-        // The names that are ours win.
+        // The built-in names take precedence.
         let values = BTreeMap::from([
             (self.name.clone(), input.to_owned()),
             ("input".to_owned(), input.to_owned()),
@@ -101,7 +103,7 @@ impl SystemPrompt {
     }
 }
 
-/// A tool to try templates with.
+/// A tool for test-rendering.
 fn sample() -> Tool {
     Tool {
         name: "sample".to_owned(),
@@ -116,9 +118,9 @@ fn sample() -> Tool {
     }
 }
 
-/// The template without `{{input}}`, or the placeholder of that other name: with what would end its
-/// sentence, and one of the spaces around it. "Be kind. {{input}}. Tools: …" is not to say "Be kind. .
-/// Tools: …". Whatever else a template does with the input is its own.
+/// Removes `{{input}}` and the placeholder with the other name, together with a following full stop,
+/// exclamation or question mark, and one of the spaces around it, so that "Be kind. {{input}}. Tools: …"
+/// does not become "Be kind. . Tools: …". Other uses of the input stay.
 fn without_input(template: &str, named: &str) -> String {
     let mut bare = String::with_capacity(template.len());
     let mut rest = template;
@@ -140,14 +142,14 @@ fn without_input(template: &str, named: &str) -> String {
     bare
 }
 
-/// What stands before the first placeholder, its name, and what follows.
+/// The text before the first placeholder, its name, and the text after it.
 fn placeholder(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once("{{")?;
     let (inner, after) = rest.split_once("}}")?;
     Some((before, inner.trim_matches('-').trim(), after))
 }
 
-/// What a person asked last; empty before the first message.
+/// The text of the newest user message; empty before the first one.
 pub fn last_input(entries: &[Arc<Weighed>]) -> &str {
     let texts = entries.iter().rev().filter_map(|entry| match &***entry {
         Entry::User { text, .. } => Some(text.as_str()),
@@ -221,7 +223,7 @@ mod tests {
         assert!(new("{% for i in range(9999999) %}x{% endfor %}").is_err());
     }
 
-    /// Asserts S0.4: a placeholder that nothing fills in is a mistake, wherever it stands.
+    /// Asserts S0.4: an unknown placeholder is an error, wherever it is.
     #[test]
     fn a_template_is_strict() {
         let check = |template, is_right| {

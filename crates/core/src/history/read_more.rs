@@ -1,26 +1,27 @@
-//! The tool by which a model reads a shortened result on. It shows only what the model was given before,
-//! so nobody is asked; it is offered as soon as something was shortened, behind all other tools.
+//! Implements the tool with which a model reads the rest of a shortened result. It only shows what the
+//! model was already given, so it needs no approval. It is offered, after all other tools, as soon as a
+//! result was shortened.
 
 use serde_json::{Value, json};
 
 use crate::domain::{CallId, READ_MORE, Tool, ToolAnnotations};
 
-/// Bytes of a part where the model does not say how many.
+/// The default length of a part, in bytes.
 const USUAL_BYTES: usize = 8_000;
-/// Bytes of the longest part.
+/// The maximum length of a part, in bytes.
 const MAX_BYTES: usize = 16_000;
 
-/// Which part of which result a model asks for.
+/// The part of a result that a model requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartOfResult {
-    /// The call whose result it is.
+    /// The call with the result.
     pub call: CallId,
     offset: usize,
     length: usize,
 }
 
 impl PartOfResult {
-    /// What the arguments of a call ask for, or what is wrong with them.
+    /// Parses the arguments of a call, or returns the error text for the model.
     pub fn asked(args: &Value) -> Result<Self, String> {
         let wrong = |what: &str| format!("the arguments of `{READ_MORE}` are not valid: {what}");
         let call = args.get("call").and_then(Value::as_str);
@@ -44,7 +45,7 @@ impl PartOfResult {
         })
     }
 
-    /// That part of a whole result, and where the next one begins; or why there is none.
+    /// The part of a whole result with the offset of the next part, or the error text for the model.
     pub fn of(&self, whole: &str) -> Result<String, String> {
         let bytes = whole.len();
         if self.offset >= bytes {
@@ -55,7 +56,7 @@ impl PartOfResult {
         }
         let begin = whole.floor_char_boundary(self.offset);
         let end = whole.floor_char_boundary(begin.saturating_add(self.length));
-        // A character may be longer than what was asked for.
+        // A character may be longer than the requested part.
         let end = if end > begin {
             end
         } else {
@@ -73,12 +74,12 @@ impl PartOfResult {
     }
 }
 
-/// Why a call has no result to read.
+/// The error text for a call without a result.
 pub fn no_result(call: &CallId) -> String {
     format!("there is no result of `{call}` in this conversation")
 }
 
-/// What the model is told of the tool; always the same words.
+/// The constant definition of the tool.
 pub fn definition() -> Tool {
     Tool {
         name: READ_MORE.to_owned(),

@@ -1,4 +1,4 @@
-//! What a session has to hold so that no later request misses anything.
+//! Decides which entries a session keeps in memory for later requests.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use super::past::Past;
 use crate::domain::Weighed;
 use crate::session::Gap;
 
-/// What is held, and what is missing between.
+/// The entries to keep, and the gap between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retained {
     pub entries: Vec<Arc<Weighed>>,
     pub gap: Gap,
 }
 
-/// What has to be kept for every later window with limits of a session: what its newest compaction
-/// shows, and of what it leaves out as much as a model with another window could be shown. `None` =
-/// everything, as it is.
+/// Returns the entries that any later window within these limits can need: those that the newest compaction
+/// shows, and as many of the left-out ones as a model with another window could be sent. `None` = keep
+/// everything unchanged.
 pub fn retain(past: Past<'_>, limits: Limits, count: impl Fn(&Weighed) -> u64) -> Option<Retained> {
     let made = past.compaction?;
     let (earlier, turn) = past.parted();
@@ -32,7 +32,7 @@ pub fn retain(past: Past<'_>, limits: Limits, count: impl Fn(&Weighed) -> u64) -
     let from = from
         .max(head)
         .max(if gap.entries > 0 { gap.after } else { 0 });
-    // A wider window of the model does not bring results back that the session's limits forbid.
+    // The limits also apply to models with a wider window, so that results stay short.
     let is_short = limits.keep(made);
     let stays = earlier.iter().enumerate();
     let stays = stays.filter(|(index, _)| *index < head || *index >= from);
@@ -52,7 +52,7 @@ pub fn retain(past: Past<'_>, limits: Limits, count: impl Fn(&Weighed) -> u64) -
     })
 }
 
-/// Where the newest earlier groups begin that fit beside the turn when results are short.
+/// The index of the oldest earlier group that fits beside the turn with shortened results.
 fn newest_within(
     earlier: &[Arc<Weighed>],
     turn: &[Arc<Weighed>],

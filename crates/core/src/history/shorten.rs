@@ -1,18 +1,18 @@
-//! The short form of a tool result: its two ends, and how to read on.
+//! Shortens tool results to their two ends, with a hint how to read the rest.
 
 use std::sync::Arc;
 
 use crate::domain::{CallId, Entry, READ_MORE, Weighed};
 
-/// Bytes that a result keeps where room is short and the model has read it before.
+/// Bytes kept of a result that the model has read before, if room is short.
 pub(super) const SHORT: usize = 2_000;
-/// Bytes that a result keeps where even that is too much for the running turn.
+/// Bytes kept of a result if [`SHORT`] is still too much for the running turn.
 pub(super) const SHORTEST: usize = 400;
-/// The words between the two ends take less than this, so that a short form is never shortened to
-/// something longer.
+/// Upper limit of the hint's length, so that shortening never makes a result longer.
 const WORDS: usize = 400;
 
-/// The result with `most` bytes of its ends; none = it is no result, or not longer than that.
+/// The result with only `most` bytes of its ends and without pictures; `None` = not a result, or nothing to
+/// remove.
 pub(super) fn shorten(entry: &Weighed, most: usize) -> Option<Arc<Weighed>> {
     let Entry::ToolResult {
         call_id,
@@ -25,7 +25,7 @@ pub(super) fn shorten(entry: &Weighed, most: usize) -> Option<Arc<Weighed>> {
     else {
         return None;
     };
-    // Pictures are most of what such a result takes.
+    // Pictures are removed too, because they take the most room.
     let short = match (ends(call_id, text, most), attachments.len()) {
         (short, 0) => short?,
         (short, pictures) => {
@@ -43,7 +43,7 @@ pub(super) fn shorten(entry: &Weighed, most: usize) -> Option<Arc<Weighed>> {
     }))
 }
 
-/// The bytes of a result; none = it is no result.
+/// Length of a result in bytes; `None` = not a result.
 pub(super) fn length(entry: &Entry) -> Option<usize> {
     match entry {
         Entry::ToolResult { text, .. } => Some(text.len()),

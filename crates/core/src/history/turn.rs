@@ -1,4 +1,4 @@
-//! The newest turn on its way into a window: its results become short where it is large.
+//! Fits the newest turn into a window by shortening its results.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use super::shorten::{SHORT, SHORTEST, length, shorten};
 use crate::domain::{Entry, Weighed};
 use crate::session::ContextSize;
 
-/// The newest turn on its way into a window.
+/// The newest turn while it is fitted into a window.
 pub(super) struct Turn<C> {
     pub(super) entries: Vec<Arc<Weighed>>,
     pub(super) tokens: u64,
-    /// How many of its results are in a short form.
+    /// Number of shortened results.
     pub(super) shortened: usize,
     count: C,
-    /// Where the results begin that the model has not read yet.
+    /// Index of the first entry that the model has not read yet.
     unread: usize,
 }
 
@@ -30,7 +30,7 @@ impl<C: Fn(&Weighed) -> u64> Turn<C> {
         }
     }
 
-    /// How large it is now.
+    /// The current size of the turn.
     pub(super) fn size(&self) -> ContextSize {
         ContextSize {
             messages: self.entries.len() as u64,
@@ -43,12 +43,12 @@ impl<C: Fn(&Weighed) -> u64> Turn<C> {
         tokens_when_short(read, &self.count).saturating_add(tokens(unread, &self.count))
     }
 
-    /// Shortens results until it has `most` tokens, or nothing is left to shorten.
+    /// Shortens results until the turn has at most `most` tokens, or no result can be shortened further.
     pub(super) fn fit(&mut self, most: u64) {
         let whole = self.entries.clone();
         let (read, unread) = (0..self.unread, self.unread..whole.len());
         self.shorten(&whole, read, SHORT, in_steps(self.tokens, most));
-        // Each of the newest results keeps the same share, as long as it can be.
+        // All unread results are cut to the same share, as large as possible.
         let longest = unread.clone().filter_map(|at| length(whole.get(at)?)).max();
         let mut share = longest.unwrap_or_default();
         while self.tokens > most && share > SHORT {
@@ -62,8 +62,8 @@ impl<C: Fn(&Weighed) -> u64> Turn<C> {
             .count();
     }
 
-    /// Gives results of `range` `bytes` of their whole form, the oldest first, until `most` tokens
-    /// are left.
+    /// Cuts results of `range` to `bytes` bytes of their whole form, the oldest first, until the turn has
+    /// at most `most` tokens.
     fn shorten(
         &mut self,
         whole: &[Arc<Weighed>],
@@ -87,8 +87,8 @@ impl<C: Fn(&Weighed) -> u64> Turn<C> {
     }
 }
 
-/// What a turn of so many tokens is cut to, in steps of an eighth of the limit: results that are short
-/// in one request are so in the next few, and no others, for the sake of the vendor's prompt cache.
+/// The token target for a turn, in steps of an eighth of the limit: successive requests then shorten the
+/// same results, so that the vendor's prompt cache keeps matching.
 fn in_steps(tokens: u64, most: u64) -> u64 {
     let step = (most / 8).max(1);
     let excess = tokens.saturating_sub(most).div_ceil(step);

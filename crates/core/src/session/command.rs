@@ -1,4 +1,4 @@
-//! What may be asked of a session, by people and by the outcomes of effects.
+//! Commands to a session, from people and from the outcomes of effects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,64 +20,65 @@ use crate::domain::{
     TokenUsage, TurnId, WorkspaceCopy,
 };
 
-/// What a session is created with, at its first command.
+/// The properties that a session's first command creates it with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Genesis {
     pub journal: JournalId,
-    /// Whose session it is.
+    /// The owner of the session.
     pub owner: Actor,
     pub sandbox: SandboxId,
-    /// What answers in it.
+    /// The session's model.
     pub model: ModelChoice,
 }
 
-/// Everything that can happen to a session.
+/// A command to a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Stores the session without saying anything.
+    /// Stores the session without a message.
     Open {
         /// A title, if the person gave one.
         title: Option<String>,
     },
-    /// A person says something.
+    /// A person sends a message.
     Say {
         text: String,
-        /// What is attached, looked up by the shell.
+        /// The attached files, looked up by the shell.
         attachments: Vec<Attachment>,
         author: Actor,
-        /// The client's own id; a repeat changes nothing.
+        /// The client's own message id; a repeated id changes nothing.
         client_message_id: Option<String>,
-        /// How much the model may think in the turn that takes it; none = what the session says.
+        /// How much the model may think in the turn that reads the message; `None` = the session's setting.
         effort: Option<Effort>,
     },
     /// A person decides one call.
     Decide(Decision),
     /// A person decides several calls at once.
     DecideAll {
-        /// Which; `None` = all pending, for a rejection only.
+        /// The calls to decide; `None` = all pending calls, for a rejection only.
         call_ids: Option<Vec<CallId>>,
-        /// Whether they may run.
+        /// True if the calls may run.
         approved: bool,
         reason: Option<String>,
         by: Actor,
-        /// Their role, as the door knows it; `None` = only what the owner may is theirs.
+        /// The person's role, as the door knows it; `None` = the decision counts only if the person owns
+        /// the session.
         role: Option<Role>,
     },
-    /// A decision that comes with a fresh gesture of the person who decides.
+    /// A decision with a fresh gesture of the deciding person.
     WithGesture {
         gesture: Gesture,
-        /// A decision about one call or several.
+        /// The decision, about one call or several.
         decision: Box<Command>,
     },
-    /// A person has a waiting call run in a copy of the workspace.
+    /// A person starts a dry run of a waiting call.
     DryRun {
         call: CallId,
-        /// What the person was shown.
+        /// The digest on the card that the person was shown.
         digest: Option<Digest>,
         by: Actor,
         role: Option<Role>,
     },
-    /// A person ends a dry run, or puts its result away.
+    /// A person stops a dry run or discards its result.
     DropDryRun {
         call: CallId,
         by: Actor,
@@ -88,105 +89,105 @@ pub enum Command {
         call: CallId,
         report: Box<DryRunReport>,
     },
-    /// Stop one running call.
+    /// Stops one running call.
     StopCall { call: CallId },
-    /// Say whether an unknown call happened.
+    /// A person states whether a call with an unknown outcome happened.
     ResolveUnknown {
         call: CallId,
         happened: bool,
         by: Actor,
     },
-    /// Stop the turn.
+    /// Stops the turn.
     Stop {
-        /// Which; another one than the running one changes nothing.
+        /// The turn to stop; changes nothing if another turn is running. `None` = the running turn.
         turn: Option<TurnId>,
-        /// What the model has said so far.
+        /// The text that the model has streamed so far.
         said_so_far: Option<String>,
-        /// What it has thought aloud so far.
+        /// The reasoning that the model has streamed so far.
         thought_so_far: Option<Reasoning>,
-        /// What its request has used so far, should it be asked now.
+        /// The usage of the running model request so far, if one is running.
         spent: Vec<Spent>,
     },
-    /// The turn has gone on for so long without a person that it ends, unless one came meanwhile.
+    /// Ends a turn that ran for too long without a person, unless a person has acted meanwhile.
     TimeOut {
         turn: TurnId,
-        /// How long it may go on.
+        /// The time limit of the turn.
         limit: Duration,
-        /// What its request has used so far, should the model be asked now.
+        /// The usage of the running model request so far, if one is running.
         spent: Vec<Spent>,
     },
-    /// Ask again for the last answer.
+    /// Repeats the request for the last answer.
     Retry,
-    /// Take a waiting message back.
+    /// Takes a waiting message back.
     Withdraw {
         /// The client's own id of the message.
         client_message_id: String,
     },
-    /// Start with an empty context.
+    /// Starts with an empty context.
     ResetContext,
-    /// Name the session.
+    /// Renames the session.
     Rename { title: String },
-    /// Let another model answer, from the next model request on.
+    /// Chooses the model for later model requests.
     ChooseModel {
-        /// Which; the shell has made sure that the provider exists.
+        /// The new model; the shell has checked that the provider exists.
         model: ModelChoice,
     },
-    /// Let the model read as much of the past as its window holds, or what the settings say again.
+    /// Sets how much of the past the model reads: its whole window, or the configured amount.
     ChooseWindow {
-        /// Whether the whole window counts.
+        /// True if the model reads as much as its window holds.
         whole: bool,
     },
-    /// Say what leaves the context where earlier turns do not fit.
+    /// Chooses how to compact earlier turns that do not fit the context.
     ChooseCompaction {
-        /// The first way that suffices; `None` = what the settings say.
+        /// The strategies to try, in order, until one suffices; `None` = the configured strategies.
         strategies: Option<Vec<CompactionStrategy>>,
     },
     /// The model answered.
     Answered {
-        /// The request that asked.
+        /// The model request that was answered.
         request: ModelRequestId,
         answer: Answer,
     },
-    /// The model request failed for good.
+    /// The model request failed, and no attempt is left.
     ModelFailed {
-        /// The request that asked.
+        /// The model request that failed.
         request: ModelRequestId,
         failure: Failure,
     },
-    /// The request did not fit the model's window, and less of the past may.
+    /// The request exceeded the model's window; a smaller context may fit.
     Overflowed {
-        /// The request that asked.
+        /// The model request that was too long.
         request: ModelRequestId,
-        /// What to go on with.
+        /// The smaller context.
         cut: Cut,
-        /// What its attempts used before.
+        /// The usage of the failed attempts.
         spent: Vec<Spent>,
     },
-    /// What a person attached is in the workspace now, because the model that is asked cannot read it.
+    /// An attachment was put into the workspace because the model cannot read it directly.
     AttachmentPlaced {
-        /// The request that needs it.
+        /// The model request that needs the attachment.
         request: ModelRequestId,
         id: BlobId,
-        /// What people call it.
+        /// The file name for people.
         name: String,
-        /// Where it is, as the session's tools name it.
+        /// The path as the session's tools see it.
         path: String,
     },
-    /// A model that was asked for a title has given one, or cannot.
+    /// A title request succeeded or failed.
     Titled {
-        /// Cleaned; none = there is none to be had.
+        /// The cleaned title; `None` = the model gave no title.
         title: Option<String>,
-        /// What its attempts used.
+        /// The usage of its attempts.
         spent: Vec<Spent>,
     },
-    /// A model that was asked about a call has said something, or cannot.
+    /// A review of a call succeeded or failed.
     Reviewed {
         call: CallId,
         review: Review,
-        /// What its attempts used.
+        /// The usage of its attempts.
         spent: Vec<Spent>,
     },
-    /// The workspace of a fork has what it begins with.
+    /// The initial workspace of a fork is ready.
     WorkspaceCopied { outcome: WorkspaceCopy },
     /// A call ended.
     CallEnded {
@@ -195,52 +196,55 @@ pub enum Command {
         /// How long it ran.
         duration_ms: u64,
     },
-    /// A view asks for a call.
+    /// A view requests a call.
     CallByView(Box<ViewCall>),
-    /// A view was closed, or waits no more: those of its calls that nobody has let run are not wanted.
+    /// A view was closed, or stopped waiting for a request: its calls that have not started are
+    /// cancelled.
     CloseView {
-        /// The page's own id of this showing.
+        /// The page's own id of this showing of the view.
         view: String,
-        /// Which request alone; none = all of them, because the view is closed.
+        /// The request to cancel; `None` = all of them, because the view is closed.
         request: Option<String>,
     },
-    /// The server of a running call made a task of it.
+    /// The server turned a running call into a task.
     TaskCreated { call: CallId, task: CallTask },
-    /// A server asks the person something while a call of it runs.
+    /// A server asks the person something during one of its calls.
     Elicit(Arc<Elicitation>),
-    /// A person answers it.
+    /// A person answers an elicitation.
     AnswerElicitation(ElicitationReply),
-    /// A person goes to the page that a server wants opened.
+    /// A person opens the page of an elicitation.
     OpenElicitation { id: ElicitationId, by: Actor },
-    /// The server says that all is done at its page.
+    /// The server reports that the person is done at its page.
     CompleteElicitation { id: ElicitationId },
-    /// The server does not want to know any more.
+    /// The server withdraws its elicitation.
     WithdrawElicitation { id: ElicitationId },
-    /// The model that a server wanted asked has answered, or cannot.
+    /// A completion that a server requested succeeded or failed.
     Sampled {
         id: ElicitationId,
-        /// The turn that pays.
+        /// The turn that pays for the completion.
         turn: TurnId,
         result: Result<Completion, SamplingProblem>,
-        /// What its attempts used.
+        /// The usage of its attempts.
         spent: Vec<Spent>,
     },
-    /// Hold a rule for this session alone; it decides what waits, too. One of the same id changes nothing.
+    /// Adds a rule for this session only; the rule also decides waiting calls. A rule with an existing id
+    /// changes nothing.
     GiveRule {
-        /// Checked by the shell.
+        /// The rule, checked by the shell.
         rule: Box<Rule>,
         by: Actor,
     },
-    /// Hold a rule of this session no more.
+    /// Removes a rule of this session.
     TakeRuleBack { id: String, by: Actor },
-    /// A command of the session was refused a host.
+    /// A command in the sandbox was refused access to a host.
     HostRefused(Box<HostRefusal>),
-    /// The rules may be others than when calls were asked for or approved: what is refused by now does
-    /// not wait and does not start.
+    /// Applies the current rules again: pending calls that they deny no longer wait, and approved calls
+    /// that they deny do not start.
     ReviewCalls,
-    /// The deciding process goes on with the session, whose runner is gone.
+    /// The deciding gateway takes over the effects of a session whose runner is gone.
     TakeOver {
-        /// The runner that is gone; changes nothing if another one has taken over meanwhile.
+        /// The runner that is gone; the command changes nothing if another gateway has taken over
+        /// meanwhile.
         from: Option<GatewayId>,
     },
 }
@@ -249,19 +253,21 @@ pub enum Command {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     pub call: CallId,
-    /// Whether it may run; `false` without a reason on an approved one takes the approval back.
+    /// True if the call may run; `false` without a reason takes the approval of an approved call back.
     pub approved: bool,
-    /// Only takes an approval back: a repeat does not reject the call that waits again.
+    /// True if the decision may only take an approval back, so that a repeat does not reject the call that
+    /// waits again.
     pub take_back: bool,
-    /// The person's words; the model reads them.
+    /// The person's reason; the model reads it.
     pub reason: Option<String>,
     pub edit: Option<Edit>,
-    /// The result of the call's dry run that it shall have; none = it runs.
+    /// The dry-run result that replaces running the call; `None` = the call runs.
     pub dry_run: Option<Digest>,
-    /// What the person was shown.
+    /// The digest on the card that the person was shown.
     pub digest: Option<Digest>,
     pub by: Actor,
-    /// Their role, as the door knows it; `None` = only what the owner may is theirs.
+    /// The person's role, as the door knows it; `None` = the decision counts only if the person owns the
+    /// session.
     pub role: Option<Role>,
 }
 
@@ -269,19 +275,19 @@ pub struct Decision {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edit {
     pub args: Value,
-    /// Hash of what the arguments as they were shown would run now; none if the tool is gone. Only
-    /// where that is still what the card showed, the change is one of the arguments alone.
+    /// Digest of the unedited arguments against the current tool; `None` if the tool is gone. The edit
+    /// changed nothing but arguments only if this digest still equals the one on the card.
     pub unedited: Option<Digest>,
-    /// Hash of what would run.
+    /// Digest of what would run.
     pub digest: Digest,
     /// Hash of server, tool and new arguments.
     pub equal: Digest,
-    /// What is wrong with them, naming the field.
+    /// The validation error, naming the field.
     pub invalid: Option<String>,
 }
 
 impl Edit {
-    /// Of a call whose queue is gone: all that is asked is whether it is the same change again.
+    /// An edit of a call whose queue is gone: only used to check whether it repeats the earlier edit.
     pub fn of_past(past: &PastDecision, args: Value) -> Self {
         Self {
             unedited: None,
@@ -293,60 +299,60 @@ impl Edit {
     }
 }
 
-/// A whole answer of the model.
+/// A complete answer of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub text: String,
-    /// What it thought aloud before.
+    /// The reasoning before the answer.
     pub reasoning: Option<Reasoning>,
     /// The calls, looked up and validated.
     pub calls: Vec<Proposal>,
-    /// How many more it asked for that mean nothing, because its filter stopped it or because they
-    /// name no tool.
+    /// Number of requested calls that were dropped, because a provider's filter stopped the answer or
+    /// because they name no tool.
     pub dropped_calls: u64,
-    /// What was shortened of the request that it answers.
+    /// The shortening of the request that this answers.
     pub shortened: Option<Shortened>,
-    /// What of earlier turns left the context with the request that it answers, or became shorter.
+    /// The compaction of earlier turns that began with the request that this answers.
     pub compacted: Option<Box<Compacted>>,
-    /// What its vendor compacted by itself before it.
+    /// The vendor's own compaction before this answer.
     pub compacted_by_vendor: Option<Box<CompactedByVendor>>,
     pub native: Option<Native>,
-    /// What the request used.
+    /// The usage of the request.
     pub usage: TokenUsage,
-    /// What it cost, if the price is known.
+    /// The cost, if the price is known.
     pub cost: Option<MicroUsd>,
-    /// Who was asked, and what for.
+    /// The provider, model and purpose of the request.
     pub request: Option<Arc<RequestFacts>>,
-    /// From the start of the request to its first piece; `None` where nobody has measured it.
+    /// Time from the start of the request to its first piece; `None` = not measured.
     pub first_token_ms: Option<u64>,
     pub finish: String,
-    /// The same in the vendor's words, where it gave some.
+    /// The vendor's own stop reason, if it gave one.
     pub stop_detail: Option<String>,
-    /// Who gave it in the place of the model that was asked.
+    /// The model that answered instead of the requested one.
     pub answered_by: Option<Box<AnsweredBy>>,
-    /// What the attempts before it used.
+    /// The usage of the earlier, failed attempts.
     pub spent: Vec<Spent>,
 }
 
-/// What of the context to go on with.
+/// The part of the context that the turn goes on with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// How many of the newest entries.
+    /// Number of newest entries to keep.
     pub kept: usize,
-    /// What makes it smaller.
+    /// The kind of reduction.
     pub kind: CutKind,
     /// Tokens of history that the rest of the turn may read.
     pub max_tokens: u64,
     /// The context that did not fit.
     pub before: ContextSize,
-    /// The context to go on with.
+    /// The smaller context.
     pub after: ContextSize,
 }
 
-/// What was shortened of a request: results that the model had read, so that it fits.
+/// The shortening of a request: results that the model had already read are cut so that the request fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortened {
-    /// How many results of the running turn.
+    /// Number of shortened results of the running turn.
     pub results: u64,
     /// The context with every result whole.
     pub before: ContextSize,
@@ -354,29 +360,29 @@ pub struct Shortened {
     pub after: ContextSize,
 }
 
-/// Why a turn ends without an answer.
+/// The error that ends a turn without an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     pub code: Code,
     pub text: String,
-    /// Whether asking again may help.
+    /// True if a retry may help.
     pub is_retryable: bool,
-    /// What its attempts used all the same.
+    /// The usage of the failed attempts.
     pub spent: Vec<Spent>,
 }
 
-/// Why a command changes nothing.
+/// The reason a command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
     pub code: Code,
     pub message: String,
-    /// The field that is wrong, if one is.
+    /// The invalid field, if there is one.
     pub field: Option<&'static str>,
 }
 
 impl Refusal {
-    /// A refusal that names no field.
+    /// A refusal without a field.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -385,7 +391,7 @@ impl Refusal {
         }
     }
 
-    /// A refusal that names the wrong field.
+    /// A refusal that names the invalid field.
     pub fn of_field(code: Code, field: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,

@@ -1,4 +1,5 @@
-//! What has to run now. The shell compares this with what does run, starts and stops.
+//! Derives the work that has to run from the control state. The shell compares the result with the running
+//! work, and starts and stops tasks accordingly.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use super::state::{Control, Phase};
 use super::title::Titling;
 use crate::domain::{CallId, ElicitationId, ModelRequestId};
 
-/// One thing that has to run.
+/// One piece of work that has to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Ask the model.
@@ -15,26 +16,26 @@ pub enum Effect {
     /// Run an approved call.
     RunCall {
         call: CallId,
-        /// Whether it is to be stopped.
+        /// True if the running call has to be stopped.
         is_stopping: bool,
     },
     /// Ask a model for a title.
     MakeTitle,
-    /// Ask a model whether a call may run.
+    /// Ask a model to review a waiting call.
     Review(CallId),
-    /// Try a waiting call in a copy of the workspace.
+    /// Run a waiting call in a copy of the workspace.
     DryRun(CallId),
-    /// Ask the model what a server wants of it.
+    /// Ask the model for a completion that a server requested.
     Sample(ElicitationId),
     /// Copy the workspace of the session that this one was forked from.
     CopyWorkspace,
 }
 
-/// Everything that has to run in this state.
+/// Returns all work that has to run in this state.
 pub fn effects(control: &Control) -> Vec<Effect> {
     let is_asked = matches!(control.titling, Titling::Asked(_));
     let mut effects = if control.awaits_workspace {
-        // What is asked now would be told of files that are not there yet.
+        // A model asked now would be told of files that are not copied yet.
         vec![Effect::CopyWorkspace]
     } else {
         let mut effects = of_turn(control);
@@ -58,7 +59,7 @@ fn of_turn(control: &Control) -> Vec<Effect> {
     running(&turn.queue, turn.is_stopping).collect()
 }
 
-/// What models are asked for servers.
+/// Returns the open completions that servers requested and a model has to answer.
 fn sampling(control: &Control) -> impl Iterator<Item = Effect> {
     let asks = |asked: &&Arc<Elicitation>| {
         let stage = asked.sampling.as_ref().map(|sampling| &sampling.stage);

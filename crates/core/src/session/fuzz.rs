@@ -1,5 +1,5 @@
-//! Fuzzes the journal: what is stored may come from an older release, a restored backup, a damaged
-//! disk. What can be read folds without breaking, and is written again as it was.
+//! Fuzzes the journal. Stored bytes may come from an older release, a restored backup or a damaged disk.
+//! Every readable commit folds without a panic and serializes back to an equal commit.
 
 use super::{Commit, SCHEMA, SessionState, effects};
 

@@ -1,8 +1,8 @@
-//! The pure core: what a session is, what may happen to it, and what has to be done next.
+//! Models a session as a pure state machine, without a clock, randomness or I/O: times, ids and [`Rules`]
+//! are inputs.
 //!
 //! A session is the fold of its journal. [`decide()`] turns commands into events, the fold
-//! ([`SessionState::apply`]) turns events into state, [`effects()`] says what has to run. No clock, no randomness, no I/O: times,
-//! ids and [`Rules`] come in.
+//! ([`SessionState::apply`]) turns events into state, and [`effects()`] lists the work that has to run.
 
 mod call;
 mod command;

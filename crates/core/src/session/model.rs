@@ -1,4 +1,4 @@
-//! Which model is asked, which one answered, and what was paid for nothing.
+//! Describes the model of a request, the model that answered, and the cost of failed attempts.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::{Effort, MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 
-/// Which model answers.
+/// The provider, model and effort of a session's requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelChoice {
     pub provider: String,
     /// The model's id at that provider.
     pub model: String,
-    /// How much it may think; none = what the settings say of the model.
+    /// How much the model may think; `None` = the model's configured default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
 }
 
 impl ModelChoice {
-    /// With as much thinking as the settings say.
+    /// A choice with the configured default effort.
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -28,43 +28,43 @@ impl ModelChoice {
     }
 }
 
-/// Who answered in the place of the model that was asked: another model, or the same one with another
+/// The model that answered instead of the requested one: a fallback model, or the same model under another
 /// key of its provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnsweredBy {
     pub provider: String,
     /// The model's id at that provider.
     pub model: String,
-    /// Why the one that was asked did not answer, in words for people.
+    /// The reason the requested model did not answer, as text for people.
     pub reason: String,
 }
 
-/// What is known of one attempt of a model request beside what it used: whoever pays asks for it later.
+/// Facts about one attempt of a model request, beside its token usage, for billing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestFacts {
-    /// Who was asked, which may be another than the session names.
+    /// The provider that was asked; it may differ from the session's provider.
     pub provider: String,
     /// The model's id at that provider.
     pub model: String,
-    /// The price list that the cost is from; none = the price is unknown.
+    /// The price list behind the cost; `None` = the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_version: Option<String>,
-    /// What budgets count, where the price is unknown.
+    /// The amount that budgets count if the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub charged: Option<MicroUsd>,
-    /// What the input tokens were for.
+    /// The input tokens by purpose.
     pub parts: RequestParts,
-    /// Why it was asked.
+    /// The purpose of the request.
     #[serde(default, skip_serializing_if = "RequestPurpose::is_turn")]
     pub purpose: RequestPurpose,
 }
 
-/// What an attempt of a model request used that became no answer.
+/// The usage of a model request attempt that gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     pub usage: TokenUsage,
-    /// What it cost, if the price is known.
+    /// The cost, if the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

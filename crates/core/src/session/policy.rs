@@ -1,4 +1,4 @@
-//! Which calls run, ask or are refused: the rules in force, and those that were given in the session.
+//! Applies the rules in force and the rules of a session: which calls run, need approval or are denied.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,35 @@ use crate::domain::{Actor, CallId, Memo, MicroUsd, RunsInKind, Timestamp, ToolRe
 
 pub use sepal_policy::{Approver, Effect as PolicyEffect, Rule};
 
-/// Rules that one session may hold at the same time: each is looked at for every call of it.
+/// Maximum number of rules of one session, because every rule is evaluated for every call of the session.
 const MAX_SESSION_RULES: usize = 50;
 
-/// Where relative paths of tools begin that run in a sandbox.
+/// The directory that relative paths of sandboxed tools start from.
 const WORKSPACE: &str = "/workspace";
 
-/// Everything that `decide` goes by beside the state.
+/// The configuration that `decide` reads beside the state.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// What decides about calls.
+    /// The policy that decides about calls.
     pub policy: Policy,
-    /// Model requests a turn may make (D7).
+    /// Maximum number of model requests in a turn (D7).
     pub max_iterations: u32,
-    /// How often in a row a turn may make the same calls while they give the same; `None` = no limit.
+    /// Maximum number of times in a row that a turn may make the same calls with the same results; `None` =
+    /// no limit.
     pub max_same_calls: Option<u32>,
-    /// Approvals older than this are asked again when another process takes over.
+    /// Age in milliseconds after which unused approvals are asked again when another gateway takes over.
     pub approval_stale_after_ms: u64,
-    /// How long a call waits for a decision before it is rejected; `None` = until there is one.
+    /// Time in milliseconds after which a call that nobody decided is rejected; `None` = never.
     pub approval_expiry_ms: Option<u64>,
-    /// The treatment of arguments that others than the owner of a session change.
+    /// Treatment of arguments changed by people other than the session's owner.
     pub edits_by_others: EditsByOthers,
-    /// Messages that may wait for the running turn.
+    /// Maximum number of messages that wait for the running turn.
     pub max_waiting_messages: usize,
-    /// Calls that one answer may ask for; more are answered with an error.
+    /// Maximum number of calls in one answer; further calls get an error result.
     pub max_calls_per_answer: usize,
-    /// Whether a model gives sessions their titles.
+    /// True if a model generates session titles.
     pub has_titles_made: bool,
-    /// Whether there is a model that reviews the calls that rules open to it.
+    /// True if a model reviews the calls that rules open to review.
     pub has_reviewer: bool,
 }
 
@@ -59,23 +60,23 @@ impl Default for Rules {
     }
 }
 
-/// The treatment of arguments that somebody changes who is asked about a call of another person.
+/// Treatment of arguments that an approver changes in a call of another person's session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EditsByOthers {
-    /// They run once the owner of the session has said yes to them, too.
+    /// They run after the session's owner has approved them, too.
     #[default]
     NeedOwner,
-    /// They are refused: the others only say yes or no.
+    /// They are refused: other people can only approve or reject.
     Refused,
 }
 
-/// What decides about calls.
+/// The source of decisions about calls.
 #[derive(Debug, Clone)]
 pub enum Policy {
-    /// The rules of the installation, the tenant and the person. Those of the session come with its
+    /// The rules of the installation, the tenant and the person. The session's own rules are part of its
     /// state.
     InForce(policy::Rules),
-    /// What a journal says of each call, whatever rules there were (`sepal replay`).
+    /// The rulings that a journal recorded for each call, regardless of the rules (`sepal replay`).
     Recorded(BTreeMap<CallId, Ruling>),
 }
 
@@ -85,31 +86,31 @@ impl Default for Policy {
     }
 }
 
-/// What was decided about a call before anybody was asked.
+/// The decision of rules about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
     pub effect: PolicyEffect,
-    /// The rule that said so; none = no rule is about the call, so it asks.
+    /// The deciding rule; `None` = no rule covers the call, so it needs approval.
     pub rule: Option<RuleName>,
-    /// Why, as a sentence for people.
+    /// The reason, as a sentence for people.
     pub why: String,
-    /// Whose yes an asked call needs, all of them; empty = the owner's alone.
+    /// The required approvers, all of whom have to approve; empty = only the owner.
     pub approvers: Vec<Approver>,
-    /// Whether the yes needs a fresh proof of presence.
+    /// True if an approval needs a fresh proof of presence.
     pub fresh_gesture: bool,
-    /// Whether all that asks opened the call to a model's review.
+    /// True if every rule that requires approval allows a model's review.
     pub is_open_to_review: bool,
 }
 
-/// A rule, as the journal names it.
+/// The names of a rule in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleName {
     pub id: String,
-    /// What people read.
+    /// The name for people.
     pub name: String,
 }
 
-/// A rule that was given in a session, for it alone.
+/// A rule for one session only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GivenRule {
     pub rule: policy::Rule,
@@ -117,7 +118,7 @@ pub struct GivenRule {
     pub at: Timestamp,
 }
 
-/// All of them. Shared, because control states are copied for each decision.
+/// The rules of one session. Shared, because each decision copies the control state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionRules {
@@ -127,22 +128,22 @@ pub struct SessionRules {
 }
 
 impl SessionRules {
-    /// Whether none was given.
+    /// Returns true if the session has no rules of its own.
     pub fn is_empty(&self) -> bool {
         self.given.is_empty()
     }
 
-    /// The rules, in the order in which they were given.
+    /// The rules, in the order in which they were added.
     pub fn given(&self) -> &[GivenRule] {
         &self.given
     }
 
-    /// The rule of that id.
+    /// Finds a rule by its id.
     pub fn find(&self, id: &str) -> Option<&GivenRule> {
         self.given.iter().find(|given| given.rule.id == id)
     }
 
-    /// Whether there is no room for another.
+    /// Returns true if the session already has [`MAX_SESSION_RULES`] rules.
     pub(super) fn is_full(&self) -> bool {
         self.given.len() >= MAX_SESSION_RULES
     }
@@ -172,8 +173,8 @@ impl SessionRules {
 }
 
 impl Rules {
-    /// The rule that forbids something that is no call of a tool and that a person asked for, such as
-    /// reading a resource of a server. It is looked at as a call with these arguments.
+    /// The rule that denies an action of a person other than a tool call, such as reading a resource of a
+    /// server. The action is evaluated as a call with these arguments.
     pub fn forbids(
         &self,
         (given, cost): (&SessionRules, MicroUsd),
@@ -197,8 +198,8 @@ impl Rules {
         (ruling.effect == PolicyEffect::Deny).then_some(ruling)
     }
 
-    /// What the rules, and those that were given in a session that has cost so much, say of a call with
-    /// these arguments, now.
+    /// Evaluates the rules, including those of a session with this cost so far, for a call with these
+    /// arguments at this time.
     pub(super) fn rule_on(
         &self,
         (given, cost): (&SessionRules, MicroUsd),
@@ -223,12 +224,13 @@ impl Rules {
 }
 
 impl Ruling {
-    /// What a call that it asks for wants.
+    /// The approval requirements of a call under this ruling.
     pub fn wants(&self) -> Wants {
         Wants::new(&self.approvers, self.fresh_gesture)
     }
 
-    /// Whether a model may say yes in the place of the owner: never where more than that is wanted.
+    /// Returns true if a model may approve in place of the owner: only if nothing but the owner's approval
+    /// is required.
     pub(super) fn is_reviewed(&self) -> bool {
         self.effect == PolicyEffect::Ask
             && self.is_open_to_review
@@ -236,7 +238,7 @@ impl Ruling {
             && !self.fresh_gesture
     }
 
-    /// What a journal says was decided.
+    /// A ruling recorded in a journal.
     pub(super) fn recorded(
         effect: PolicyEffect,
         (rule, why): (Option<RuleName>, &str),
@@ -267,7 +269,7 @@ impl Ruling {
     }
 }
 
-/// A call as rules see it, of a session that has cost so much.
+/// Converts a call of a session with this cost so far into the form that rules evaluate.
 pub fn policy_call<'a>(
     (facts, args): (&'a ToolFacts, &'a Value),
     cost: MicroUsd,

@@ -1,25 +1,25 @@
-//! What a model thinks aloud before it answers: kept for people, never part of the next request.
+//! Stores the reasoning text of a model's answer for people; later requests never include it.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest reasoning that the journal keeps of one answer, in bytes.
+/// The maximum length of the reasoning that the journal stores for one answer, in bytes.
 pub const MAX_REASONING: usize = 64 * 1024;
 
-/// The reasoning of one answer, or its beginning.
+/// The reasoning of one answer, possibly truncated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reasoning {
     /// At most [`MAX_REASONING`] bytes.
     pub text: String,
-    /// From its first piece to what came next; `None` where nobody has measured it.
+    /// Time from the first piece of reasoning to the first piece of other output; `None` = not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// Bytes behind the text that are not kept.
+    /// Bytes truncated from the end of the text.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out_bytes: u64,
 }
 
 impl Reasoning {
-    /// The part that is kept; `None` of an empty text.
+    /// Truncates the text to [`MAX_REASONING`] bytes; `None` if the text is empty.
     pub fn of(mut text: String, duration_ms: Option<u64>) -> Option<Self> {
         let whole = text.len();
         text.truncate(text.floor_char_boundary(MAX_REASONING));

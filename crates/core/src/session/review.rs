@@ -1,24 +1,24 @@
-//! A model that reviews calls in the place of the person who would be asked (docs/rules.md, "The
-//! reviewer"): what it said of one, and how a session stands with it.
+//! Holds the reviews of calls by a model that stands in for the person (docs/rules.md, "The reviewer"), and
+//! the state of the reviewer in a session.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{CallId, Digest, MicroUsd, TurnId};
 
-/// Reviews without a yes after which a session asks its person alone.
+/// Reviews that did not allow their call after which the session stops asking the reviewer.
 pub(super) const MAX_REFUSALS: u32 = 3;
 
-/// What came of a review. All but [`Self::Allowed`] leave the call to the person.
+/// The result of a review. Every verdict except [`Self::Allowed`] leaves the call to the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewVerdict {
-    /// The model says yes.
+    /// The model allows the call.
     Allowed,
-    /// The model says no.
+    /// The model refuses the call.
     Refused,
-    /// The model is not sure, or what it said has not the form that was asked for.
+    /// The model is unsure, or its answer does not have the requested form.
     Doubted,
-    /// There is no answer: an error, no time left, no budget, or too much to read.
+    /// There is no answer: an error, a timeout, no budget, or too much to read.
     Failed,
 }
 
@@ -34,47 +34,48 @@ impl ReviewVerdict {
     }
 }
 
-/// What a model said of a call.
+/// A model's review of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Review {
     pub verdict: ReviewVerdict,
-    /// Who said it, as its provider calls it; none = nobody was asked.
+    /// The model's name at its provider; `None` = no model was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// In one line, for people.
+    /// One line for people.
     pub reason: String,
-    /// What the review cost, with every attempt, as far as prices are known.
+    /// The cost of the review with all its attempts, as far as prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
 }
 
-/// How far the review of a call is.
+/// The progress of a call's review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum CallReview {
-    /// A model is asked, and the person may decide all the same.
+    /// A model is being asked; the person may still decide the call.
     Running,
-    /// This came of it.
+    /// The finished review.
     Over(Review),
 }
 
-/// A call that a model is asked about.
+/// A review that a model is running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningReview {
-    /// The turn that pays for it.
+    /// The turn that pays for the review.
     pub turn: TurnId,
     pub call: CallId,
-    /// What would run: a yes is for this alone.
+    /// Hash of what would run: an approval covers only this digest.
     pub digest: Digest,
 }
 
-/// How a session stands with its reviewer.
+/// The state of the reviewer in a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reviewing {
-    /// One at a time, so that nothing is asked in vain after the last refusal.
+    /// The running review. Only one runs at a time, so that no further review starts in vain after the last
+    /// allowed refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<RunningReview>,
-    /// Reviews that were no yes since a person last approved a call.
+    /// Reviews that did not allow their call since a person last approved one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refusals: u32,
 }
@@ -84,7 +85,7 @@ impl Reviewing {
         *self == Self::default()
     }
 
-    /// Whether the person is asked alone, until they approve a call.
+    /// Returns true if the reviewer is switched off until the person approves a call.
     pub fn is_off(&self) -> bool {
         self.refusals >= MAX_REFUSALS
     }

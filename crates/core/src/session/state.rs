@@ -1,4 +1,4 @@
-//! What a session is after its events: control state and the working context.
+//! The state of a session after its events: control state and working context.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::domain::{
     Totals, TurnId, Weighed,
 };
 
-/// Where a turn stands.
+/// The phase of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The model is asked.
+    /// A model request is running.
     Asking,
     /// Calls wait or run.
     Calling,
@@ -34,57 +34,60 @@ pub enum Phase {
 /// A running turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Its number, from 1.
+    /// The turn number, from 1.
     pub id: TurnId,
-    /// The model request it is at, from 1.
+    /// The number of the current model request, from 1.
     pub iteration: Iteration,
     pub phase: Phase,
     pub started: Timestamp,
     /// When the phase started.
     pub phase_since: Timestamp,
-    /// Whether it is to stop.
+    /// True if the turn has to stop.
     pub is_stopping: bool,
-    /// How often another process has asked this request again.
+    /// Number of times another gateway has restarted this model request.
     #[serde(default)]
     pub restarts: u32,
     /// The calls of the last answer (S2.28).
     pub queue: Vec<Arc<Call>>,
-    /// What servers asked while calls of it run; the answers stay until their calls end.
+    /// Elicitations by servers during calls of this turn; each stays until its call ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub elicitations: Vec<Arc<Elicitation>>,
-    /// What the model said with them.
+    /// The text that the model gave with the calls.
     pub said: String,
-    /// Calls (by equality) that were rejected in this turn; repeated, they are refused unasked.
+    /// Equality digests of the calls that were rejected in this turn; a repeated call is refused without
+    /// asking.
     pub rejected: BTreeSet<Digest>,
-    /// What the last model request asked; another choice since then counts from the next on.
+    /// The model of the last request; a later choice applies from the next request on.
     #[serde(default)]
     pub asked: Option<ModelChoice>,
-    /// Tokens of history that it may read, since a request of it was found too long.
+    /// Tokens of history that the turn may read, set after a request of it was too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Whether people know that results of it are shown in a short form.
+    /// True if people were told that results of this turn are shortened.
     #[serde(default)]
     pub is_shortening_told: bool,
-    /// Whether a request of it was too long for its provider, so that the limit of the history is lower now.
+    /// True if a request of this turn was too long for its provider and lowered the history limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_limit_lowered: bool,
-    /// When a person last said something that it took, or decided one of its calls or let it expire, or
-    /// another runner took it over; without it, when it started.
+    /// The last time that a person attended to the turn (it read a message, one of its calls was decided or
+    /// expired, or an elicitation moved on) or another runner took it over; `None` = not since `started`.
     #[serde(default)]
     pub attended: Option<Timestamp>,
-    /// How much the model may think in it, as its newest message says; none = what the session says.
+    /// How much the model may think in this turn, set by its newest message; `None` = the session's
+    /// setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// The calls of the answer before, if they were all run, and how often in a row they gave the same.
+    /// The calls of the previous answer, if all of them were valid, and how often in a row they gave the
+    /// same results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeated: Option<RepeatedCalls>,
-    /// The limit in milliseconds that it stops for.
+    /// The exceeded time limit, in milliseconds, for which the turn stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdue_ms: Option<u64>,
 }
 
 impl Turn {
-    /// The model request that the turn is at.
+    /// The id of the current model request.
     pub fn request(&self) -> ModelRequestId {
         ModelRequestId {
             turn: self.id,
@@ -92,7 +95,7 @@ impl Turn {
         }
     }
 
-    /// The calls of its queue, which has ended, counted with those before.
+    /// The calls of the ended queue, counted together with equal calls before them.
     pub(super) fn repeated_calls(&self) -> Option<RepeatedCalls> {
         let mut calls = RepeatedCalls::of(&self.queue)?;
         let before = self
@@ -103,13 +106,13 @@ impl Turn {
         Some(calls)
     }
 
-    /// Since when it goes on without a person; `None` while it waits for one, or stops.
+    /// The time since which the turn runs without a person; `None` while it waits for a person or stops.
     pub fn alone_since(&self) -> Option<Timestamp> {
         let waits = self.is_stopping || self.waiting() > 0;
         (!waits).then(|| self.attended.unwrap_or(self.started))
     }
 
-    /// How many calls and forms of servers wait for a person.
+    /// Number of calls and elicitations that wait for a person.
     fn waiting(&self) -> usize {
         let calls = self.queue.iter().filter(|call| call.is_pending());
         let asked = self.elicitations.iter();
@@ -117,7 +120,7 @@ impl Turn {
         calls.count() + asked.count()
     }
 
-    /// The call with that id.
+    /// Finds a call of the queue by its id.
     pub fn call(&self, id: &CallId) -> Option<&Call> {
         self.queue
             .iter()
@@ -129,12 +132,12 @@ impl Turn {
 /// A message that waits for the running turn's next model request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitingMessage {
-    /// Its `seq`.
+    /// The message's `seq`.
     pub seq: u64,
     pub text: String,
     /// The client's own id.
     pub client_message_id: Option<String>,
-    /// How much the model may think in the turn that takes it.
+    /// How much the model may think in the turn that reads the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -153,7 +156,7 @@ pub enum Ending {
     Cancelled,
 }
 
-/// What the session list shows.
+/// The activity that the session list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
     /// Nothing runs.
@@ -166,7 +169,7 @@ pub enum Activity {
     Failed,
 }
 
-/// Everything but the context; small, so that `decide` may work on a copy.
+/// The state of the session without the context; small, so that `decide` can work on a copy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Control {
     /// Version of the last commit; 0 = nothing stored yet.
@@ -178,32 +181,35 @@ pub struct Control {
     /// When the session was created.
     pub created_at: Timestamp,
     pub journal: Option<JournalId>,
-    /// Whose session it is.
+    /// The owner of the session.
     pub owner: Option<Actor>,
     pub sandbox: Option<SandboxId>,
     pub model: Option<ModelChoice>,
-    /// Whether it reads as much of the past as its window holds, not what the settings say (S2.9).
+    /// True if the model reads as much of the past as its window holds instead of the configured amount
+    /// (S2.9).
     #[serde(default)]
     pub reads_whole: bool,
-    /// What leaves the context where earlier turns do not fit; `None` = what the settings say.
+    /// The strategies for compacting earlier turns that do not fit the context; `None` = the configured
+    /// strategies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategies: Option<Vec<CompactionStrategy>>,
-    /// Whether results have been shown in a short form since the context began.
+    /// True if results have been shortened since the context began.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_short_results: bool,
-    /// Tokens of history that the model may read, since its provider found more too long.
+    /// Tokens of history that the model may read, set after its provider refused a longer request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// How the last model request showed earlier entries, if not all of them as they are.
+    /// How the last model request compacted earlier entries, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction>,
-    /// `seq` of the message that the newest turn began with.
+    /// `seq` of the first message of the newest turn.
     #[serde(default)]
     pub question: Option<u64>,
-    /// Where it was forked from, if it was.
+    /// The session that this one was forked from, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkOrigin>,
-    /// Whether a copy of the other session's workspace is being made, before which nothing is asked.
+    /// True while the workspace of the other session is being copied; no model request or call starts
+    /// before it is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits_workspace: bool,
     /// The gateway that runs the effects.
@@ -211,67 +217,69 @@ pub struct Control {
     /// The engine that its sandboxes run on.
     #[serde(default)]
     pub runner_engine: Option<EngineId>,
-    /// How often the runner changed (a fencing token): the outcome of an effect that an earlier runner
-    /// started is late. Snapshots of the first releases call it `reign`.
+    /// Number of runners so far (a fencing token): an outcome of an effect that an earlier runner started
+    /// is dropped. Snapshots of the first releases call it `reign`.
     #[serde(default, alias = "reign")]
     pub epoch: u64,
-    /// The engine that holds the workspace, since the first call that may have used it.
+    /// The engine that holds the workspace, set by the first call that may have used it.
     #[serde(default)]
     pub engine: Option<EngineId>,
     pub title: Option<String>,
-    /// Who gave it; none = there is no title, or the journal of an earlier release does not say it.
+    /// The source of the title; `None` = there is no title, or the journal of an earlier release does not
+    /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title_source: Option<TitleSource>,
     #[serde(default, skip_serializing_if = "Titling::is_unasked")]
     pub titling: Titling,
     pub turn: Option<Turn>,
     pub turns: u64,
-    /// How the last one ended.
+    /// How the last turn ended.
     pub last_ending: Option<Ending>,
-    /// When a person last decided a call; none = nobody has, or a snapshot of an earlier release does not
-    /// say it.
+    /// The last time a person decided a call; `None` = never, or a snapshot of an earlier release does not
+    /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
     /// Messages for the next model request.
     pub waiting: Vec<WaitingMessage>,
-    /// Remarks for the next model request.
+    /// Notes to the model for the next model request.
     pub notes: Vec<String>,
-    /// What was used so far; only grows.
+    /// Total usage so far; it only grows.
     pub totals: Totals,
-    /// What the last model request used: the size of the context.
+    /// Usage of the last model request, without a vendor's compaction: the size of the context.
     pub last_usage: TokenUsage,
-    /// What its vendor's own compaction took, until the answer is counted.
+    /// Usage of the vendor's own compaction, until the answer is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacting: Option<TokenUsage>,
-    /// Who answered it, and what its tokens were for; none = its journal does not say it.
+    /// Facts about the last model request; `None` = the journal does not record them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_request: Option<Arc<RequestFacts>>,
-    /// Millisecond of the last batch of call ids.
+    /// Millisecond timestamp in the newest call ids.
     pub last_call_ms: i64,
-    /// Tools that ran here before.
+    /// Tools that ran in this session.
     pub used_tools: BTreeSet<String>,
-    /// Calls of unknown fate that nobody has settled.
+    /// Names of the calls with an unknown outcome that nobody has settled.
     pub unknown: BTreeMap<CallId, String>,
-    /// Equality digests of calls of unknown fate; an equal call is always asked.
+    /// Equality digests of calls with an unknown outcome; an equal call always needs approval.
     pub unknown_equals: BTreeSet<Digest>,
-    /// What views asked for, beside the turns.
+    /// The calls of views, outside of turns.
     #[serde(default, skip_serializing_if = "ViewCalls::is_unused")]
     pub views: ViewCalls,
-    /// Client message ids and the `seq` they got, oldest first.
+    /// The `seq` of client message ids, oldest first.
     pub remembered: VecDeque<(String, u64)>,
     /// People's decisions about calls of earlier queues, oldest first.
     #[serde(default)]
     pub past: VecDeque<Arc<PastDecision>>,
-    /// Rules that were given for this session alone.
+    /// Rules for this session only.
     #[serde(default, skip_serializing_if = "is_without_rules")]
     pub rules: Arc<SessionRules>,
-    /// Hosts and ports that commands were refused and nobody has answered, so that each is told once.
+    /// Hosts and ports that commands were refused and people have not acted on yet, so that each is
+    /// reported once.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub refused_hosts: BTreeSet<(String, u16)>,
-    /// How the session stands with the model that reviews calls.
+    /// The state of the model that reviews calls.
     #[serde(default, skip_serializing_if = "Reviewing::is_unused")]
     pub reviewing: Reviewing,
-    /// Where attachments are in the workspace. A context that begins anew leaves the files there.
+    /// Paths of attachments in the workspace. The files stay there when the context is reset.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub placed: BTreeMap<BlobId, Arc<str>>,
 }
@@ -279,35 +287,36 @@ pub struct Control {
 /// A session: control state and the entries that the model may read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionState {
-    /// Everything but the context.
+    /// The state without the context.
     pub control: Control,
     /// The working context, oldest first.
     pub entries: Vec<Arc<Weighed>>,
-    /// Entries that stood before them and are no longer read.
+    /// Number of earlier entries that were dropped from the context.
     #[serde(default)]
     pub left_out: u64,
-    /// Where entries are missing between them.
+    /// The place in `entries` where entries were removed from memory.
     #[serde(default)]
     pub gap: Gap,
 }
 
 impl Control {
-    /// Whether that gateway runs the effects.
+    /// Returns true if that gateway runs the effects.
     pub fn is_run_by(&self, gateway: &GatewayId) -> bool {
         self.runner.as_ref() == Some(gateway)
     }
 
-    /// Whether a turn runs.
+    /// Returns true if a turn is running.
     pub fn is_active(&self) -> bool {
         self.turn.is_some()
     }
 
-    /// Whether something has to go on should its gateway end (the `active` index).
+    /// Returns true if another gateway has to continue the session should this one end (the `active`
+    /// index).
     pub fn is_unfinished(&self) -> bool {
         self.is_active() || self.awaits_workspace || self.views.open().next().is_some()
     }
 
-    /// What of it goes on.
+    /// The unfinished work of the session.
     pub fn unfinished(&self) -> Unfinished {
         Unfinished {
             has_turn: self.is_active(),
@@ -316,24 +325,24 @@ impl Control {
         }
     }
 
-    /// The calls of the running turn, and those that views asked for.
+    /// The calls of the running turn and of views.
     pub fn calls(&self) -> impl Iterator<Item = &Arc<Call>> {
         let queue = self.turn.iter().flat_map(|turn| &turn.queue);
         queue.chain(&self.views.calls)
     }
 
-    /// The one of them with that id.
+    /// Finds a call of the running turn or of a view by its id.
     pub fn call(&self, id: &CallId) -> Option<&Arc<Call>> {
         self.calls().find(|call| call.id == *id)
     }
 
-    /// What servers asked while calls of them run.
+    /// The elicitations of the running turn and of views' calls.
     pub fn elicitations(&self) -> impl Iterator<Item = &Arc<Elicitation>> {
         let of_turn = self.turn.iter().flat_map(|turn| &turn.elicitations);
         of_turn.chain(&self.views.elicitations)
     }
 
-    /// What the session list shows.
+    /// The activity that the session list shows.
     pub fn activity(&self) -> Activity {
         let asked = self.elicitations().filter(|asked| asked.awaits_person());
         let asked = asked.count();
@@ -347,31 +356,31 @@ impl Control {
         }
     }
 
-    /// When the oldest of the calls that wait for a person was asked for.
+    /// Time of the oldest call or elicitation that waits for a person.
     pub fn waiting_since(&self) -> Option<Timestamp> {
         let asked = elicitations_wait_since(self.elicitations());
         waiting_since(self.calls()).into_iter().chain(asked).min()
     }
 
-    /// When the first of the calls that wait for a person expires; `None` = none does.
+    /// Time of the first expiry among the calls that wait for a person; `None` = none expires.
     pub fn expires_at(&self) -> Option<Timestamp> {
         let pending = self.calls().filter(|call| call.is_pending());
         pending.filter_map(|call| call.wants.expires_at).min()
     }
 
-    /// What answers the running model request; without one, what answers the next.
+    /// The model of the running model request, or of the next one if none is running.
     pub fn asked(&self) -> Option<&ModelChoice> {
         let turn = self.turn.as_ref().and_then(|turn| turn.asked.as_ref());
         turn.or(self.model.as_ref())
     }
 
-    /// What a person decided about a call of an earlier queue.
+    /// A person's decision about a call of an earlier queue.
     pub fn past_decision(&self, call: &CallId) -> Option<&PastDecision> {
         let past = self.past.iter().find(|past| past.call == *call);
         past.map(|past| &**past)
     }
 
-    /// `seq` that a repeated message got the first time.
+    /// The `seq` that a repeated message got the first time.
     pub fn seq_of_message(&self, client_message_id: &str) -> Option<u64> {
         self.remembered
             .iter()
@@ -384,7 +393,7 @@ fn is_without_rules(rules: &Arc<SessionRules>) -> bool {
     rules.is_empty()
 }
 
-/// How a tool is remembered as used.
+/// The key of a tool in [`Control::used_tools`].
 pub(super) fn tool_key(tool: &ToolRef) -> String {
     format!("{}/{}", tool.server, tool.tool)
 }

@@ -1,34 +1,34 @@
-//! Who gave a session its title, and how far a model is with one.
+//! Records the source of a session's title and the progress of title generation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::TurnId;
 
-/// Who gave a session its title.
+/// The source of a session's title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TitleSource {
-    /// Nobody: it is the first words of the first message.
+    /// The first words of the first message.
     FirstWords,
     Model,
     Person,
 }
 
-/// How far a model is with the title of a session. It is asked once.
+/// The progress of title generation. A model is asked for a title once per session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Titling {
-    /// Nobody has asked it.
+    /// No model has been asked.
     #[default]
     Unasked,
-    /// It is asked since that turn was answered.
+    /// A model was asked after this turn was answered.
     Asked(TurnId),
-    /// It has answered, or cannot.
+    /// The model has answered or failed.
     Over,
 }
 
 impl Titling {
-    /// The turn whose answer it is asked after.
+    /// The turn whose answer triggered the running title request.
     pub fn turn(self) -> Option<TurnId> {
         match self {
             Self::Asked(turn) => Some(turn),

@@ -1,68 +1,68 @@
-//! Folds a stream of events into the whole answer. Pure.
+//! Folds a stream of model events into the complete answer. Pure.
 
 use serde_json::Value;
 
 use super::{CompactedInput, Finish, ModelEvent};
 use sepal_core::domain::{Native, TokenUsage};
 
-/// What a model said in one iteration.
+/// The model's answer of one iteration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
     pub text: String,
-    /// What it thought aloud.
+    /// The model's visible reasoning.
     pub reasoning: String,
-    /// The calls that it asked for, in order.
+    /// The calls that the model asked for, in order.
     pub calls: Vec<AskedCall>,
-    /// How many more it asked for that mean nothing: all of an answer that the provider's filter
-    /// stopped, and those without a tool's name.
+    /// Number of calls that were discarded: every call of an answer that the provider filtered or refused,
+    /// and calls without a tool name.
     pub dropped_calls: usize,
-    /// What the request used, if the provider said it.
+    /// The tokens that the request used, if the provider reported them.
     pub usage: Option<TokenUsage>,
-    /// Why it stopped; none = the stream ended before it did.
+    /// The reason why the answer ended; `None` if the stream broke off before it.
     pub finish: Option<Finish>,
-    /// The same in the vendor's words, where it gave some.
+    /// The vendor's own explanation of the stop reason, if it gave one.
     pub stop_detail: Option<String>,
-    /// Blocks for the same provider family.
+    /// Native blocks, which only the same provider family understands.
     pub native: Option<Native>,
-    /// What the vendor compacted of the request before it answered.
+    /// The vendor's compaction of the request, if it compacted before it answered.
     pub compacted: Option<CompactedInput>,
 }
 
-/// A call as a model asked for it.
+/// A call as the model wrote it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AskedCall {
-    /// The provider's id; may be empty.
+    /// The provider's id of the call; may be empty.
     pub provider_id: String,
     pub name: String,
-    /// The arguments, or why they cannot be read.
+    /// The arguments, or the reason why they are invalid.
     pub args: Result<Value, InvalidArguments>,
 }
 
-/// Arguments that are no JSON object. The text is what the model reads as the call's result (S3.25).
+/// The arguments are not a JSON object. The model reads this error as the result of the call (S3.25).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidArguments {
-    /// The model wrote something else.
+    /// The text is not a JSON object, although it is complete.
     #[error("Invalid arguments format: {problem}")]
     Malformed {
-        /// What the model wrote.
+        /// The arguments as the model wrote them.
         raw: String,
-        /// What is wrong with it.
+        /// The parse error.
         problem: String,
     },
-    /// The answer ended before they were whole.
+    /// The answer ended before the arguments were complete.
     #[error(
         "Not run: the answer was cut off before the arguments of this call were complete, most \
          likely because it reached its longest length. Ask for it again with shorter arguments, for \
          example a long text in several parts."
     )]
     CutOff {
-        /// What came of them.
+        /// The part of the arguments that arrived.
         raw: String,
     },
 }
 
 impl InvalidArguments {
-    /// What the model wrote.
+    /// The arguments as the model wrote them.
     pub fn raw(&self) -> &str {
         match self {
             Self::Malformed { raw, .. } | Self::CutOff { raw } => raw,
@@ -70,7 +70,7 @@ impl InvalidArguments {
     }
 }
 
-/// Collects events; at any time it can say what came so far.
+/// Collects the events of one answer. A partial answer can be read at any time.
 #[derive(Debug, Clone, Default)]
 pub struct Collector {
     text: String,
@@ -92,7 +92,7 @@ struct RawCall {
 }
 
 impl Collector {
-    /// Takes the next event.
+    /// Adds the next event.
     pub fn push(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Text(piece) => self.text.push_str(piece),
@@ -116,12 +116,12 @@ impl Collector {
         }
     }
 
-    /// The text so far.
+    /// The text that has arrived so far.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a call has all of its arguments: such an answer must not be asked for again.
+    /// Returns true if a call has complete arguments. Such an answer must not be requested again.
     pub fn has_whole_call(&self) -> bool {
         let last = self.calls.len().saturating_sub(1);
         self.calls
@@ -130,7 +130,7 @@ impl Collector {
             .any(|(at, call)| at < last || is_whole(&call.json))
     }
 
-    /// The answer as far as it came.
+    /// Turns the events that have arrived into an answer.
     pub fn finish(self) -> Answer {
         let asked = self.calls.len();
         let ending = Ending::of(self.finish);
@@ -138,7 +138,8 @@ impl Collector {
             let is_stopped = matches!(self.finish, Some(Finish::Filtered | Finish::Refused));
             !is_stopped && !call.name.trim().is_empty()
         };
-        // What belongs to a call is found by the call's place, so none before it may be dropped.
+        // Native blocks are placed by call index, so they are kept only if no call before a kept one was
+        // dropped.
         let keeps_places = self
             .calls
             .iter()
@@ -177,11 +178,11 @@ impl Collector {
     }
 }
 
-/// Whether the model came to the end of what it wanted to say.
+/// Tells whether the model finished its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Whole,
-    /// It did not, or nobody knows.
+    /// The answer was cut off, or its end is unknown.
     Short,
 }
 
@@ -211,8 +212,9 @@ impl RawCall {
     }
 }
 
-/// Reads arguments. `null` means none, and so does nothing at all if the answer is whole: of one that
-/// was cut off nobody knows what was to come. An object in a string counts as the object (S3.24).
+/// Parses arguments. `null` counts as an empty object, and so does an empty text if the answer is complete;
+/// in an answer that was cut off, the missing arguments are unknown. A JSON string that contains an object
+/// counts as that object (S3.24).
 fn parse_arguments(raw: String, ending: Ending) -> Result<Value, InvalidArguments> {
     let is_empty = raw.trim().is_empty();
     if is_empty && ending == Ending::Whole {

@@ -57,7 +57,7 @@ fn arguments_are_an_object_or_say_why_not() {
     check(&"[".repeat(5_000), Err("Invalid arguments format: "));
 }
 
-/// S3.25: what becomes of one call of an answer that ended so: its arguments, why not, or nothing.
+/// S3.25: the fate of one call, by how its answer ended: its arguments, an error, or dropped.
 #[test]
 fn a_call_is_only_what_the_end_left_whole() {
     fn check(finish: Finish, (name, raw): (&str, &str), expected: &str) {
@@ -93,7 +93,7 @@ fn a_call_is_only_what_the_end_left_whole() {
             check(finish, (" ", raw), "dropped 1");
         }
     }
-    // Nothing is left to wait for, and nothing that names a call that is not there.
+    // The dropped call leaves nothing pending, and no native block that refers to it.
     let native = Native {
         family: "f".into(),
         blocks: json!([]),

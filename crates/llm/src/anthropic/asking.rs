@@ -1,4 +1,4 @@
-//! Asks the vendor: without what the model refuses, and again where the vendor pauses an answer.
+//! Sends requests to the vendor: retries without parts that the model refuses, and continues paused answers.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -16,14 +16,14 @@ use super::request::{self, Terms};
 use crate::stream::payloads::payloads;
 use crate::{Error, Request};
 
-/// The header that lets a model of the fourth generation think between its calls.
+/// The beta header that lets a fourth-generation model think between its calls.
 const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
-/// The header without which the vendor neither compacts nor takes back what it compacted.
+/// The beta header that compaction and returned compaction blocks require.
 const COMPACT: &str = "compact-2026-01-12";
 
 impl Service {
-    /// Asks, and asks once more without each part that the model turns out to take none of; gives the
-    /// answer and what was left out, in words.
+    /// Sends the request, and sends it again without each part that the model refuses. Returns the response
+    /// and the omitted parts, each with a message for people.
     pub(super) async fn ask(
         &self,
         request: &Request,
@@ -65,7 +65,7 @@ impl Service {
         self.learned.ask(&request.model, attempt).await
     }
 
-    /// Whether the vendor searches the tools of a request.
+    /// Returns true if the vendor searches the request's tools.
     fn searches(&self, request: &Request) -> bool {
         let is_vendor = self.endpoint.is_vendor;
         request
@@ -95,18 +95,18 @@ impl Service {
     }
 }
 
-/// The payloads of one answer, over as many requests as the vendor pauses it for.
+/// The payloads of one answer, which spans as many requests as the vendor pauses it.
 pub(super) struct Answering {
     pub(super) service: Arc<Service>,
     pub(super) request: Arc<Request>,
-    /// Where the assembler tells of a pause.
+    /// The slot in which the assembler reports a pause.
     pub(super) pause: Pause,
     pub(super) payloads: BoxStream<'static, Result<String, Error>>,
-    /// The request that goes on with a paused answer.
+    /// The pending request that continues a paused answer.
     pub(super) asking: Option<BoxFuture<'static, Result<Response, Error>>>,
 }
 
-/// Polled by hand, because it is polled for every token.
+/// Implemented by hand, because it is polled for every token.
 impl Stream for Answering {
     type Item = Result<String, Error>;
 

@@ -1,5 +1,5 @@
-//! What an error of a Messages server means. Its type decides; without one the status does, and a
-//! full window, which has no type of its own, is known by its words.
+//! Classifies errors of a Messages server by their type, else by the status. Context overflow has no type of
+//! its own and is recognized by the message.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::transport::verdict::Verdict;
 use crate::transport::{Refused, quote};
 use crate::{Error, Refusal};
 
-/// How the vendor says that the window is full.
+/// Phrases by which the vendor reports a full context window.
 const OVERFLOW_WORDS: &[&str] = &[
     "prompt is too long",
     "exceed context limit",
@@ -33,7 +33,7 @@ struct ErrorForm<'a> {
     message: Text<'a>,
 }
 
-/// Reads a refusal: a status with a body that may be anything.
+/// Classifies an error response; its body may be anything.
 pub(super) fn refused(origin: Origin<'_>, refused: &Refused) -> Error {
     let form = serde_json::from_str(&refused.body).map(|whole: Envelope<'_>| whole.error);
     let form = form.unwrap_or_default();
@@ -49,8 +49,8 @@ pub(super) fn refused(origin: Origin<'_>, refused: &Refused) -> Error {
     kind.into_error(origin, said, refused.retry_after)
 }
 
-/// Reads an error object from the middle of a stream. The request was accepted there: what has no
-/// name is the server's trouble.
+/// Classifies an error object in the middle of a stream. The request was already accepted, so an unknown type
+/// counts as a server fault.
 pub(super) fn in_stream(origin: Origin<'_>, json: &str) -> Error {
     let form: ErrorForm<'_> = serde_json::from_str(json).unwrap_or_default();
     let words = match form.message.0.as_ref() {

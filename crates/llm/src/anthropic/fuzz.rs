@@ -19,7 +19,7 @@ fn anthropic_stream() {
     });
 }
 
-/// What one body means as a refusal, and in the middle of a stream.
+/// Classifies one body as an error response and as an error in the middle of a stream.
 pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
     [
         fault::refused(origin, refused),
@@ -27,7 +27,7 @@ pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
     ]
 }
 
-/// Reads a list of models.
+/// Parses a list of models.
 pub(crate) fn models(body: &[u8]) {
     drop(serde_json::from_slice::<listing::ModelList>(body));
 }

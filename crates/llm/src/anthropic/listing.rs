@@ -1,11 +1,11 @@
-//! `GET /v1/models` on the wire. Servers that only resemble the vendor say less.
+//! The wire form of `GET /v1/models`. Compatible servers may omit most fields.
 
 use serde::Deserialize;
 
 use crate::ListedModel;
 use crate::catalogue::Ability;
 
-/// A page.
+/// One page of the list.
 #[derive(Deserialize)]
 pub(super) struct ModelList {
     pub(super) data: Vec<ListedForm>,
@@ -49,12 +49,12 @@ struct Support {
 }
 
 impl ListedForm {
-    /// Whether it is listed for the record only: requests that name it fail.
+    /// Returns true if the model is listed for the record only: requests that name it fail.
     pub(super) fn is_retired(&self) -> bool {
         self.lifecycle.as_deref() == Some("retired")
     }
 
-    /// In our own words.
+    /// Converts the entry to a [`ListedModel`].
     pub(super) fn model(self) -> ListedModel {
         let retires_at = self.retires_at.as_deref();
         let retires_at = retires_at.and_then(|at| at.parse::<jiff::Timestamp>().ok());
@@ -70,7 +70,7 @@ impl ListedForm {
 }
 
 impl Capabilities {
-    /// All of the vendor's models ask for tools.
+    /// The model's abilities; all of the vendor's models can call tools.
     fn abilities(&self) -> Vec<Ability> {
         let said = [
             (true, Ability::Tools),

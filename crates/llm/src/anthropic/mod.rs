@@ -1,4 +1,4 @@
-//! Messages: Anthropic itself, and every server that speaks like it.
+//! The provider for the Messages API: Anthropic itself and compatible servers.
 
 use std::sync::Arc;
 
@@ -31,36 +31,36 @@ mod searched;
 mod usage;
 mod wire;
 
-/// The vendor's own address.
+/// The vendor's base URL.
 const VENDOR_URL: &str = "https://api.anthropic.com";
 /// The vendor's host.
 const VENDOR_HOST: &str = "api.anthropic.com";
-/// The version of the wire form, which every request names.
+/// The API version, which every request names.
 const VERSION: &str = "2023-06-01";
-/// Models of one page of the list.
+/// Models per page of the list.
 const PAGE: &str = "1000";
-/// Pages that are read at most.
+/// The most pages that are read.
 const MAX_PAGES: usize = 20;
 
-/// A service that speaks Messages.
+/// A provider that speaks the Messages API.
 pub struct Messages(Arc<Service>);
 
-/// What a request and an answer that goes on later share.
+/// State that a request shares with the continuations of its answer.
 struct Service {
     endpoint: Endpoint,
     family: String,
     catalogue: Catalogue,
     vendor: Vendor,
-    /// What its models refused.
+    /// The parts that each model refused.
     learned: Learned<Part>,
-    /// How long the vendor's cache keeps what it is given; none = as long as it does by itself.
+    /// The lifetime of cache entries; `None` = the vendor's default.
     cache_ttl: Option<&'static str>,
-    /// Who makes room in the context of its models.
+    /// The setting that decides who compacts the context.
     compaction: CompactionSetting,
 }
 
 impl Messages {
-    /// Makes the provider; the vendor's own address needs a key (S2.22).
+    /// Creates the provider; the vendor's own address needs a key (S2.22).
     pub fn new(settings: Settings, http: Client) -> Result<Self, Error> {
         let (cache_ttl, compaction) = (settings.cache_ttl, settings.compaction);
         let vendor = Vendor::of(settings.kind, settings.base_url.as_deref());
@@ -82,7 +82,7 @@ impl Messages {
 }
 
 impl Service {
-    /// A path below the base, which may name the version or not.
+    /// The URL of a path below the base URL, which may already contain the version.
     fn url(&self, path: &str) -> Url {
         self.endpoint.url(|base| {
             let base = base.strip_suffix("/messages").unwrap_or(base);
@@ -105,7 +105,7 @@ impl Service {
             .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))
     }
 
-    /// Tokens of the longest answer that the model can give, if anybody said so.
+    /// The model's output limit in tokens, if the request or the catalogue knows it.
     fn longest(&self, request: &Request) -> Option<u32> {
         let known = || {
             let known = self.catalogue.find(self.vendor, &request.model)?;

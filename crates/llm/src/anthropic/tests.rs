@@ -95,7 +95,7 @@ fn a_limit_of_the_answer_is_always_sent_and_never_more_than_the_model_can() {
     check("claude-3-haiku-20240307", None, 4_096);
     check("claude-3-haiku-20240307", Some(8_192), 4_096);
     check("my-own", Some(100_000), 100_000);
-    // What somebody said wins over the catalogue (S3.11).
+    // A limit in the request takes precedence over the catalogue (S3.11).
     check_said(
         "claude-3-haiku-20240307",
         (Some(9_000), Some(16_000)),

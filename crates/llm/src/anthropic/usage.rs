@@ -1,4 +1,4 @@
-//! What the vendor says that a request used.
+//! Reads the token usage that the vendor reports.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,26 +6,26 @@ use serde_json::value::RawValue;
 use crate::stream::text::Text;
 use sepal_core::domain::TokenUsage;
 
-/// What a request used, as far as it is known. The numbers of a stream are sums so far.
+/// The usage of one request, as far as it is known. The numbers in a stream are cumulative.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
-    /// Neither read from the cache nor put into it.
+    /// Input tokens that were neither read from the cache nor written to it.
     fresh: Option<u64>,
     written: Option<u64>,
-    /// Of the written ones those that are kept for an hour.
+    /// The part of the written tokens that is cached for an hour.
     written_long: Option<u64>,
     read: Option<u64>,
     output: Option<u64>,
     thought: Option<u64>,
-    /// What the model was asked for one after the other, where the vendor compacted what it was sent;
-    /// empty = it was asked once.
+    /// The passes of the model within this request, if the vendor compacted the input; empty = there was one
+    /// pass.
     passes: Vec<Pass>,
 }
 
-/// One of several passes of a model in one request.
+/// One of several passes of the model in one request.
 #[derive(Debug, Clone, Copy)]
 struct Pass {
-    /// It compacted what was sent, and said nothing.
+    /// True if the pass only compacted the input.
     is_compaction: bool,
     usage: TokenUsage,
 }
@@ -51,7 +51,7 @@ struct PassForm<'a> {
     kind: Text<'a>,
 }
 
-/// The finer numbers, which stand one level deeper.
+/// Finer usage numbers, which are nested one level deeper.
 #[derive(Default, Deserialize)]
 struct UsageDetails {
     ephemeral_1h_input_tokens: Option<u64>,
@@ -59,7 +59,7 @@ struct UsageDetails {
 }
 
 impl UsageDetails {
-    /// Details that are none are as if they were absent.
+    /// Parses details; invalid ones count as absent.
     fn read(raw: Option<&RawValue>) -> Self {
         let details = raw.and_then(|raw| serde_json::from_str(raw.get()).ok());
         details.unwrap_or_default()
@@ -67,7 +67,7 @@ impl UsageDetails {
 }
 
 impl Pass {
-    /// Passes that are none are as if they were absent.
+    /// Parses passes; invalid ones count as absent.
     fn read(raw: Option<&RawValue>) -> Vec<Self> {
         let list = raw.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok());
         let passes = list.unwrap_or_default().into_iter().filter_map(|raw| {
@@ -84,7 +84,7 @@ impl Pass {
 }
 
 impl Usage {
-    /// Takes what a later event says; a usage that is none changes nothing.
+    /// Merges the usage of a later event; an invalid one is ignored.
     pub(super) fn take(&mut self, raw: &RawValue) {
         let Ok(later) = serde_json::from_str::<UsageForm<'_>>(raw.get()) else {
             return;
@@ -109,8 +109,8 @@ impl Usage {
         }
     }
 
-    /// The same in our own words; none = the server said nothing. The totals of the vendor leave out what
-    /// it compacted, which it bills all the same.
+    /// The usage as [`TokenUsage`]; `None` if the server reported nothing. The vendor's totals leave out
+    /// compaction passes, which it bills too, so they are added.
     pub(super) fn tokens(&self) -> Option<TokenUsage> {
         let has_answer = self.passes.iter().any(|pass| !pass.is_compaction);
         let total = self.total();
@@ -127,21 +127,21 @@ impl Usage {
         })
     }
 
-    /// What compacting took, which is a part of the whole; none = nothing was compacted, or the vendor does
-    /// not say it.
+    /// The part of the usage that compaction took; `None` if nothing was compacted or the vendor does not
+    /// report it.
     pub(super) fn compaction(&self) -> Option<TokenUsage> {
         let passes = self.passes.iter().filter(|pass| pass.is_compaction);
         passes.map(|pass| pass.usage).reduce(TokenUsage::and)
     }
 
-    /// Tokens of what was compacted last, and of what the model read instead.
+    /// Input tokens of the last compaction pass, and of the pass that followed it.
     pub(super) fn sizes(&self) -> (Option<u64>, Option<u64>) {
         let last = self.passes.iter().rposition(|pass| pass.is_compaction);
         let input = |at: usize| Some(self.passes.get(at)?.usage.input_tokens);
         (last.and_then(input), last.and_then(|last| input(last + 1)))
     }
 
-    /// What the vendor gives as its total.
+    /// The total that the vendor reports.
     fn total(&self) -> Option<TokenUsage> {
         if self.fresh.is_none() && self.output.is_none() {
             return None;
@@ -156,7 +156,7 @@ impl Usage {
             cache_write_tokens: written,
             cache_write_long_tokens: self.written_long.unwrap_or_default().min(written),
             output_tokens,
-            // Older servers count thinking as output and do not tell them apart.
+            // Older servers count thinking as output without reporting it separately.
             reasoning_tokens: self.thought.unwrap_or_default().min(output_tokens),
             is_estimated: false,
         })
@@ -169,7 +169,7 @@ mod tests {
 
     use super::Usage;
 
-    /// Input, cached and output of all passes, of compacting alone, and both sizes.
+    /// Checks input, cached and output tokens of all passes and of compaction alone, and both sizes.
     #[test]
     fn what_was_compacted_is_counted_beside_the_totals_to_the_token() {
         fn check(told: &[&str], all: [u64; 3], compacting: Option<[u64; 3]>, sizes: [u64; 2]) {
@@ -195,7 +195,7 @@ mod tests {
         let both = told(&format!("{compaction},{message}"));
         let spent = Some([180_007, 7, 3_500]);
         check(&[&both], [203_007, 7, 4_500], spent, [180_007, 23_000]);
-        // The head may count what was sent.
+        // The head may report the size before compaction.
         let head = r#"{"input_tokens":180000,"output_tokens":1}"#;
         check(
             &[head, &both],

@@ -1,4 +1,4 @@
-//! Messages on the wire: requests borrow from the entries, events from the stream's text.
+//! The wire forms of the Messages API: requests borrow from the entries, events from the stream's text.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub(super) struct Body<'a> {
     pub(super) stream: bool,
 }
 
-/// What the vendor does to the messages before the model reads them.
+/// Edits that the vendor makes to the messages before the model reads them.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct ContextManagement {
     edits: [Edit; 1],
@@ -53,7 +53,7 @@ struct Trigger {
 }
 
 impl ContextManagement {
-    /// It compacts them where they have at least so many tokens.
+    /// Compacts the messages from the given number of input tokens on.
     pub(super) fn compact(tokens: u64) -> Self {
         let trigger = Trigger {
             kind: "input_tokens",
@@ -68,13 +68,13 @@ impl ContextManagement {
     }
 }
 
-/// How the model is told how much to think.
+/// The `thinking` parameter: how much the model is told to think.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Thinking {
-    /// As the effort says.
+    /// As much as the effort says.
     Adaptive {
-        /// Whether thoughts are shown; newer models leave them out unless they are asked for.
+        /// The form in which thoughts are shown; newer models omit thoughts if it is absent.
         #[serde(skip_serializing_if = "Option::is_none")]
         display: Option<&'static str>,
     },
@@ -96,7 +96,7 @@ pub(super) struct ToolChoice {
     pub(super) kind: &'static str,
 }
 
-/// A tool of ours, or the vendor's own search for them.
+/// A tool of the request, or the vendor's tool search.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum ToolEntry<'a> {
@@ -113,7 +113,7 @@ impl ToolEntry<'_> {
     }
 }
 
-/// The search for tools that the vendor runs.
+/// The tool search that the vendor runs.
 #[derive(Debug, Serialize)]
 pub(super) struct SearchForm {
     #[serde(rename = "type")]
@@ -127,7 +127,7 @@ impl SearchForm {
     /// The name that the vendor prescribes.
     pub(super) const NAME: &'static str = "tool_search_tool_bm25";
 
-    /// The search by words of the natural language.
+    /// The variant that searches by natural language.
     pub(super) fn bm25() -> Self {
         Self {
             kind: "tool_search_tool_bm25_20251119",
@@ -143,19 +143,19 @@ pub(super) struct ToolForm<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) description: &'a str,
     pub(super) input_schema: Cow<'a, Value>,
-    /// The model is told of it when it has found it. Such a tool must have no `cache_control`.
+    /// True if the model sees the tool only after a search. Such a tool must have no `cache_control`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) defer_loading: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cache_control: Option<CacheControl>,
 }
 
-/// Says that everything up to here is worth keeping.
+/// Marks the end of a prefix that the vendor should cache.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct CacheControl {
     #[serde(rename = "type")]
     kind: &'static str,
-    /// How long it is kept; absent = as long as the vendor does by itself.
+    /// The lifetime of the cache entry; absent = the vendor's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl: Option<&'static str>,
 }
@@ -176,13 +176,13 @@ pub(super) struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// Whether it answers calls.
+    /// Returns true if the message holds results of calls.
     pub(super) fn has_results(&self) -> bool {
         let mut blocks = self.content.iter();
         blocks.any(|block| matches!(block, Block::Own(OwnBlock::ToolResult { .. })))
     }
 
-    /// Whether it is an answer that begins with a thought.
+    /// Returns true if the message starts with a thought, not counting compaction blocks.
     pub(super) fn begins_with_thought(&self) -> bool {
         let is_compaction =
             |block: &&Block<'_>| matches!(block, Block::Native(it) if it["type"] == "compaction");
@@ -206,7 +206,7 @@ pub(super) enum Role {
 #[serde(untagged)]
 pub(super) enum Block<'a> {
     Own(OwnBlock<'a>),
-    /// As the vendor sent it.
+    /// A block as the vendor sent it.
     Native(&'a Value),
 }
 
@@ -245,7 +245,7 @@ pub(super) enum OwnBlock<'a> {
     },
 }
 
-/// What a tool gave; absent where it is blank, because the vendor refuses blank texts.
+/// The content of a tool result; absent if it is blank, because the vendor refuses blank texts.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum ResultContent<'a> {
@@ -253,7 +253,7 @@ pub(super) enum ResultContent<'a> {
     Blocks(Vec<Block<'a>>),
 }
 
-/// Where the content of a picture or a document is: here.
+/// The content of a picture or document, embedded as base64.
 #[derive(Debug, Serialize)]
 pub(super) struct Source<'a> {
     #[serde(rename = "type")]
@@ -272,8 +272,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// An event of a stream, or a whole message, whose `type` is `message`. What a kind of event holds
-/// is read only when that kind is known, so that an unknown one may hold anything.
+/// An event of a stream, or a complete message, whose `type` is `message`. The fields of an event are parsed
+/// only if its kind is known, so an unknown event may hold anything.
 #[derive(Debug, Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(borrow, rename = "type", default)]
@@ -292,7 +292,7 @@ pub(super) struct Event<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// `message_start`, or a whole answer.
+/// The body of `message_start`, or a complete answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageForm<'a> {
     #[serde(borrow, default, deserialize_with = "or_default")]
@@ -305,7 +305,7 @@ pub(super) struct MessageForm<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-/// The beginning of a block, or a whole one.
+/// The start of a block, or a complete block.
 #[derive(Debug, Deserialize)]
 pub(super) struct BlockForm<'a> {
     #[serde(borrow, rename = "type", default)]
@@ -324,7 +324,7 @@ pub(super) struct BlockForm<'a> {
     pub(super) input: Option<&'a RawValue>,
 }
 
-/// More of a block, or the end of the message.
+/// A further piece of a block, or the end of the message.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(borrow, rename = "type", default)]
@@ -343,7 +343,7 @@ pub(super) struct Delta<'a> {
     pub(super) stop_details: Option<&'a RawValue>,
 }
 
-/// What the vendor says of a refusal.
+/// The vendor's explanation of a refusal.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct StopDetails<'a> {
     #[serde(borrow, default)]

@@ -1,4 +1,4 @@
-//! A provider behind its breaker.
+//! Wraps a provider in its circuit breaker.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use crate::{
     Compactor, Error, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Request,
 };
 
-/// A provider that is not asked while it is out. Lists of models are always asked for.
+/// A provider that receives no model requests during an outage. Model lists are always requested.
 pub struct Guarded {
     inner: Arc<dyn Provider>,
     gate: Arc<Gate>,
 }
 
-/// The breaker, and whose it is.
+/// The breaker and the provider that it guards.
 struct Gate {
     breaker: Breaker,
     id: String,
-    /// Whose provider it is, for the log.
+    /// The scope of the provider, for the log.
     scope: String,
 }
 
 impl Guarded {
-    /// The provider of that scope, in as good a state as any.
+    /// Wraps the provider of the given scope; the breaker starts closed.
     pub fn new(inner: Arc<dyn Provider>, scope: String, config: BreakerConfig) -> Self {
         let gate = Gate {
             breaker: Breaker::new(config, inner.kind()),
@@ -41,13 +41,12 @@ impl Guarded {
         }
     }
 
-    /// Why it is not asked; none = it is.
+    /// The current outage; `None` if the provider accepts requests.
     pub fn outage(&self) -> Option<Outage> {
         self.gate.breaker.outage()
     }
 
-    /// Lets the next request try whether it is back, whenever that would have been: somebody wants to
-    /// know it now.
+    /// Ends the current pause, so that the next request tests at once whether the provider is back.
     pub fn hasten(&self) {
         self.gate.breaker.hasten();
     }
@@ -91,7 +90,7 @@ impl Provider for Guarded {
     }
 }
 
-/// Tells the breaker what became of a request, once. One that was given up tells nothing.
+/// Reports the result of a request to the breaker, once. An abandoned request reports nothing.
 struct Watch {
     gate: Arc<Gate>,
     leave: Option<Leave>,
@@ -119,7 +118,8 @@ impl Watch {
         }
     }
 
-    /// Whoever answers a try at all is back; an answer counts when it is whole.
+    /// Notes the first output. It closes the breaker after a trial request; other requests count as answered
+    /// only when complete.
     fn hears(&mut self) {
         self.has_output = true;
         if self.leave.is_some_and(|leave| leave.is_try) {
@@ -148,7 +148,7 @@ impl Drop for Watch {
     }
 }
 
-/// The events of an answer. An event after the first costs two comparisons.
+/// The events of an answer. Each event after the first costs two comparisons.
 struct Watched {
     events: ModelStream,
     watch: Watch,

@@ -1,8 +1,8 @@
-//! A provider that fails again and again is not asked for a while (a circuit breaker), so that its
-//! outage costs a few requests and not one for each person. There is one for each provider and key.
+//! A circuit breaker: pauses a provider that keeps failing, so that an outage costs a few requests instead of
+//! one per person. Each provider and key has its own breaker.
 //!
-//! Only what the provider cannot do counts: faults that pass, and silence. A refusal shows that it
-//! lives. A limit counts where the provider wants a longer pause than anybody waits for.
+//! Only transient faults and timeouts count. A refused request shows that the provider works. A rate limit
+//! counts only if the provider asks for a longer pause than a request would wait.
 
 mod guarded;
 
@@ -19,19 +19,19 @@ use sepal_telemetry::{Present, instruments};
 
 pub use self::guarded::Guarded;
 
-/// How often a pause is doubled while the provider stays out.
+/// The most doublings of the pause while the provider stays out.
 const MOST_DOUBLINGS: u32 = 4;
-/// The longest pause that a provider's own word makes.
+/// The longest pause that a provider can ask for.
 const LONGEST_WANTED: Duration = Duration::from_hours(1);
-/// Characters of the provider's words that others are told.
+/// The most characters of the provider's error message that are shown to others.
 const MAX_SAID: usize = 200;
 
-/// When a provider counts as out, and for how long.
+/// The conditions under which a provider counts as out, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerConfig {
-    /// Faults in a row; 0 = it never counts as out.
+    /// Consecutive faults that open the breaker; 0 = only a pause that the provider asks for opens it.
     pub faults: u32,
-    /// How long it is not asked; twice as long each time that it fails again.
+    /// The first pause; it doubles with each trial request that fails.
     pub pause: Duration,
 }
 
@@ -44,14 +44,14 @@ impl Default for BreakerConfig {
     }
 }
 
-/// That a provider is out, in words that hold for whoever wants to ask it.
+/// The outage of a provider, with a message that suits every requester.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outage {
-    /// Since when.
+    /// The start of the outage.
     pub since: Timestamp,
-    /// What it said last.
+    /// The provider's last error message.
     pub said: String,
-    /// When it is asked again.
+    /// The time of the next trial request.
     pub next_try: Timestamp,
 }
 
@@ -67,20 +67,20 @@ impl fmt::Display for Outage {
     }
 }
 
-/// What one request told of its provider.
+/// The result of one request, as evidence of the provider's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sign<'a> {
-    /// It answers.
+    /// The provider answered.
     Answers,
-    /// It lives, though it did not do what was asked.
+    /// The provider works, but did not fulfil the request.
     Lives,
-    /// It failed, with these words.
+    /// The request failed, with this message.
     Fails(&'a str),
-    /// It was silent for as long as one waits.
+    /// The request timed out.
     Silent(&'a str),
-    /// It wants to be left alone for so long.
+    /// The provider asked for a pause of this length.
     WantsPause(&'a str, Duration),
-    /// Nothing: it was not asked, or whoever asked went away.
+    /// No evidence: the request was not sent, or its requester went away.
     Nothing,
 }
 
@@ -103,27 +103,27 @@ impl<'a> Sign<'a> {
     }
 }
 
-/// What became other with a sign; said once in the log.
+/// A change of the breaker's state; logged once.
 #[derive(Debug, PartialEq, Eq)]
 enum Change {
     Out(Outage),
     Back(Timestamp),
 }
 
-/// The memory of one provider and key.
+/// The breaker of one provider and key.
 #[derive(Debug)]
 struct Breaker {
     config: BreakerConfig,
     kind: ProviderKind,
-    /// Never held across an await.
+    /// Never locked across an await.
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Faults since it last answered.
+    /// Faults since the last answer.
     faults: u32,
-    /// Answers so far: silence says less of a provider that answered others meanwhile.
+    /// The number of answers so far. A timeout counts less if the provider answered other requests meanwhile.
     answers: u64,
     out: Option<Out>,
 }
@@ -132,18 +132,18 @@ struct State {
 struct Out {
     outage: Outage,
     due: Instant,
-    /// Tries that failed.
+    /// The number of failed trial requests.
     tries: u32,
-    /// Whether a try is under way.
+    /// True while a trial request is running.
     is_tried: bool,
-    /// Counted as long as it lasts.
+    /// Counts the outage in the metrics while it lasts.
     _figure: Present,
 }
 
-/// The leave to ask once. It brings back what was seen, or nothing.
+/// The permission for one request. It is returned with the result.
 #[derive(Debug, Clone, Copy)]
 struct Leave {
-    /// Answers when the request began.
+    /// The number of answers when the request started.
     answers: u64,
     is_try: bool,
 }
@@ -157,8 +157,8 @@ impl Breaker {
         }
     }
 
-    /// Lets a request through, or says why not. While the provider is out, one request at a time tries
-    /// whether it is back, none before its time.
+    /// Permits a request, or returns the outage. After the pause of an outage, one trial request at a time is
+    /// permitted.
     fn admit(&self) -> Result<Leave, Outage> {
         let mut state = self.state();
         let answers = state.answers;
@@ -178,19 +178,19 @@ impl Breaker {
         })
     }
 
-    /// What the provider's outage is, while it is out.
+    /// The current outage, if any.
     fn outage(&self) -> Option<Outage> {
         self.state().out.as_ref().map(|out| out.outage.clone())
     }
 
-    /// Lets the next request try, whatever the pause was to be.
+    /// Permits the next trial request at once.
     fn hasten(&self) {
         if let Some(out) = &mut self.state().out {
             out.due = Instant::now();
         }
     }
 
-    /// Takes what a request saw.
+    /// Records the result of a request.
     fn saw(&self, leave: Leave, sign: Sign<'_>) -> Option<Change> {
         let mut state = self.state();
         match sign {
@@ -198,7 +198,7 @@ impl Breaker {
                 state.answers += 1;
                 state.lives()
             }
-            // What began before the outage says nothing of its end.
+            // A request that started before the outage is no evidence that it is over.
             Sign::Lives if leave.is_try || state.out.is_none() => state.lives(),
             Sign::Lives => None,
             Sign::Nothing => {

@@ -1,4 +1,4 @@
-//! When a provider counts as out, for how long, and who tries whether it is back.
+//! When a provider counts as out, for how long, and which request tests whether it is back.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::{
     Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Refusal, Request,
 };
 
-/// Does what it was told last.
+/// A provider that behaves as it was last told.
 struct Obedient(Mutex<(Does, u32)>);
 
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +92,7 @@ impl Stage {
         Self { inner, guarded }
     }
 
-    /// Asks once: `ok`, `out`, or `failed`.
+    /// Sends one request: `ok`, `out`, or `failed`.
     async fn ask(&self, does: Does) -> &'static str {
         self.inner.0.lock().unwrap().0 = does;
         match self.guarded.stream(Request::default()).await {
@@ -167,12 +167,12 @@ async fn while_one_tries_the_others_wait_for_nothing() {
     stage.inner.0.lock().unwrap().0 = Does::Hang;
     let trying = stage.guarded.stream(Request::default()).await.unwrap();
     assert_eq!(stage.ask(Does::Answer).await, "out");
-    // Whoever tried gave up: the next one tries.
+    // The trial request was abandoned, so the next request becomes the trial.
     drop(trying);
     assert_eq!(stage.ask(Does::Answer).await, "ok");
 }
 
-/// An outage costs one time-out, and not one for each person.
+/// An outage costs one timeout instead of one per person.
 #[tokio::test(start_paused = true)]
 async fn silence_opens_it_at_once_unless_others_were_answered_meanwhile() {
     let stage = Stage::new(3);
@@ -210,7 +210,7 @@ async fn refusals_and_short_limits_never_open_it_and_long_limits_do_for_their_ti
     advance(Duration::from_secs(599)).await;
     assert_eq!(stage.ask(Does::Answer).await, "out");
     advance(Duration::from_secs(1)).await;
-    // A refusal of the try shows that it lives.
+    // A refused trial request shows that the provider works.
     assert_eq!(stage.ask(Does::RefuseKey).await, "failed");
     assert!(!stage.is_out());
 }

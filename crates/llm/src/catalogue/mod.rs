@@ -1,8 +1,9 @@
-//! What is known about models: windows, limits, prices, abilities, dates of retirement. Pure.
+//! Holds the known facts about models: windows, limits, prices, abilities, retirement dates. Pure.
 //!
-//! `models.jsonl` is made by `generate.py` (`./run catalogue`) from a published price list, one model
-//! a line; `openrouter.jsonl` by `generate_openrouter.py` from another one, because that list has no
-//! models at `openrouter.ai`; `by_hand.jsonl` holds what both lack. A line is read when it is asked for.
+//! `models.jsonl` is made by `generate.py` (`./run catalogue`) from a published price list, one model per
+//! line. `openrouter.jsonl` is made by `generate_openrouter.py` from another list, because the first has no
+//! models of `openrouter.ai`. `by_hand.jsonl` holds models that both lack. A line is parsed only when its
+//! model is looked up.
 
 mod model;
 mod price;
@@ -26,55 +27,55 @@ pub use self::retirement::Retirement;
 pub use self::succession::family;
 pub use self::vendor::Vendor;
 
-/// Made by `generate.py`.
+/// The list that `generate.py` writes.
 const GENERATED: &str = include_str!("models.jsonl");
-/// Made by `generate_openrouter.py`.
+/// The list that `generate_openrouter.py` writes.
 const OPENROUTER: &str = include_str!("openrouter.jsonl");
-/// What the generated files lack.
+/// Entries that the generated files lack.
 const BY_HAND: &str = include_str!("by_hand.jsonl");
-/// Vendors whose models are known by their names wherever they run; never their prices.
+/// Vendors whose models are recognized by name at any address; their prices are not.
 const EVERYWHERE: [&str; 3] = ["openai", "anthropic", "gemini"];
 
-/// By vendor and name, the line that says the rest.
+/// The JSON line of a model, by vendor and name.
 type Index = HashMap<(&'static str, &'static str), &'static str>;
 
 static INDEX: LazyLock<Index> = LazyLock::new(|| index(&[GENERATED, OPENROUTER, BY_HAND]));
 
-/// The known models. Cheap to copy.
+/// The catalogue of known models. Cheap to copy.
 #[derive(Debug, Clone, Copy)]
 pub struct Catalogue {
-    /// Read at the first look.
+    /// The index, built at the first lookup.
     index: &'static LazyLock<Index>,
 }
 
-/// What an operator or an admin says of the windows of one provider's models, in tokens.
+/// Context windows of one provider's models, in tokens, as an operator or an admin set them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Windows {
-    /// Of every model that the catalogue does not know.
+    /// The window of models that the catalogue does not know.
     #[serde(default)]
     pub usual: Option<u64>,
-    /// Of single models; they win over the catalogue too.
+    /// The windows of single models; they override the catalogue.
     #[serde(default)]
     pub of_models: BTreeMap<String, u64>,
 }
 
-/// What an operator or an admin says of one provider's models (S3.11).
+/// Facts about one provider's models that an operator or an admin set (S3.11).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overrides {
     #[serde(flatten)]
     pub windows: Windows,
-    /// Tokens of the longest answer, by model; they win over the catalogue.
+    /// Output limits in tokens, by model; they override the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub max_outputs: BTreeMap<String, u64>,
-    /// How much single models think, where a session says nothing else.
+    /// The default effort of single models, if the session sets none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub efforts: BTreeMap<String, Effort>,
-    /// Prices by model; they win over the catalogue.
+    /// Prices by model; they override the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, Price>,
 }
 
-/// The newest day of the files, and the beginning of their hash: names the prices of this version.
+/// The newest date and the hash of `models.jsonl` and `by_hand.jsonl`, as the version of their prices.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let files = [GENERATED, BY_HAND];
     let day = |file: &'static str| {
@@ -94,12 +95,12 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!("{newest}-{hash:08x}")
 });
 
-/// How prices that somebody said are named.
+/// The price version of prices that an operator or an admin set.
 const SAID: &str = "said";
 
 impl Model {
-    /// Names the price list that its price is from: the version of the catalogue, or `said` where
-    /// somebody said the price; none = the price is unknown.
+    /// The version of the price: the catalogue's version, or `said` if an operator or an admin set the price;
+    /// `None` if the price is unknown.
     pub fn price_version(&self) -> Option<&'static str> {
         let version = match self.price_source {
             PriceSource::Catalogue => VERSION.as_str(),
@@ -110,12 +111,12 @@ impl Model {
 }
 
 impl Catalogue {
-    /// The entries that come with this version.
+    /// The catalogue that is built into this release.
     pub fn built_in() -> Self {
         Self { index: &INDEX }
     }
 
-    /// The entry of a vendor's model, or of the model that it is a dated version of.
+    /// Finds a vendor's model, also by a dated version of its name.
     pub fn find(self, vendor: Vendor, model: &str) -> Option<Model> {
         let Some(name) = vendor.name() else {
             let found = EVERYWHERE.iter().find_map(|name| self.entry(name, model));
@@ -128,7 +129,7 @@ impl Catalogue {
         Some(found)
     }
 
-    /// The entry of a model, or conservative guesses, with what somebody said of it.
+    /// The entry of a model, or conservative guesses for an unknown one, with the overrides applied.
     pub fn describe(self, vendor: Vendor, model: &str, said: &Overrides) -> Model {
         let windows = &said.windows;
         let mut described = self
@@ -151,7 +152,8 @@ impl Catalogue {
         described
     }
 
-    /// The same, with what its provider lists, which wins over the catalogue.
+    /// Like [`Self::describe`], with the facts that the provider lists: they override the catalogue, but not
+    /// the overrides.
     pub fn describe_listed(
         self,
         vendor: Vendor,
@@ -194,7 +196,7 @@ impl Catalogue {
 
     fn entry(self, vendor: &'static str, model: &str) -> Option<Model> {
         let id = model.strip_prefix("models/").unwrap_or(model);
-        // Vertex names who made the model, too; to OpenRouter that is part of the name.
+        // Vertex puts the maker before the name; for OpenRouter the maker is part of the name.
         let id = match vendor {
             "openrouter" => id,
             _ => id.strip_prefix("google/").unwrap_or(id),
@@ -209,11 +211,11 @@ impl Catalogue {
 }
 
 fn read(line: &str) -> Option<Model> {
-    // A test holds that every line can be read.
+    // A test checks that every line can be parsed.
     serde_json::from_str::<Row>(line).ok().map(Model::from)
 }
 
-/// The earlier file wins; headers name no model.
+/// Builds the index. Earlier files take precedence; headers have no vendor and id and are skipped.
 fn index(files: &[&'static str]) -> Index {
     #[derive(Deserialize)]
     struct Key {
@@ -229,13 +231,14 @@ fn index(files: &[&'static str]) -> Index {
         .collect()
 }
 
-/// What `gpt-4o-2024-08-06`, `claude-…-20250929`, `gemini-…-001` or `…-latest` may be versions of.
+/// The base names of versions such as `gpt-4o-2024-08-06`, `claude-…-20250929`, `gemini-…-001` and
+/// `…-latest`.
 fn without_version(id: &str) -> impl Iterator<Item = &str> {
     let is_version = |ending: &str| {
         ending == "latest"
             || ending.len() >= 3 && ending.chars().all(|c| c.is_ascii_digit() || c == '-')
     };
-    // The longest base first: `claude-opus-4-5-20251101` is no version of `claude-opus-4`.
+    // The longest base comes first: `claude-opus-4-5-20251101` is not a version of `claude-opus-4`.
     id.rmatch_indices('-')
         .filter(move |&(at, dash)| is_version(id.get(at + dash.len()..).unwrap_or_default()))
         .filter_map(|(at, _)| id.get(..at))

@@ -1,4 +1,4 @@
-//! One model, as the catalogue's line says it.
+//! Describes one model, as read from a line of the catalogue.
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -6,89 +6,89 @@ use serde::{Deserialize, Serialize};
 use super::price::{Price, Tier};
 use sepal_core::domain::{MicroUsd, TokenUsage};
 
-/// The window of a model that nobody described: what small local servers start with.
+/// The assumed window of an unknown model, in tokens: the default of small local servers.
 const UNKNOWN_WINDOW: u64 = 32_768;
-/// Its longest answer.
+/// The assumed output limit of an unknown model, in tokens.
 const UNKNOWN_OUTPUT: u64 = 4_096;
 
 /// One model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Its name in requests.
+    /// The model's name in requests.
     pub id: String,
-    /// Its name for people.
+    /// The model's name for people.
     pub name: String,
-    /// Tokens of request and answer together, as the vendor counts them.
+    /// The most tokens of request and answer together, as the vendor counts them.
     pub context_window: u64,
-    /// Tokens of the longest request, where that is less than the window.
+    /// The most tokens of a request, if that is less than the window.
     pub max_input: Option<u64>,
-    /// Tokens of the longest answer.
+    /// The most tokens of an answer.
     pub max_output: u64,
-    /// What it costs, by tier and size of the request; empty = unknown.
+    /// The prices, by tier and size of the request; empty = unknown.
     pub prices: Vec<Price>,
-    /// Who says what it costs.
+    /// The source of the prices.
     pub price_source: PriceSource,
-    /// What it can do.
+    /// The model's abilities.
     pub abilities: Vec<Ability>,
-    /// Whether somebody said what it can do.
+    /// Tells whether the abilities are known or assumed.
     pub abilities_are: Abilities,
-    /// What it refuses although others take it.
+    /// Request options that this model refuses although other models accept them.
     pub refuses: Vec<Unwanted>,
-    /// The day on which its vendor switches it off.
+    /// The day on which the vendor switches the model off.
     pub retires_at: Option<Date>,
-    /// What the vendor names instead of it.
+    /// The replacement that the vendor names.
     pub successor: Option<String>,
-    /// Whether the same model costs more at regional addresses of its vendor.
+    /// True if the model costs more at regional addresses of its vendor.
     pub is_regional: bool,
-    /// Whether nobody said how large the window is.
+    /// True if the window is a guess.
     pub is_window_assumed: bool,
-    /// Whether nobody said how long an answer may be.
+    /// True if the output limit is a guess.
     pub is_output_assumed: bool,
 }
 
-/// Who says what a model costs.
+/// The source of a model's price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriceSource {
     Catalogue,
-    /// An operator, or an admin.
+    /// An operator or an admin set it.
     Said,
 }
 
-/// What a model can do.
+/// An ability of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ability {
-    /// Asks for tools.
+    /// Calls tools.
     Tools,
     /// Reads images.
     Images,
     /// Reads PDF files.
     Pdf,
-    /// Thinks before it answers.
+    /// Reasons before it answers.
     Reasoning,
 }
 
-/// Whether somebody said what a model can do.
+/// Tells whether a model's abilities are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Abilities {
     Known,
-    /// It is taken to ask for tools, and nothing is refused to it.
+    /// The model is assumed to call tools, and no content is withheld from it.
     Assumed,
 }
 
-/// What a model refuses in a request.
+/// A request option that a model refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unwanted {
-    /// Temperature and its relatives.
+    /// Temperature and other sampling parameters.
     Temperature,
-    /// That a call of a tool is forced.
+    /// Forcing a tool call.
     ForcedToolChoice,
-    /// That thinking is switched off.
+    /// Turning reasoning off.
     NoThinking,
 }
 
-/// A line of the file.
+/// One line of a catalogue file.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Row {
@@ -97,7 +97,7 @@ pub(super) struct Row {
     context_window: Option<u64>,
     max_input: Option<u64>,
     max_output: Option<u64>,
-    /// `null` = nobody knows; absent = none.
+    /// `null` = unknown; absent = the model has no abilities.
     #[serde(default = "none")]
     abilities: Option<Vec<Ability>>,
     #[serde(default)]
@@ -142,7 +142,7 @@ impl From<Row> for Model {
 }
 
 impl Model {
-    /// What is taken for granted of a model that nobody described.
+    /// The conservative assumptions about an unknown model.
     pub(super) fn unknown(id: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -163,7 +163,7 @@ impl Model {
         }
     }
 
-    /// The same model at somebody who is not its vendor: price and end are theirs to say.
+    /// The same model at another host than its vendor's: the host decides price, end and successor.
     pub(super) fn elsewhere(mut self) -> Self {
         self.prices.clear();
         self.retires_at = None;
@@ -171,25 +171,25 @@ impl Model {
         self
     }
 
-    /// Takes a window that somebody said.
+    /// Sets a known window, in tokens.
     pub fn set_window(&mut self, tokens: u64) {
         self.context_window = tokens;
         self.max_input = self.max_input.filter(|longest| *longest < tokens);
         self.is_window_assumed = false;
     }
 
-    /// Whether it can do that.
+    /// Returns true if the model has the ability.
     pub fn can(&self, ability: Ability) -> bool {
         self.abilities.contains(&ability)
     }
 
-    /// What a request cost in the vendor's usual tier, rounded up; none = the price is unknown,
-    /// which is not free.
+    /// The cost of a request in the vendor's standard tier, rounded up; `None` if the price is unknown, which
+    /// does not mean free.
     pub fn price(&self, usage: &TokenUsage) -> Option<MicroUsd> {
         self.price_in(Tier::Standard, usage)
     }
 
-    /// The same in another tier.
+    /// The cost of a request in a given tier.
     pub fn price_in(&self, tier: Tier, usage: &TokenUsage) -> Option<MicroUsd> {
         let prices = self.prices.iter();
         let price = prices

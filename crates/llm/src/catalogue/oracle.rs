@@ -1,4 +1,4 @@
-//! The prices beside those of another published list, which other people keep.
+//! Compares the catalogue's prices with those of another published list.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, UNIX_EPOCH};
@@ -8,10 +8,10 @@ use genai_prices::{PriceRequest, Usage, UsageKey};
 use super::{Catalogue, Model, Tier};
 use sepal_core::domain::TokenUsage;
 
-/// The day of the other list, so that the prices of that day are asked for.
+/// The date of the other list, whose prices are compared.
 const DAY: Duration = Duration::from_hours(498_333);
 
-/// The vendors that both know, and the other list's names of them.
+/// The vendors in both lists: our name and the other list's.
 const VENDORS: [(&str, &str); 8] = [
     ("anthropic", "anthropic"),
     ("cohere", "cohere"),
@@ -23,7 +23,7 @@ const VENDORS: [(&str, &str); 8] = [
     ("xai", "x-ai"),
 ];
 
-/// Where the two lists differ: models at their end, or prices that changed between the two.
+/// Models for which the lists differ, because they are near their end or their price changed in between.
 const DISPUTED: [&str; 20] = [
     "deepseek-chat",
     "deepseek-r1",
@@ -47,7 +47,7 @@ const DISPUTED: [&str; 20] = [
     "pixtral-large-latest",
 ];
 
-/// A request of every class that the model has a price for.
+/// A usage with tokens of every class that the model has a price for.
 fn usage(model: &Model, input_tokens: u64) -> TokenUsage {
     let mut prices = model.prices.iter();
     let usual = prices.find(|price| price.tier == Tier::Standard && price.above == 0);
@@ -57,7 +57,7 @@ fn usage(model: &Model, input_tokens: u64) -> TokenUsage {
         input_tokens,
         cached_tokens: share(usual.and_then(|price| price.cached)),
         cache_write_tokens: share(usual.and_then(|price| price.cache_write)),
-        // Only one vendor's longer time is in the other list.
+        // The other list has the price of long cache writes for one vendor only.
         cache_write_long_tokens: if model.id.starts_with("claude") {
             long
         } else {
@@ -68,7 +68,7 @@ fn usage(model: &Model, input_tokens: u64) -> TokenUsage {
     }
 }
 
-/// What the other list says, in micro-dollars; none = it does not know the model.
+/// The price in the other list, in micro-dollars; `None` if it does not know the model.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -1,52 +1,52 @@
-//! What tokens cost, by everything that vendors price apart.
+//! Computes the cost of tokens, by every class that vendors price separately.
 //!
-//! An axis without a price is unknown: a request that used tokens of that class has no price, and
-//! counts as unpriced. Reasoning is output unless the list prices it apart.
+//! If a class has no price, a request that used such tokens has no price either and counts as unpriced.
+//! Reasoning is billed as output unless the list prices it separately.
 
 use serde::{Deserialize, Serialize};
 
 use sepal_core::domain::{MicroUsd, TokenUsage};
 
-/// Micro-dollars per million tokens.
+/// Prices in micro-dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Price {
-    /// How soon the vendor answers.
+    /// The service tier that the price is for.
     #[serde(default, skip_serializing_if = "Tier::is_standard")]
     pub tier: Tier,
-    /// Holds for requests of more input tokens than this.
+    /// The price applies to requests with more input tokens than this; 0 = to every request.
     #[serde(default)]
     pub above: u64,
-    /// Input that was not cached.
+    /// Input that is neither read from nor written to the cache.
     pub input: u64,
-    /// Input that was; none = unknown.
+    /// Input read from the cache; `None` = unknown.
     #[serde(default)]
     pub cached: Option<u64>,
-    /// Input that the provider put into its cache; none = unknown.
+    /// Input written to the cache; `None` = unknown.
     #[serde(default)]
     pub cache_write: Option<u64>,
-    /// The same, kept for longer; none = unknown.
+    /// Input written to the cache for the longer lifetime; `None` = unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long: Option<u64>,
-    /// Output, reasoning included unless that is priced apart.
+    /// Output, including reasoning unless that is priced separately.
     pub output: u64,
-    /// Reasoning; none = like other output.
+    /// Reasoning; `None` = the price of other output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<u64>,
 }
 
-/// How soon a vendor answers, at what price.
+/// The vendor's service tier, which sets speed and price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// What a request gets that asks for nothing.
+    /// The tier of a request that names none.
     #[default]
     Standard,
-    /// Later, for less.
+    /// Slower and cheaper.
     Flex,
-    /// Sooner, for more.
+    /// Faster and more expensive.
     Priority,
-    /// Within a day.
+    /// Answered within a day.
     Batch,
 }
 
@@ -61,12 +61,13 @@ impl Tier {
 }
 
 impl Price {
-    /// Whether it is that of a request with so much input.
+    /// Returns true if the price applies to a request with this many input tokens.
     pub(super) fn holds_for(&self, input_tokens: u64) -> bool {
         self.above == 0 || input_tokens > self.above
     }
 
-    /// As somebody meant it who left classes out: they cost what the others of their side cost.
+    /// Fills in missing prices of a hand-written price: cached and cache-written input cost as much as other
+    /// input, and long cache writes as much as short ones.
     #[must_use]
     pub fn filled(self) -> Self {
         let cache_write = self.cache_write.unwrap_or(self.input);
@@ -78,7 +79,7 @@ impl Price {
         }
     }
 
-    /// What that many tokens cost; none, if there are some whose price is unknown.
+    /// The cost of the tokens; `None` if a used class has no price.
     pub(super) fn of(&self, usage: &TokenUsage) -> Option<MicroUsd> {
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let rest = usage.input_tokens.saturating_sub(cached);

@@ -1,4 +1,4 @@
-//! Models that their vendors switch off.
+//! Tells of models that their vendors switch off.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use jiff::civil::Date;
 
 use super::Model;
 
-/// How long before its end a model says so.
+/// Days before its end from which on a model's retirement is reported.
 const NOTICE_DAYS: i64 = 60;
 
-/// The end of a model, near or past.
+/// The retirement of a model, in the near future or the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retirement {
-    /// The day.
+    /// The day of the retirement.
     pub at: Date,
-    /// Days until then; negative = it was so long ago.
+    /// Days until the retirement; negative if it is past.
     days: i64,
 }
 
 impl Retirement {
-    /// That of a model that ends on that day; none, if it is far off.
+    /// The retirement on the given day; `None` if it is further off than the notice period.
     pub fn of(at: Date, today: Date) -> Option<Self> {
         let days = i64::from((at - today).get_days());
         (days <= NOTICE_DAYS).then_some(Self { at, days })
     }
 
-    /// Whether the day has come.
+    /// Returns true from the day of the retirement on.
     pub fn is_over(self) -> bool {
         self.days <= 0
     }
@@ -44,12 +44,12 @@ impl fmt::Display for Retirement {
 }
 
 impl Model {
-    /// Its end, if that is near or past.
+    /// The model's retirement, if it is near or past.
     pub fn retirement(&self, today: Date) -> Option<Retirement> {
         Retirement::of(self.retires_at?, today)
     }
 
-    /// Whether its vendor still runs it, as far as is known.
+    /// Returns true if the vendor still runs the model, as far as is known.
     pub fn is_living(&self, today: Date) -> bool {
         !self.retirement(today).is_some_and(Retirement::is_over)
     }

@@ -1,15 +1,15 @@
-//! What takes the place of a model that is gone: what its vendor names, else the newest of its family.
+//! Finds the successor of a retired model: the one that its vendor names, else the newest of its family.
 
 use jiff::civil::Date;
 
 use super::{Ability, Catalogue, Model, Vendor};
 
-/// How often a named successor may itself have one.
+/// The longest chain of named successors that is followed.
 const LONGEST_LINE: usize = 8;
 
 impl Catalogue {
-    /// Of the listed models the one that takes the place of `model`: its successor, or the newest
-    /// living one of its family that asks for tools.
+    /// Finds the successor of `model` among the listed models: a named one, else the newest of its family. It
+    /// must not be retired and must be able to call tools.
     pub fn successor<'a>(
         self,
         vendor: Vendor,
@@ -35,7 +35,7 @@ impl Catalogue {
         listed.max_by_key(|id| version(id)).copied()
     }
 
-    /// The successors of a model, the nearest first.
+    /// The chain of named successors, nearest first.
     fn line(self, vendor: Vendor, model: &str) -> Vec<Model> {
         let heir = |model: &Model| self.find(vendor, model.successor.as_deref()?);
         let first = self.find(vendor, model).as_ref().and_then(heir);
@@ -45,8 +45,8 @@ impl Catalogue {
     }
 }
 
-/// The words of a model's name that say which of its vendor's lines it is of: `claude sonnet`,
-/// `gemini flash lite`, `gpt mini`.
+/// The words of a model's name that identify its product line: `claude sonnet`, `gemini flash lite`, `gpt
+/// mini`.
 pub fn family(id: &str) -> Vec<&str> {
     const STAGES: [&str; 5] = ["models", "latest", "preview", "exp", "experimental"];
     let is_line = |word: &&str| {
@@ -55,7 +55,7 @@ pub fn family(id: &str) -> Vec<&str> {
     words(id).filter(is_line).collect()
 }
 
-/// The numbers of a model's name, the first ones first.
+/// The numbers in a model's name, in order.
 fn version(id: &str) -> Vec<u64> {
     let number = |word: &str| {
         let digits = word.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -106,7 +106,7 @@ mod tests {
             Some("claude-sonnet-5"),
         );
         check("claude-sonnet-4-5-20250929", &claudes[..1], None);
-        // Retired ones, those of another line and those that nobody knows take no place.
+        // Retired models, models of another line and unknown models do not succeed.
         let geminis = [
             "gemini-2.5-flash",
             "gemini-3.5-flash",

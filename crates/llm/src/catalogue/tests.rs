@@ -1,4 +1,4 @@
-//! The files, and what is read from them.
+//! The catalogue files, and the entries that are read from them.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{Vendor, Windows, read};
 use crate::ProviderKind;
 use sepal_core::domain::{MicroUsd, TokenUsage};
 
-/// Whose models are called so.
+/// The vendor of models with this kind of name.
 fn vendor(model: &str) -> Vendor {
     let model = model.strip_prefix("models/").unwrap_or(model);
     let kind = match model.split('-').next().unwrap() {
@@ -65,7 +65,7 @@ fn the_file_is_sound_and_holds_the_models_of_the_requirements() {
             model.max_input.is_none_or(|it| it < model.context_window),
             "{line}"
         );
-        // A model without prices is one whose price is unknown.
+        // A model without prices has an unknown price.
         let mut prices = model.prices.iter();
         let is_usual = |price: &Price| price.above == 0 && price.tier == Tier::Standard;
         assert!(model.prices.is_empty() || prices.any(is_usual), "{line}");
@@ -119,7 +119,7 @@ fn a_price_counts_cached_tokens_apart_and_rounds_up() {
     check("gpt-4o", &usage(0, 0, 0), Some(0));
     check("gpt-4o", &usage(10, 20, 0), Some(13));
     check("gpt-4-turbo", &usage(10, 0, 0), Some(100));
-    // What is priced apart, and not known, makes the whole unknown.
+    // Tokens of a class without a price make the total unknown.
     check("gpt-4-turbo", &usage(10, 10, 0), None);
     check("gemini-1.5-flash", &usage(128_000, 0, 0), Some(9_600));
     check("gemini-1.5-flash", &usage(128_001, 0, 0), Some(19_201));
@@ -145,7 +145,7 @@ fn a_price_counts_cached_tokens_apart_and_rounds_up() {
         Some(3_000_000 + 150_000 + 600_000 * 15 / 4 + 400_000 * 6),
     );
     check("claude-3-5-sonnet-20241022", &long, None);
-    // Beyond a threshold everything costs more, the answer too.
+    // Above a threshold everything costs more, also the output.
     let thinking = TokenUsage {
         reasoning_tokens: 50_000,
         ..usage(272_000, 0, 100_000)
@@ -228,10 +228,10 @@ fn settings_win_and_an_unknown_model_is_described_carefully() {
     for (model, max_output) in [("gpt-4o", 999), ("my-own", 7_000)] {
         let own = catalogue.describe(vendor(model), model, &said);
         assert_eq!(own.max_output, max_output, "{model}");
-        // Who names no price of a class means that of the others.
+        // A class without a set price costs as much as the related class.
         assert_eq!(own.price(&usage(5, 2, 9)), Some(MicroUsd(5)), "{model}");
     }
-    // Others stay as they are known, and what was kept before there were such fields is read.
+    // Other models keep their catalogue entries, and records from before these fields can still be read.
     let other = catalogue.describe(vendor("gpt-4o-mini"), "gpt-4o-mini", &said);
     assert_eq!(other, find("gpt-4o-mini").unwrap());
     let kept = r#"{"usual":8192,"of_models":{"a":2048}}"#;
@@ -252,7 +252,7 @@ fn models_of_openrouter_have_its_prices_and_what_nobody_knows_stays_unknown() {
         claude.price(&usage(1_000_000, 0, 0)),
         Some(MicroUsd(5_000_000))
     );
-    // A dated version is the model, and the maker is part of the name.
+    // A dated version is found as the model itself, and the maker is part of the name.
     assert_eq!(find("anthropic/claude-opus-4.6-20260205"), Some(claude));
     let gemini = find("google/gemini-2.5-pro").unwrap();
     assert_eq!(gemini.price(&usage(100_000, 0, 0)), Some(MicroUsd(125_000)));
@@ -260,13 +260,13 @@ fn models_of_openrouter_have_its_prices_and_what_nobody_knows_stays_unknown() {
         gemini.price(&usage(400_000, 0, 0)),
         Some(MicroUsd(1_000_000))
     );
-    // Its maker has no row: it may be able to do anything.
+    // Abilities of this model are unknown.
     let small = find("01-ai/yi-large").unwrap();
     assert_eq!(
         (small.abilities_are, small.is_window_assumed),
         (Abilities::Assumed, true)
     );
-    // Another route of the same model may cost something else.
+    // Another route to the same model may have another price.
     for other in [
         "anthropic/claude-opus-4.6:online",
         "claude-opus-4.6",
@@ -292,11 +292,11 @@ fn a_name_means_the_price_of_its_vendor_and_elsewhere_none() {
         (groq, other),
         (Some(MicroUsd(15_000)), Some(MicroUsd(3_700)))
     );
-    // A region may cost more, and its address does not say how much.
+    // A region may cost more, and its address does not tell how much.
     let luna = |url| price(at(url), "gpt-6-luna");
     assert_eq!(luna("https://api.openai.com/v1"), Some(MicroUsd(10_000)));
     assert_eq!(luna("https://eu.api.openai.com/v1"), None);
-    // A server of anybody's: what the model can read is known, its price is not.
+    // At an unknown server the model's abilities are known, its price is not.
     let proxy = at("http://proxy.example/v1");
     let found = catalogue.find(proxy, "gpt-4o").unwrap();
     assert_eq!(found.context_window, 128_000);

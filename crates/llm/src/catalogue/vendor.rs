@@ -1,10 +1,10 @@
-//! Whose list of models and prices holds: by what a provider speaks, and at which address.
+//! Finds the vendor whose models and prices apply to a provider, by its kind and address.
 
 use url::Url;
 
 use crate::ProviderKind;
 
-/// Hosts, or the ends of their names, and whose they are.
+/// Hosts or host suffixes, and the vendor behind each.
 const HOSTS: &[(&str, &str)] = &[
     ("api.openai.com", "openai"),
     ("api.anthropic.com", "anthropic"),
@@ -38,17 +38,17 @@ const HOSTS: &[(&str, &str)] = &[
     ("openrouter.ai", "openrouter"),
 ];
 
-/// Whose list holds.
+/// The vendor whose catalogue entries apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Vendor {
-    /// `None` = nobody's that is known.
+    /// The vendor's name; `None` = unknown.
     name: Option<&'static str>,
-    /// Whether the address is that of one region, which may cost more.
+    /// True if the address belongs to one region, which may cost more.
     is_regional: bool,
 }
 
 impl Vendor {
-    /// That of a provider of this kind at this address; `None` = the kind's own.
+    /// The vendor at this address; the kind's own vendor if the host is unknown or there is no address.
     pub fn of(kind: ProviderKind, base_url: Option<&str>) -> Self {
         let url = base_url.and_then(|url| Url::parse(url).ok());
         let known = url.as_ref().and_then(Url::host_str).and_then(at);
@@ -64,12 +64,12 @@ impl Vendor {
         })
     }
 
-    /// Its name in the catalogue.
+    /// The vendor's name in the catalogue.
     pub fn name(self) -> Option<&'static str> {
         self.name
     }
 
-    /// Whether the address is that of one region.
+    /// Returns true if the address belongs to one region.
     pub(super) fn is_regional(self) -> bool {
         self.is_regional
     }
@@ -82,7 +82,7 @@ fn at(host: &str) -> Option<Vendor> {
         let is_own = before.is_empty() || before.ends_with('.') || before.ends_with('-');
         is_own.then_some(Vendor {
             name: Some(name),
-            // These two never show what was deployed where.
+            // The addresses of these two never tell which model is deployed in which region.
             is_regional: !before.is_empty() || matches!(name, "azure" | "bedrock"),
         })
     })

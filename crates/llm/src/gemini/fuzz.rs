@@ -1,4 +1,4 @@
-//! Fuzzes the streams of `generateContent` servers, and the schemas of tools that go to them.
+//! Fuzzes the streams of `generateContent` servers, and the tool schemas that are sent to them.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn gemini_stream() {
     });
 }
 
-/// Schemas come from MCP servers: whatever they say, Gemini gets a bounded one in its own form.
+/// Schemas come from MCP servers. Whatever they contain, Gemini gets a bounded schema in its own form.
 #[test]
 fn tool_schemas() {
     sepal_fuzz::check("tool_schemas", |input| {
@@ -35,7 +35,7 @@ fn tool_schemas() {
     });
 }
 
-/// What one body means as a refusal, and in the middle of a stream.
+/// Classifies one body as an error response and as an error in the middle of a stream.
 pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
     [
         fault::refused(origin, refused),
@@ -43,7 +43,7 @@ pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
     ]
 }
 
-/// Reads a list of models.
+/// Parses a list of models.
 pub(crate) fn models(body: &[u8]) {
     if let Ok(list) = serde_json::from_slice::<wire::ModelList>(body) {
         for model in &list.models {

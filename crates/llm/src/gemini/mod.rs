@@ -1,4 +1,4 @@
-//! `generateContent`: Google's Gemini itself, and every server that speaks like it.
+//! The provider for the `generateContent` API: Google's Gemini itself and compatible servers.
 
 use std::collections::BTreeSet;
 
@@ -23,29 +23,29 @@ mod request;
 mod schema;
 mod wire;
 
-/// The vendor's own address.
+/// The vendor's base URL.
 const VENDOR_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
 /// The vendor's host.
 const VENDOR_HOST: &str = "generativelanguage.googleapis.com";
-/// The version of the wire form where the address names none.
+/// The API version that is used if the base URL names none.
 const VERSION: &str = "v1beta";
-/// Models of one page of the list.
+/// Models per page of the list.
 const PAGE: &str = "1000";
-/// Pages that are read at most.
+/// The most pages that are read.
 const MAX_PAGES: usize = 20;
-/// What a listed model must be able to do.
+/// The method that a listed model must support.
 const METHOD: &str = "generateContent";
 
-/// A service that speaks `generateContent`.
+/// A provider that speaks the `generateContent` API.
 pub struct GenerateContent {
     endpoint: Endpoint,
     family: String,
-    /// What its models refused.
+    /// The parts that each model refused.
     learned: Learned<Part>,
 }
 
 impl GenerateContent {
-    /// Makes the provider; the vendor's own address needs a key (S2.22).
+    /// Creates the provider; the vendor's own address needs a key (S2.22).
     pub fn new(settings: Settings, http: Client) -> Result<Self, Error> {
         let endpoint =
             Endpoint::new(settings, Some(VENDOR_URL), http)?.with_vendor_host(VENDOR_HOST)?;
@@ -56,7 +56,7 @@ impl GenerateContent {
         })
     }
 
-    /// The list of models below the base, which may name the version or not.
+    /// The URL of the model list below the base URL, which may already contain the version.
     fn models_url(&self) -> Url {
         self.endpoint.url(|base| {
             let base = base.strip_suffix("/models").unwrap_or(base);
@@ -69,7 +69,8 @@ impl GenerateContent {
         })
     }
 
-    /// Where a model streams. Its name comes from people, so it stays one segment of the path.
+    /// The URL at which a model streams. The model's name comes from people, so it is added as one path
+    /// segment.
     fn stream_url(&self, model: &str) -> Url {
         let model = model.strip_prefix("models/").unwrap_or(model);
         let mut url = self.models_url();
@@ -80,7 +81,7 @@ impl GenerateContent {
         url
     }
 
-    /// The key goes into a header: an address is written into logs.
+    /// Sends a request. The key goes into a header, because URLs are written to logs.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
         let request = match self.endpoint.key_header("")? {
             Some(key) => request.header("x-goog-api-key", key),
@@ -91,8 +92,8 @@ impl GenerateContent {
             .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))
     }
 
-    /// Asks, and asks once more without each part that the model turns out to take none of; gives the
-    /// answer and what was left out, in words.
+    /// Sends the request, and sends it again without each part that the model refuses. Returns the response
+    /// and the omitted parts, each with a message for people.
     async fn ask(&self, request: &Request) -> Result<(Response, Vec<(Part, String)>), Error> {
         let attempt = |refused: BTreeSet<Part>| async move {
             let plan = plan(request, &refused);

@@ -1,4 +1,5 @@
-//! `generateContent` on the wire: requests borrow from the entries, chunks from the stream's text.
+//! The wire forms of the `generateContent` API: requests borrow from the entries, chunks from the stream's
+//! text.
 
 use std::borrow::Cow;
 
@@ -25,7 +26,7 @@ pub(super) struct Body<'a> {
     pub(super) generation_config: Option<GenerationConfig>,
 }
 
-/// The system prompt, which stands apart and has no role.
+/// The system prompt, which is separate from the messages and has no role.
 #[derive(Debug, Serialize)]
 pub(super) struct Instruction<'a> {
     pub(super) parts: [Part<'a>; 1],
@@ -41,7 +42,7 @@ pub(super) struct Tools<'a> {
 pub(super) struct Declaration<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) description: &'a str,
-    /// Absent where a tool takes no arguments: the vendor refuses an object without properties.
+    /// Absent if the tool takes no arguments: the vendor refuses an object without properties.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parameters: Option<Value>,
 }
@@ -68,11 +69,11 @@ pub(super) struct GenerationConfig {
     pub(super) thinking_config: Option<ThinkingConfig>,
 }
 
-/// How the model is told how much to think: by a level or by a budget, never by both.
+/// The thinking parameters: a level or a budget, never both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ThinkingConfig {
-    /// Whether its thoughts are shown.
+    /// True if the response should include thoughts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) include_thoughts: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,7 +144,7 @@ pub(super) struct Response<'a> {
     pub(super) response: Outcome<'a>,
 }
 
-/// What became of a call, in the words that the vendor proposes.
+/// The outcome of a call, under the keys that the vendor recommends.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome<'a> {
@@ -151,7 +152,7 @@ pub(super) enum Outcome<'a> {
     Error(Cow<'a, str>),
 }
 
-/// A chunk of a stream, or a whole answer. What is not named here is skipped.
+/// A chunk of a stream, or a complete answer. Other fields are ignored.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Chunk<'a> {
@@ -165,7 +166,7 @@ pub(super) struct Chunk<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// What the vendor's filter says of the request.
+/// The verdict of the vendor's filter on the request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Feedback<'a> {
@@ -207,7 +208,7 @@ pub(super) struct PartForm<'a> {
     pub(super) function_call: Option<CallForm<'a>>,
 }
 
-/// A whole call, or a part of one whose arguments are streamed. The last part is empty.
+/// A complete call, or a part of a call whose arguments are streamed. The last part is empty.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallForm<'a> {
@@ -224,14 +225,14 @@ pub(super) struct CallForm<'a> {
 }
 
 impl CallForm<'_> {
-    /// Whether it says nothing: the end of a call in pieces.
+    /// Returns true for an empty part, which ends a streamed call.
     pub(super) fn is_empty(&self) -> bool {
         self.name.0.trim().is_empty() && self.args.is_none() && self.partial_args.is_empty()
     }
 }
 
-/// A piece of a call's arguments. Whether more of the same text follows is not read: a text at a
-/// place where there is one goes on with it.
+/// A piece of a call's arguments. The vendor's flag for a continued text is ignored: a text is always
+/// appended to the text at its path.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PieceForm<'a> {
@@ -243,7 +244,7 @@ pub(super) struct PieceForm<'a> {
     pub(super) number_value: Value,
     #[serde(default)]
     pub(super) bool_value: Value,
-    /// Whether there is a `nullValue`, which is `null` itself.
+    /// True if there is a `nullValue`, whose value is `null` itself.
     #[serde(rename = "nullValue", default, deserialize_with = "is_there")]
     pub(super) is_null: bool,
 }
@@ -252,7 +253,7 @@ fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error
     IgnoredAny::deserialize(deserializer).map(|_| true)
 }
 
-/// Reads the usage; none if it is not one.
+/// Parses the usage; `None` if it is invalid.
 pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
     let usage: UsageForm = serde_json::from_str(raw.get()).ok()?;
     let prompt = usage.prompt_token_count?;
@@ -308,7 +309,7 @@ pub(super) struct ListedForm {
 }
 
 impl ListedForm {
-    /// Whether it can be asked for an answer; embeddings and pictures are listed too.
+    /// Returns true if the model generates answers; the list also has models for embeddings and pictures.
     pub(super) fn can_chat(&self) -> bool {
         let methods = self.supported_generation_methods.as_ref();
         methods.is_none_or(|methods| methods.iter().any(|method| method == super::METHOD))

@@ -1,8 +1,8 @@
-//! How much a model may think, in the vendor's words. Pure.
+//! Maps the effort to the vendor's words. Pure.
 
 use sepal_core::domain::Effort;
 
-/// The vendor's words for a level, the one that is meant first and the nearest others after it.
+/// The vendor's words for an effort: the exact one first, then its nearest alternatives.
 pub(super) fn words(effort: Effort) -> &'static [&'static str] {
     match effort.level() {
         Effort::Off => &["none", "minimal", "low"],
@@ -14,25 +14,25 @@ pub(super) fn words(effort: Effort) -> &'static [&'static str] {
     }
 }
 
-/// What the name of one of the vendor's models says of it.
+/// The generation of a vendor's model, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
-    /// It does not think.
+    /// The model does not think.
     Plain,
     /// `o1` to `o4`.
     O,
-    /// `gpt-5` itself and its smaller ones.
+    /// `gpt-5` and its smaller variants.
     Gpt5,
     /// `gpt-5.1`.
     Gpt51,
     /// `gpt-5.2` to `gpt-5.5`.
     Gpt52,
-    /// Newer, or of another maker: it shows what it takes.
+    /// A newer model, or one of another maker: its limits are learned from refusals.
     Unknown,
 }
 
 impl Generation {
-    /// Of a model by the vendor's name for it.
+    /// The generation of a model, by the vendor's name for it.
     pub(super) fn of(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model);
         let name = name.strip_prefix("ft:").unwrap_or(name);
@@ -54,7 +54,7 @@ impl Generation {
         }
     }
 
-    /// The words that its models refuse.
+    /// The effort words that models of this generation refuse.
     pub(super) fn refused_words(self) -> &'static [&'static str] {
         match self {
             Self::Plain | Self::Unknown => &[],
@@ -66,7 +66,7 @@ impl Generation {
     }
 }
 
-/// The words that servers of other makers mostly do not know.
+/// Effort words that servers of other makers usually do not know.
 pub(super) const RARE_WORDS: &[&str] = &["minimal", "xhigh", "max"];
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What an error of a Chat Completions server means. Its code decides where there is one; servers
-//! without codes are known by their status and, for a full window only, by their words.
+//! Classifies errors of a Chat Completions server by their code. Servers without codes are classified by the
+//! status; only a context overflow is recognized by the message.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::transport::verdict::Verdict;
 use crate::transport::{Refused, quote};
 use crate::{Error, Refusal};
 
-/// How servers without a code say that the window is full. Nothing else is read from words.
+/// Phrases by which servers without a code report a full context window. No other fault is recognized by the
+/// message.
 const OVERFLOW_WORDS: &[&str] = &[
     "maximum context length",
     "maximum prompt length",
@@ -25,7 +26,7 @@ const OVERFLOW_WORDS: &[&str] = &[
     "input is too long",
 ];
 
-/// Reads a refusal: a status with a body that may be anything.
+/// Classifies an error response; its body may be anything.
 pub(super) fn refused(origin: Origin<'_>, refused: &Refused) -> Error {
     let said = Said::read(&refused.body).unwrap_or_else(|| Said {
         message: refused.body.clone(),
@@ -34,7 +35,7 @@ pub(super) fn refused(origin: Origin<'_>, refused: &Refused) -> Error {
     said.into_error(origin, Some(refused.status), refused.retry_after)
 }
 
-/// Reads an error object from the middle of a stream.
+/// Classifies an error object in the middle of a stream.
 pub(super) fn in_stream(origin: Origin<'_>, json: &str) -> Error {
     let said = Said::read(json).unwrap_or_else(|| Said {
         message: json.to_owned(),
@@ -44,13 +45,13 @@ pub(super) fn in_stream(origin: Origin<'_>, json: &str) -> Error {
     said.into_error(origin, status, None)
 }
 
-/// The parts of an error that all dialects share.
+/// The fields of an error that all servers share.
 #[derive(Debug, Default)]
 struct Said {
     message: String,
-    /// `code` and `type`, whichever are texts.
+    /// `code` and `type`, if they are texts.
     words: Vec<String>,
-    /// `code`, where it is a status.
+    /// `code`, if it is a number.
     number: Option<u16>,
 }
 
@@ -147,14 +148,15 @@ impl Said {
     }
 
     fn verdict(&self, status: Option<StatusCode>) -> Verdict {
-        // No credit comes as 429 with OpenAI, but waiting does not fill an account.
+        // OpenAI reports missing credit as 429, but waiting does not fill an account.
         if self.is_any(&["insufficient_quota", "billing_hard_limit_reached"]) {
             return Verdict::Refused(Refusal::Quota);
         }
         status.map_or_else(|| self.by_words(), Verdict::of_status)
     }
 
-    /// In the middle of a stream the request was accepted: what has no name is the server's trouble.
+    /// Classifies an error without a status by its code and type. In the middle of a stream the request was
+    /// already accepted, so an unknown error counts as a server fault.
     fn by_words(&self) -> Verdict {
         if self.is_any(&[
             "rate_limit_exceeded",

@@ -1,4 +1,4 @@
-//! Fuzzes the streams of servers that speak like OpenAI.
+//! Fuzzes the streams of OpenAI-compatible servers.
 
 use super::chat::assembler::{Assembler, Context};
 use super::models::ModelList;
@@ -32,13 +32,13 @@ fn openai_responses_stream() {
         cutting::check(
             input,
             || responses::assembler::Assembler::new(owner(), Names::default(), "f".to_owned()),
-            // Nothing is remembered of the event before.
+            // This assembler remembers nothing of the previous event.
             |_| {},
         );
     });
 }
 
-/// What one body means as a refusal, and in the middle of a stream.
+/// Classifies one body as an error response and as an error in the middle of a stream.
 pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
     [
         fault::refused(origin, refused),
@@ -46,7 +46,7 @@ pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
     ]
 }
 
-/// Reads a list of models.
+/// Parses a list of models.
 pub(crate) fn models(body: &[u8]) {
     drop(serde_json::from_slice::<ModelList>(body));
 }

@@ -1,5 +1,5 @@
-//! Which part of a request a refusal names. Servers say it in a field of its own, or only in words:
-//! the part's name is then the one thing that is looked for in them. Pure.
+//! Finds the part of a request that an error response names: in a field of its own, or in the message, which
+//! is only searched for the part's name. Pure.
 
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -9,8 +9,8 @@ use super::omitted::{Lesson, Omitted, Part};
 use crate::Request;
 use crate::transport::Refused;
 
-/// What a refusal teaches about one of the parts that the request had; none = it is about something
-/// else.
+/// The lesson of an error response about one of the parts that the request had; `None` if the error is about
+/// something else.
 pub(super) fn of(
     refused: &Refused,
     (request, parts): (&Request, &[Part]),
@@ -37,7 +37,7 @@ pub(super) fn of(
     })
 }
 
-/// Whether a request could have the part at all.
+/// Returns true if the request can have the part.
 fn is_asked(request: &Request, part: Part) -> bool {
     match part {
         Part::Temperature => request.temperature.is_some(),
@@ -52,7 +52,7 @@ fn is_asked(request: &Request, part: Part) -> bool {
     }
 }
 
-/// How servers call a part.
+/// The names by which servers call a part.
 fn names(part: Part) -> &'static [&'static str] {
     match part {
         Part::StreamOptions => &["stream_options", "include_usage"],
@@ -82,10 +82,10 @@ fn names(part: Part) -> &'static [&'static str] {
     }
 }
 
-/// What a refusal says.
+/// The contents of an error response.
 #[derive(Debug, Default)]
 struct Said {
-    /// The field that it is about.
+    /// The field that the error is about.
     param: Option<String>,
     code: Option<String>,
     text: String,
@@ -118,7 +118,7 @@ impl Said {
     fn blames(&self, part: Part) -> bool {
         let mut names = names(part).iter();
         let Some(param) = &self.param else {
-            // What is an ordinary word too says nothing in a sentence.
+            // A name that is also an ordinary word proves nothing in a message.
             return names
                 .any(|name| !matches!(*name, "include" | "strict") && has_word(&self.text, name));
         };
@@ -126,7 +126,7 @@ impl Said {
         let is_named = names.any(|name| is_path_of(param, name) || code == *name);
         is_named
             || match part {
-                // The whole field, where the vendor does not say more.
+                // Some errors name only the enclosing field.
                 Part::Effort => param == "reasoning" || param == "thinking",
                 Part::Thoughts => {
                     self.is_of_the_history() && self.text.to_lowercase().contains("reasoning")
@@ -149,7 +149,7 @@ impl Said {
             }
     }
 
-    /// Whether it is about something that the vendor itself gave before.
+    /// Returns true if the error is about something that the vendor itself returned earlier.
     fn is_of_the_history(&self) -> bool {
         let param = self.param.as_deref().unwrap_or_default();
         let code = self.code.as_deref().unwrap_or_default();
@@ -163,13 +163,13 @@ impl Said {
     }
 }
 
-/// Whether a path leads to that field or into it.
+/// Returns true if a path leads to the field or into it.
 fn is_path_of(path: &str, name: &str) -> bool {
     let rest = path.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// Whether a text has that name, and not a longer one that holds it.
+/// Returns true if a text contains the name as a whole word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

@@ -1,4 +1,4 @@
-//! OpenAI in its two interfaces, and every server that speaks like it (Ollama, vLLM, llama.cpp, …).
+//! The provider for OpenAI's two APIs, and compatible servers (Ollama, vLLM, llama.cpp, …).
 
 use std::sync::Arc;
 
@@ -21,13 +21,12 @@ mod responses;
 mod server;
 mod tools;
 
-/// Whether a provider of OpenAI's kinds is spoken to in Responses.
+/// Returns true if a provider of OpenAI's kinds uses the Responses API.
 pub(super) fn speaks_responses(kind: ProviderKind, api: Api, base_url: Option<&str>) -> bool {
     is_responses(api, server::is_vendor(kind, base_url))
 }
 
-/// Makes the provider in the interface that its settings choose; the vendor's own address needs a
-/// key (S2.22).
+/// Creates the provider for the API that its settings choose; the vendor's own address needs a key (S2.22).
 pub fn connect(settings: Settings, http: Client) -> Result<Arc<dyn Provider>, Error> {
     let api = settings.api;
     let server = Server::new(settings, http)?;

@@ -1,10 +1,10 @@
-//! The answer to `GET /models`.
+//! The wire form of `GET /models`.
 
 use serde::Deserialize;
 
 use crate::ListedModel;
 
-/// A list, in an object by the book.
+/// The list, which by the specification is inside an object.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum ModelList {
@@ -16,7 +16,7 @@ pub(super) enum ModelList {
 pub(super) struct ListedForm {
     id: String,
     name: Option<String>,
-    /// The window has another name at every server.
+    /// Each server has another name for the window.
     #[serde(
         alias = "max_model_len",
         alias = "context_window",

@@ -1,5 +1,4 @@
-//! What is left out of a request: what is known of the model by its name, and what the server
-//! refused before.
+//! Decides which parts are left out of a request: by the model's name, and by earlier refusals.
 
 use std::collections::BTreeSet;
 
@@ -8,40 +7,40 @@ use crate::Request;
 use crate::request::learned;
 use sepal_core::domain::Effort;
 
-/// A part of a request that some servers or models take none of.
+/// A part of a request that some servers or models refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// That usage is streamed.
+    /// Streaming of the usage.
     StreamOptions,
     Temperature,
-    /// How much the model may think.
+    /// The thinking effort.
     Effort,
-    /// That it tells in short what it thinks.
+    /// A summary of the model's reasoning.
     Summary,
-    /// That it hands over what it thinks, encrypted.
+    /// The model's reasoning in encrypted form.
     Encrypted,
-    /// What it thought before.
+    /// The model's earlier reasoning.
     Thoughts,
     CacheKey,
     ToolChoice,
-    /// That arguments follow their schema to the letter.
+    /// Arguments that strictly follow their schema.
     Strict,
-    /// That the vendor searches tools.
+    /// The vendor's tool search.
     ToolSearch,
-    /// That the vendor compacts the request.
+    /// Compaction by the vendor.
     Compaction,
-    /// The longest answer by its old name.
+    /// The output limit under its old name.
     MaxTokens,
 }
 
-/// What a refusal teaches.
+/// The lesson of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lesson {
-    /// The part is not taken.
+    /// The part is refused.
     Part(Part),
-    /// That word for an effort is not taken.
+    /// The effort word is refused.
     Effort(&'static str),
-    /// What the model thought before cannot be read in this request; it may be in others.
+    /// The earlier reasoning in this request is unreadable; in other requests it may be readable.
     StaleThoughts,
 }
 
@@ -51,17 +50,17 @@ impl learned::Part for Lesson {
     }
 }
 
-/// What is left out of a request.
+/// The parts that are left out of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Omitted {
     parts: BTreeSet<Part>,
-    /// Words for efforts.
+    /// Effort words that are refused.
     words: BTreeSet<&'static str>,
     has_stale_thoughts: bool,
 }
 
 impl Omitted {
-    /// What is known before anybody is asked.
+    /// The omissions that are known before the first request.
     pub(super) fn known(request: &Request, has_vendor_models: bool) -> Self {
         let mut omitted = Self::default();
         if !has_vendor_models {
@@ -78,7 +77,7 @@ impl Omitted {
             Generation::O | Generation::Gpt5 => {
                 omitted.parts.insert(Part::Temperature);
             }
-            // They take one only where they do not think.
+            // These models accept a temperature only if they do not think.
             Generation::Gpt51 | Generation::Gpt52 => {
                 if request.effort.is_some_and(|effort| effort != Effort::Off) {
                     omitted.parts.insert(Part::Temperature);
@@ -93,7 +92,7 @@ impl Omitted {
         self.parts.contains(&part) || part == Part::Thoughts && self.has_stale_thoughts
     }
 
-    /// The nearest word for an effort that is taken.
+    /// The nearest effort word that is accepted; `None` if effort is left out.
     pub(super) fn word(&self, effort: Effort) -> Option<&'static str> {
         if self.has(Part::Effort) {
             return None;
@@ -114,7 +113,7 @@ impl Omitted {
         }
     }
 
-    /// What a person asked for and does not get, in words.
+    /// Messages for people about the settings that were asked for and are not sent.
     pub(super) fn told(&self, request: &Request) -> Vec<(Lesson, String)> {
         let model = &request.model;
         let mut told = Vec::new();
@@ -154,7 +153,7 @@ mod tests {
         }
     }
 
-    /// The word of an effort, and whether a temperature is sent, by what the model's name says.
+    /// Checks the effort word, and whether a temperature is sent, by the model's name.
     #[test]
     fn the_name_of_a_model_says_what_it_takes() {
         fn check(model: &str, effort: Effort, word: Option<&str>, has_temperature: bool) {

@@ -1,4 +1,4 @@
-//! What both interfaces have in common: where the server is, what it refused before, its models.
+//! The state that both APIs share: the server's address, its earlier refusals, its models.
 
 use std::collections::BTreeSet;
 
@@ -17,29 +17,29 @@ use crate::{
     CompactedBy, CompactionSetting, Compactor, Error, ListedModel, ProviderKind, Request, Settings,
 };
 
-/// The vendor's own address.
+/// The vendor's base URL.
 const VENDOR_URL: &str = "https://api.openai.com/v1";
 /// The vendor's host.
 const VENDOR_HOST: &str = "api.openai.com";
 
-/// OpenAI, or a server that speaks like it.
+/// OpenAI or a compatible server.
 pub(super) struct Server {
     pub(super) endpoint: Endpoint,
-    /// Whose native blocks it understands.
+    /// The provider family whose native blocks the server understands.
     pub(super) family: String,
-    /// What its models refused.
+    /// The parts that each model refused.
     learned: Learned<Lesson>,
-    /// Who makes room in the context of its models.
+    /// The setting that decides who compacts the context.
     compaction: CompactionSetting,
 }
 
-/// An answer that has begun, and what is told before it.
+/// A response that has started, and the messages to show before it.
 pub(super) struct Opened {
     pub(super) response: Response,
     told: Vec<String>,
 }
 
-/// Whether a provider of that kind is at the vendor's own address.
+/// Returns true if a provider of that kind is at the vendor's own address.
 pub(super) fn is_vendor(kind: ProviderKind, base_url: Option<&str>) -> bool {
     let address = base_url.map(str::trim).filter(|url| !url.is_empty());
     let usual = (kind == ProviderKind::OpenAi).then_some(VENDOR_URL);
@@ -48,7 +48,7 @@ pub(super) fn is_vendor(kind: ProviderKind, base_url: Option<&str>) -> bool {
 }
 
 impl Server {
-    /// Reads the settings; the vendor's own address needs a key (S2.22).
+    /// Creates the server from settings; the vendor's own address needs a key (S2.22).
     pub(super) fn new(settings: Settings, http: Client) -> Result<Self, Error> {
         let compaction = settings.compaction;
         let vendor = (settings.kind == ProviderKind::OpenAi).then_some(VENDOR_URL);
@@ -61,7 +61,7 @@ impl Server {
         })
     }
 
-    /// A path below the base.
+    /// The URL of a path below the base URL.
     pub(super) fn url(&self, path: &str) -> Url {
         self.endpoint.url(|base| {
             let base = base.strip_suffix("/chat/completions").unwrap_or(base);
@@ -70,13 +70,13 @@ impl Server {
         })
     }
 
-    /// Whether its models are the vendor's, so that their names say what they take.
+    /// Returns true if the server runs the vendor's models, whose names tell what they accept.
     pub(super) fn has_vendor_models(&self) -> bool {
         self.endpoint.is_vendor || self.endpoint.kind == ProviderKind::OpenAi
     }
 
-    /// Sends a request, and sends it again without each of its `parts` that is refused by name. What
-    /// was left out is remembered once the request was taken without it.
+    /// Sends a request, and sends it again without each of its `parts` that is refused by name. An omission
+    /// is remembered once a request without the part was accepted.
     pub(super) async fn open(
         &self,
         request: &Request,
@@ -109,7 +109,7 @@ impl Server {
         Ok(Opened { response, told })
     }
 
-    /// How the vendor compacts what that model is sent, where it is set and the model takes it.
+    /// The vendor's compaction for a model, if it is configured and the model accepts it.
     pub(super) fn compactor(&self, model: &str) -> Option<Compactor> {
         let is_set = self.compaction.by == CompactedBy::Vendor;
         let is_refused = || self.learned.refuses(model, Lesson::Part(Part::Compaction));
@@ -120,7 +120,7 @@ impl Server {
         })
     }
 
-    /// Which models there are.
+    /// The models that the server lists.
     pub(super) async fn models(&self) -> Result<Vec<ListedModel>, Error> {
         let get = self.endpoint.http.get(self.url("models"));
         let response = self
@@ -135,7 +135,7 @@ impl Server {
         Ok(list.into_listed())
     }
 
-    /// What cannot be written as JSON.
+    /// The error for tools that cannot be serialized as JSON.
     pub(super) fn unwritable(&self, error: &serde_json::Error) -> Error {
         Error::Misconfigured {
             provider: self.endpoint.id.clone(),
@@ -153,7 +153,7 @@ impl Server {
 }
 
 impl Opened {
-    /// The body, and what is told before it.
+    /// The response, and the messages to show before it.
     pub(super) fn into_parts(self) -> (Response, Vec<String>) {
         (self.response, self.told)
     }

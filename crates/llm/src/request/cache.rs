@@ -1,17 +1,16 @@
-//! What was made of an offer of tools, kept for the next request that has the same.
+//! Caches values derived from a list of tools, for the next requests with the same list.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sepal_core::domain::Tool;
 
-/// Offers of which something is kept: one for each tenant that is at work.
+/// The most lists in the cache: one for each active tenant.
 const KEPT: usize = 64;
 
-/// Keeps what was made of the last offers of tools. Sessions share an offer, and ask with it again and
-/// again.
+/// A cache of values derived from lists of tools. Sessions share a list and send it again and again.
 #[derive(Debug)]
 pub struct RequestCache<T> {
-    /// The newest last. Never held across an await.
+    /// The cached values, newest last. Never locked across an await.
     made: Mutex<Vec<(Arc<[Tool]>, T)>>,
 }
 
@@ -24,7 +23,7 @@ impl<T> Default for RequestCache<T> {
 }
 
 impl<T: Clone> RequestCache<T> {
-    /// What was made of this very offer before, or is now. What fails is tried again the next time.
+    /// The cached value for exactly this list (the same `Arc`), else a new one. Errors are not cached.
     pub fn get<E>(
         &self,
         tools: &Arc<[Tool]>,
@@ -55,7 +54,7 @@ mod tests {
     fn it_is_made_once_for_an_offer_and_the_oldest_goes() {
         let kept = RequestCache::default();
         let made = |tools: &Arc<[Tool]>, what| kept.get(tools, |_| Ok::<_, Infallible>(what));
-        // The same tools, offered twice, are two offers.
+        // Two lists with the same tools are two entries.
         let (one, two) = (Arc::from(Vec::new()), Arc::from(Vec::new()));
         assert_eq!(made(&one, 1), Ok(1));
         assert_eq!(made(&one, 2), Ok(1));

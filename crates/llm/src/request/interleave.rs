@@ -1,11 +1,11 @@
-//! Puts blocks that only one vendor understands back where they stood between text and calls. Pure.
+//! Puts native blocks back at their positions between text and calls. Pure.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a block stood in its answer.
+/// The position of a block in its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
-    /// Bytes of text before it.
+    /// Bytes of text before the block.
     pub(crate) text: usize,
     /// Bytes of text that belong to the block itself.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -13,18 +13,18 @@ pub(crate) struct Position {
     pub(crate) calls: usize,
 }
 
-/// A part of an answer in its order.
+/// A part of an answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Part<'a, B> {
-    /// Text that is not blank by itself.
+    /// Text that is not blank.
     Text(&'a str),
-    /// A block, with the text that belongs to it.
+    /// A block and its text.
     Block(B, &'a str),
-    /// The call of that number.
+    /// The index of a call.
     Call(usize),
 }
 
-/// The parts of an answer. Places that do not fit the text are taken for the nearest that do.
+/// The parts of an answer in order. Positions that do not fit the text are moved to the nearest valid ones.
 pub(crate) fn interleave<B>(
     text: &str,
     calls: usize,
@@ -51,7 +51,7 @@ pub(crate) fn interleave<B>(
     parts
 }
 
-/// Vendors refuse blank texts.
+/// Appends text unless it is blank, because vendors refuse blank texts.
 fn push_text<'a, B>(parts: &mut Vec<Part<'a, B>>, text: &'a str) {
     if !text.trim().is_empty() {
         parts.push(Part::Text(text));
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// `text`, `[block:own]`, `#call`.
+    /// Compares the parts as `text`, `[block:own]`, `#call`.
     fn check(text: &str, calls: usize, blocks: &[(Position, char)], expected: &str) {
         let blocks = blocks.iter().copied();
         let shown = interleave(text, calls, blocks)

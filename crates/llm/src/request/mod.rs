@@ -1,5 +1,5 @@
-//! What every vendor's request has in common: names, the order of messages, and what
-//! is kept for the next one.
+//! Prepares requests for all vendors: tool names, the order of messages, and values that are cached for the
+//! next request.
 
 pub(super) mod cache;
 pub(super) mod interleave;

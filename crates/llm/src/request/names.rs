@@ -7,15 +7,15 @@ use sepal_core::domain::{Digest, Tool};
 
 /// The longest name that all vendors accept.
 const MAX_NAME: usize = 64;
-/// Hex digits of the name's hash that keep a changed name apart from others.
+/// Hex digits of the name's hash that distinguish a changed name from others.
 const HASH_DIGITS: usize = 8;
 
-/// A name as it may be sent. It depends on the name alone, so it stays the same from turn to turn.
+/// A valid name for a tool. It depends only on the tool's name, so it stays the same from turn to turn.
 pub(crate) fn fit(name: &str) -> Cow<'_, str> {
     if is_fit(name) {
         return Cow::Borrowed(name);
     }
-    // Gemini wants a letter or an underscore at the beginning.
+    // Gemini requires a letter or an underscore at the start.
     let start = if name.starts_with(is_first) { "" } else { "_" };
     let kept: String = name
         .chars()
@@ -27,17 +27,17 @@ pub(crate) fn fit(name: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{start}{kept}_{hash}"))
 }
 
-/// Leads from sent names back to the tools' own.
+/// Maps the sent names back to the tools' own names.
 #[derive(Debug, Default)]
 pub(crate) struct Names(HashMap<String, String>);
 
 impl Names {
-    /// Remembers the tools whose name had to be changed.
+    /// Records the tools whose names have to be changed.
     pub(crate) fn of(tools: &[Tool]) -> Self {
         Self::of_all(tools.iter())
     }
 
-    /// The same.
+    /// Like [`Self::of`], from an iterator.
     pub(crate) fn of_all<'a>(tools: impl Iterator<Item = &'a Tool>) -> Self {
         let changed = tools.filter(|tool| !is_fit(&tool.name));
         Self(

@@ -1,5 +1,5 @@
-//! The deterministic model of demos and tests (`LLM_PROVIDER=scripted`): it talks at a settable
-//! pace, uses real tools, and fails when it is asked to.
+//! The deterministic model for demos and tests (`LLM_PROVIDER=scripted`): it streams at a configurable pace,
+//! calls real tools, and fails on request.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,9 +18,9 @@ use sepal_core::domain::{Entry, TokenUsage};
 mod plan;
 mod report;
 
-/// The pause before each piece, unless the settings say otherwise.
+/// The default pause before each piece.
 pub const DEFAULT_PACE: Duration = Duration::from_millis(15);
-/// The model's only name.
+/// The name of the only model.
 const MODEL: &str = "scripted";
 /// The longest piece of text, in characters.
 const PIECE: usize = 12;
@@ -30,13 +30,13 @@ const PIECE: usize = 12;
 pub struct Scripted {
     id: String,
     pace: Duration,
-    /// Requests that broke down, so that the next attempt works: the one thing that the entries
-    /// cannot tell. Never held across an await.
+    /// The hashes of requests that failed on purpose, so that the next attempt succeeds. This is the only
+    /// state that is not in the entries. Never locked across an await.
     broken: Mutex<HashSet<u64>>,
 }
 
 impl Scripted {
-    /// Makes the model; no pace means as fast as it can.
+    /// Creates the model; a pace of zero streams as fast as possible.
     pub fn new(id: String, pace: Duration) -> Self {
         Self {
             id,
@@ -45,13 +45,13 @@ impl Scripted {
         }
     }
 
-    /// Whether the script's breakdown is due: at every attempt, or at the first.
+    /// Returns true if the scripted failure is due now: at every attempt, or only at the first.
     fn breaks_now(&self, breakdown: Breakdown, entries: &[Entry]) -> bool {
         if breakdown.is_lasting {
             return true;
         }
         let mut hasher = DefaultHasher::new();
-        // Entries hold JSON, which has no hash of its own; their printed form does.
+        // JSON values do not implement `Hash`, but their debug form does.
         format!("{entries:?}").hash(&mut hasher);
         let key = hasher.finish();
         let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +104,7 @@ impl Provider for Scripted {
     }
 }
 
-/// The script as a provider would stream it; with an error, half of the text and then that.
+/// The events of a script; with an error, the first half of the text and then the error.
 fn events(script: Script, input_tokens: u64, cut: Option<Error>) -> Vec<Result<ModelEvent, Error>> {
     let mut pieces = pieces(&script.text);
     if cut.is_some() {
@@ -143,7 +143,7 @@ fn events(script: Script, input_tokens: u64, cut: Option<Error>) -> Vec<Result<M
     events
 }
 
-/// Words with the blank behind them; long ones in parts.
+/// Splits a text into words with their trailing space; long words are split further.
 fn pieces(text: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     for word in text.split_inclusive([' ', '\n']) {

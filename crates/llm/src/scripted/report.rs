@@ -1,13 +1,13 @@
-//! What the scripted model tells of the results that it really got. Pure.
+//! Writes the scripted model's report on the results that it received. Pure.
 
 use std::fmt::Write;
 
 use sepal_core::domain::{Entry, ModelCall};
 
-/// How much of one result is quoted, in characters.
+/// The most characters of one result that are quoted.
 const MAX_QUOTE: usize = 2_000;
 
-/// One call and what came of it; the text is empty when nothing did.
+/// A call and its result; without a result the text is empty and the call counts as failed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Told<'a> {
     call: &'a ModelCall,
@@ -18,7 +18,7 @@ pub(super) struct Told<'a> {
 /// The calls of one answer.
 pub(super) type Round<'a> = Vec<Told<'a>>;
 
-/// The rounds of calls in these entries.
+/// The rounds of calls in the entries.
 pub(super) fn rounds(entries: &[Entry]) -> Vec<Round<'_>> {
     let rounds = entries.iter().filter_map(|entry| match entry {
         Entry::Assistant { calls, .. } if !calls.is_empty() => {
@@ -36,7 +36,7 @@ pub(super) fn went_well(told: &Told<'_>) -> bool {
     !told.is_error
 }
 
-/// Every call with what it gave.
+/// Reports every call with its result.
 pub(super) fn report(rounds: &[Round<'_>]) -> String {
     let all = || rounds.iter().flatten();
     let failed = all().filter(|told| told.is_error).count();
@@ -87,7 +87,7 @@ fn told<'a>(call: &'a ModelCall, entries: &'a [Entry]) -> Told<'a> {
     }
 }
 
-/// What a call was about: its path or command.
+/// The object of a call: its path or command.
 fn object(call: &ModelCall) -> String {
     let field = |name: &str| call.args.get(name).and_then(|value| value.as_str());
     field("path")
@@ -96,7 +96,7 @@ fn object(call: &ModelCall) -> String {
         .unwrap_or_default()
 }
 
-/// A fenced block; the fence is longer than any in the text.
+/// A fenced block, whose fence is longer than any in the text.
 fn quote(text: &str) -> String {
     let cut = text.char_indices().nth(MAX_QUOTE).map(|(at, _)| at);
     let shown = cut.and_then(|at| text.get(..at)).unwrap_or(text);

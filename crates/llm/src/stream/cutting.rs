@@ -1,4 +1,4 @@
-//! What must hold for every provider's stream, whatever its bytes are and however they are cut.
+//! Checks the properties of every provider's stream, for any bytes in any chunks.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -18,10 +18,10 @@ thread_local! {
     static RUNTIME: OnceCell<Runtime> = const { OnceCell::new() };
 }
 
-/// A key that no word of an error may repeat.
+/// A key that no error message may contain.
 pub(crate) const KEY: &str = "sk-0123456789abcdef";
 
-/// Whose answers they are.
+/// The owner of the answers.
 pub(crate) fn owner() -> KeyOwner {
     KeyOwner {
         provider: "p".to_owned(),
@@ -29,8 +29,8 @@ pub(crate) fn owner() -> KeyOwner {
     }
 }
 
-/// Reads the same bytes whole, in pieces, and without what is remembered of the payload before, which
-/// `forget` takes away; the first byte of the input says how they are cut.
+/// Reads the same bytes in one chunk, in several chunks, and with `forget` called before each payload, and
+/// compares the events. The first byte of the input selects the chunk sizes.
 pub(crate) fn check<A: Assemble>(input: &[u8], assembler: impl Fn() -> A, forget: fn(&mut A)) {
     let (how, bytes) = sepal_fuzz::choice(input);
     let (whole, ending) = read(vec![bytes], assembler());
@@ -47,7 +47,7 @@ pub(crate) fn check<A: Assemble>(input: &[u8], assembler: impl Fn() -> A, forget
     assert_eq!(joined(&whole), joined(&anew), "read anew");
     check_order(&whole, ending.as_ref());
     let said: usize = whole.iter().map(size).sum();
-    // What is kept for the provider may hold again what was said.
+    // Native blocks may repeat the text.
     assert!(
         said <= 1_024 + 8 * bytes.len(),
         "{said} bytes of {}",
@@ -60,7 +60,7 @@ pub(crate) fn check<A: Assemble>(input: &[u8], assembler: impl Fn() -> A, forget
     }
 }
 
-/// Reads every payload as if it were the first.
+/// An assembler that forgets the previous payload before it reads the next one.
 struct Forgetful<A> {
     assembler: A,
     forget: fn(&mut A),
@@ -128,7 +128,7 @@ fn read<A: Assemble>(pieces: Vec<&[u8]>, assembler: A) -> (Vec<ModelEvent>, Opti
     })
 }
 
-/// The events with all neighbouring pieces joined: where they are parted means nothing.
+/// Joins consecutive pieces of text: the boundaries between them mean nothing.
 fn joined(events: &[ModelEvent]) -> Vec<ModelEvent> {
     let mut joined: Vec<ModelEvent> = Vec::new();
     for event in events {
@@ -143,8 +143,8 @@ fn joined(events: &[ModelEvent]) -> Vec<ModelEvent> {
     joined
 }
 
-/// Every call begins once, arguments follow their call, and the end is the end. A call whose name
-/// comes late, or never, begins behind later ones.
+/// Checks that every call starts once, that arguments follow their call, and that nothing follows the end. A
+/// call whose name arrives late, or never, may start after later ones.
 fn check_order(events: &[ModelEvent], ending: Option<&Error>) {
     let mut calls = BTreeSet::new();
     for (at, event) in events.iter().enumerate() {

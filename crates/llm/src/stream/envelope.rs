@@ -1,9 +1,9 @@
-//! What stands around the text of a payload: servers repeat it, byte by byte, with every token.
+//! Remembers the bytes around the text of a payload, because servers repeat them with every token.
 
 use super::text::Text;
 
-/// The payload before without its text. If the next one has the same bytes around another JSON string,
-/// it says the same with that text, and need not be read once more.
+/// The previous payload without its text. If the next payload has the same bytes around another JSON string,
+/// it means the same with that string as its text, and need not be parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope {
     before: String,
@@ -11,8 +11,8 @@ pub(crate) struct Envelope {
 }
 
 impl Envelope {
-    /// Notes what stands around `text`; `text` has to lie in `payload`, as a string without escapes.
-    /// One that does not forgets what was noted.
+    /// Notes the bytes around `text`, which must be a part of `payload` and a string without escapes.
+    /// Otherwise the envelope is cleared.
     pub(crate) fn note(&mut self, payload: &str, text: &str) {
         self.before.clear();
         self.after.clear();
@@ -22,14 +22,14 @@ impl Envelope {
         }
     }
 
-    /// The text of a payload that is like the one before in all else.
+    /// The text of a payload that otherwise equals the previous one.
     pub(crate) fn open<'a>(&self, payload: &'a str) -> Option<Text<'a>> {
         if self.before.is_empty() {
             return None;
         }
         let rest = payload.strip_prefix(self.before.as_str())?;
         let string = rest.strip_suffix(self.after.as_str())?;
-        // Exactly one string: another value here, or more than one, would be another payload.
+        // It must be exactly one string: any other value means another kind of payload.
         if !string.starts_with('"') {
             return None;
         }
@@ -37,7 +37,7 @@ impl Envelope {
     }
 }
 
-/// The payload up to the string and behind it, without its quotes.
+/// The payload before and after the string, without its quotes.
 fn around<'a>(payload: &'a str, text: &str) -> Option<(&'a str, &'a str)> {
     let at = (text.as_ptr() as usize).checked_sub(payload.as_ptr() as usize)?;
     let before = payload.get(..at)?.strip_suffix('"')?;
@@ -49,7 +49,7 @@ fn around<'a>(payload: &'a str, text: &str) -> Option<(&'a str, &'a str)> {
 mod tests {
     use super::Envelope;
 
-    /// What is read in `next` after `payload`, whose text is `text`.
+    /// The text that the envelope of `payload`, whose text is `text`, reads from `next`.
     fn opened(payload: &str, text: &str, next: &str) -> Option<String> {
         let at = payload.find(text).unwrap();
         let mut envelope = Envelope::default();
@@ -67,7 +67,7 @@ mod tests {
                 r#"{"a":[{"b":"\"\n\ud83d\ude00","c":null}]}"#,
                 Some("\"\n😀"),
             ),
-            // A value that is no string, more than one, half a character, no end.
+            // A value that is not a string, several strings, half a character, and a string without an end.
             (r#"{"a":[{"b":null,"c":null}]}"#, None),
             (r#"{"a":[{"b":["x"],"c":null}]}"#, None),
             (r#"{"a":[{"b":"x","d":"y","c":null}]}"#, None),

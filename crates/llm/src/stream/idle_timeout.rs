@@ -1,4 +1,4 @@
-//! How long a provider may be silent in the middle of an answer.
+//! Limits the silence of a provider in the middle of an answer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures::stream::{Stream, StreamExt as _};
 use tokio::time::{Instant, Sleep};
 
-/// Bytes of a peer that may be silent for so long and no longer. The timer is set anew only when it
-/// rings: the HTTP library's is made and thrown away for every piece.
+/// A stream of bytes with an idle timeout. The timer is reset only when it fires; the HTTP library's timer is
+/// recreated for every chunk.
 pub(crate) struct IdleTimeout<S> {
     bytes: S,
     silence: Duration,
@@ -17,18 +17,18 @@ pub(crate) struct IdleTimeout<S> {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// Why no more bytes come.
+/// The reason why no more bytes arrive.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StreamError<E: std::error::Error + 'static> {
     #[error(transparent)]
-    /// The stream broke.
+    /// The connection broke.
     Broken(E),
     #[error("nothing came for {} s", .0.as_secs())]
-    /// Nothing came for so long.
+    /// Nothing arrived for this long.
     Silent(Duration),
 }
 
-/// Whether a stream of the HTTP library ended because nothing came.
+/// Returns true if the HTTP library's stream ended by the idle timeout.
 pub(crate) fn is_silence(error: &(dyn std::error::Error + 'static)) -> bool {
     let of_http = error.downcast_ref::<StreamError<reqwest::Error>>();
     matches!(of_http, Some(StreamError::Silent(_)))
@@ -44,7 +44,7 @@ impl<S> IdleTimeout<S> {
         }
     }
 
-    /// Ready when nothing came for too long.
+    /// Ready once the stream was silent for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let end = self.heard + self.silence;
         let timer = self

@@ -1,10 +1,11 @@
-//! Events as one line, for the tables of the assemblers.
+//! Formats events as one line, for the tables of the assemblers.
 
 use crate::ModelEvent;
 use sepal_core::domain::TokenUsage;
 
-/// `text`, `(thought)`, `0:id/name` begins a call, `0+json` goes on with it, `#usage`, `native`,
-/// `~summary~before>after` of what the vendor compacted, `-left out`, `!detail`, `.why`. Of usage only the last is shown, as only the last counts.
+/// Formats events: `text`, `(thought)`, `0:id/name` for a new call, `0+json` for its arguments, `#usage`,
+/// native blocks as JSON, `~summary~before>after` for a compaction, `-left out`, `!detail`, `.finish`. Only
+/// the last usage is shown.
 pub(crate) fn one_line<'a>(
     events: impl IntoIterator<Item = &'a ModelEvent>,
     usage: fn(&TokenUsage) -> String,
@@ -37,7 +38,7 @@ pub(crate) fn one_line<'a>(
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// Tokens of a request and of its answer: `in/out`.
+/// Formats usage as `in/out`.
 pub(crate) fn in_and_out(usage: &TokenUsage) -> String {
     format!("{}/{}", usage.input_tokens, usage.output_tokens)
 }

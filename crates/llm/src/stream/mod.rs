@@ -1,4 +1,4 @@
-//! Drives an assembler over the payloads of a stream: what ends it, what breaks it, what is drained.
+//! Drives an assembler over the payloads of a stream: detects its end, handles errors, drains the body.
 
 #[cfg(test)]
 pub(super) mod cutting;
@@ -22,35 +22,35 @@ use tokio::time::{Sleep, sleep};
 
 use super::{Error, ModelEvent, ModelStream};
 
-/// How long the end of a body is waited for after the model has finished.
+/// The time limit for reading the end of the body after the model has finished.
 const DRAIN: Duration = Duration::from_millis(10);
-/// Bytes of payloads that are taken before what they say is passed on: some 60 tokens, which many
-/// streams at once read in milliseconds.
+/// Bytes of payloads that are read before their events are passed on: about 60 tokens, which many parallel
+/// streams read in milliseconds.
 const MOST_AT_ONCE: usize = 16 * 1024;
-/// Payloads that come closer together than this are a burst.
+/// Payloads that arrive within this time of each other are a burst.
 const CLOSE: Duration = Duration::from_millis(2);
-/// Bytes of one answer, all payloads together.
+/// The most bytes of one answer, all payloads together.
 pub(super) const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
-/// Calls of one answer.
+/// The most calls of one answer.
 pub(super) const MAX_CALLS: usize = 128;
 
 /// Turns the payloads of one answer into events. Pure.
 pub(super) trait Assemble: Send + Unpin + 'static {
-    /// Takes the next payload; true = it was the last.
+    /// Reads the next payload; returns true if it was the last.
     fn push(&mut self, payload: &str, out: &mut VecDeque<ModelEvent>) -> Result<bool, Error>;
 
-    /// Whether the model said that it is done: what breaks after that breaks nothing.
+    /// Returns true once the model has finished; a later error of the connection is ignored.
     fn is_finished(&self) -> bool;
 
-    /// The last events of an answer that ended as it should.
+    /// Emits the last events of an answer that ended properly.
     fn end(&mut self, out: &mut VecDeque<ModelEvent>);
 
-    /// What an answer is that ended before it was whole.
+    /// The error of an answer that ended too early.
     fn short(&self) -> Error;
 }
 
-/// The events of an answer. Pieces of text that have come together are one event: nothing waits for
-/// more to come, and what is there costs one event however finely it was cut.
+/// The events of an answer. Pieces of text that have arrived together are joined into one event, without
+/// waiting for more.
 pub(super) fn events<A: Assemble>(
     payloads: BoxStream<'static, Result<String, Error>>,
     assembler: A,
@@ -64,7 +64,7 @@ pub(super) fn events<A: Assemble>(
     })
 }
 
-/// The events of an answer, after what people are told that was left out of its request.
+/// The events of an answer, preceded by messages about parts that were left out of its request.
 pub(super) fn telling(told: Vec<String>, events: ModelStream) -> ModelStream {
     if told.is_empty() {
         return events;
@@ -73,26 +73,24 @@ pub(super) fn telling(told: Vec<String>, events: ModelStream) -> ModelStream {
     stream::iter(told).chain(events).boxed()
 }
 
-/// Polled by hand: a state machine that the compiler makes is gone through from its beginning for
-/// every token.
+/// Implemented by hand: a generated state machine would run from its start for every token.
 struct Streaming<A> {
     payloads: BoxStream<'static, Result<String, Error>>,
     assembler: A,
     ready: VecDeque<ModelEvent>,
     state: State,
-    /// When it last had to wait for a payload and got one.
+    /// The time at which the last awaited payload arrived.
     last: Option<Instant>,
 }
 
 enum State {
     /// Waits for a payload.
     Open,
-    /// Lets the HTTP library's task through; so many bytes were taken.
+    /// Yields to the HTTP library's task; holds the number of bytes read so far.
     Yielding(usize, Pin<Box<dyn Future<Output = ()> + Send>>),
-    /// Reads the end of the body, for no longer than that: only then can its connection carry the
-    /// next request.
+    /// Reads the end of the body until the timer fires: the connection can be reused only after that.
     Draining(Pin<Box<Sleep>>),
-    /// What is told after the events that came before it.
+    /// The error that follows the pending events.
     Failed(Error),
     Over,
 }
@@ -121,7 +119,7 @@ impl<A: Assemble> Stream for Streaming<A> {
                     ready!(yielding.as_mut().poll(cx));
                     let taken = *taken;
                     this.state = State::Open;
-                    // What is not there now, after the task had its turn, has not come.
+                    // The task had its turn; a payload that is still missing has not arrived yet.
                     if let Poll::Ready(payload) = this.payloads.poll_next_unpin(cx) {
                         let taken = taken + this.take(payload);
                         this.take_more(taken, true, cx);
@@ -135,7 +133,7 @@ impl<A: Assemble> Stream for Streaming<A> {
                             Poll::Pending => break false,
                         }
                     };
-                    // A server that does not close its answer loses the connection, no more.
+                    // A server that does not close its answer only loses the connection.
                     if !is_there {
                         ready!(timer.as_mut().poll(cx));
                     }
@@ -155,9 +153,9 @@ impl<A: Assemble> Stream for Streaming<A> {
 }
 
 impl<A: Assemble> Streaming<A> {
-    /// Takes the payloads that have come already. The HTTP library hands chunks over one by one, by a
-    /// task of its own: in a burst that one is let through before nothing counts as there. A payload
-    /// that came alone is passed on at once instead.
+    /// Reads the payloads that have already arrived. A task of the HTTP library hands chunks over one at a
+    /// time; in a burst, that task runs once more before the burst counts as over. A single payload is passed
+    /// on at once.
     fn take_more(&mut self, mut taken: usize, mut is_burst: bool, cx: &mut Context<'_>) {
         while matches!(self.state, State::Open) && taken < MOST_AT_ONCE {
             match self.payloads.poll_next_unpin(cx) {
@@ -175,7 +173,7 @@ impl<A: Assemble> Streaming<A> {
         }
     }
 
-    /// The next event, with all the text that follows it at once.
+    /// The next event, joined with all text that directly follows it.
     fn pop(&mut self) -> Option<ModelEvent> {
         let mut event = self.ready.pop_front()?;
         loop {
@@ -190,7 +188,7 @@ impl<A: Assemble> Streaming<A> {
         }
     }
 
-    /// Takes a payload, and says how long it is.
+    /// Reads a payload and returns its length.
     fn take(&mut self, payload: Option<Result<String, Error>>) -> usize {
         let before = self.ready.len();
         let mut taken = 0;
@@ -208,7 +206,7 @@ impl<A: Assemble> Streaming<A> {
             Ok(false) => {}
             Ok(true) => self.state = State::Draining(Box::pin(sleep(DRAIN))),
             Err(error) => {
-                // What a broken payload began is void.
+                // Events of a broken payload are discarded.
                 self.ready.truncate(before);
                 self.state = State::Failed(error);
             }

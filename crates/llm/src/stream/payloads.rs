@@ -1,4 +1,4 @@
-//! The payloads of an event stream, or of the plain document that some servers send instead.
+//! Extracts the payloads of an event stream, or the plain document that some servers send instead.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -18,8 +18,8 @@ use super::idle_timeout::IdleTimeout;
 use crate::transport::{MAX_EVENT_BYTES, SILENCE, cut, not_text, page, too_large};
 use crate::{Error, wire_log};
 
-/// The texts that events carry. A server that answers with one plain JSON document instead of a
-/// stream gives that document.
+/// The payloads of a response: the data of its events, or the whole document if the server answers with plain
+/// JSON instead of a stream.
 pub(crate) fn payloads(
     provider: &str,
     response: Response,
@@ -42,8 +42,7 @@ where
     }
 }
 
-/// One stream instead of a chain of adapters: each of them would be gone through several times for
-/// every token.
+/// One stream instead of a chain of adapters, each of which would run several times per token.
 struct Payloads<S, E>
 where
     S: Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -58,7 +57,7 @@ where
     S: Stream<Item = Result<Bytes, E>> + Send + 'static,
     E: std::error::Error + Send + Sync + 'static,
 {
-    /// Until it is known what is sent: what came so far, and the rest.
+    /// The kind of body is still unknown; holds the chunks so far and the rest.
     Head(Vec<Bytes>, Option<Pin<Box<S>>>),
     Events(Box<SseByteStream<Counted<S, E>>>, Arc<AtomicUsize>),
     Document(BoxFuture<'static, Result<String, Error>>),
@@ -103,7 +102,7 @@ where
     }
 }
 
-/// Reads until something tells an event stream from a document, and both from a page.
+/// Reads until the first character distinguishes an event stream, a JSON document and an HTML page.
 fn poll_head<S, E>(
     provider: &Arc<str>,
     came: &mut Vec<Bytes>,
@@ -176,7 +175,7 @@ where
     String::from_utf8(whole).map_err(|_| not_text(&provider))
 }
 
-/// What an event carries, if anything.
+/// The data of an event; `None` if it is empty.
 fn payload<E: std::error::Error + Send + Sync + 'static>(
     provider: &str,
     event: Result<sse_stream::Sse, sse_stream::Error>,
@@ -205,10 +204,9 @@ enum Broken<E: std::error::Error + 'static> {
     TooLarge,
 }
 
-/// The bytes of an event stream. The decoder has no limit of its own, so what it took since it last
-/// gave an event is counted.
+/// The bytes of an event stream. The decoder has no limit, so the bytes since its last event are counted.
 struct Counted<S, E> {
-    /// What was read before it was known to be one.
+    /// The chunks that were read to detect the kind of body.
     head: VecDeque<Bytes>,
     bytes: Pin<Box<S>>,
     held: Arc<AtomicUsize>,
@@ -236,8 +234,8 @@ where
                     return Poll::Ready(Some(Err(Broken::Cut(error))));
                 }
                 None => {
-                    // Some servers forget the empty line after the last event; the decoder would
-                    // drop the event.
+                    // Some servers omit the empty line after the last event; without it the decoder drops the
+                    // event.
                     self.is_over = true;
                     return Poll::Ready(Some(Ok(Bytes::from_static(b"\n\n"))));
                 }

@@ -1,7 +1,7 @@
-//! Halves of UTF-16 pairs that some servers cut apart between two chunks. JSON cannot hold one
-//! alone, and an answer must not end for it. Pure.
+//! Repairs UTF-16 surrogate pairs that some servers split between two chunks. A lone half is invalid JSON,
+//! but must not end the answer. Pure.
 
-/// The same JSON with every lone half replaced by U+FFFD; `None` if there is none.
+/// The JSON with every lone half replaced by U+FFFD; `None` if there is none.
 pub(crate) fn mend(json: &str) -> Option<String> {
     let mut mended = String::with_capacity(json.len());
     let mut rest = json;
@@ -18,7 +18,7 @@ pub(crate) fn mend(json: &str) -> Option<String> {
                 continue;
             }
             (Some(_), _) => 6,
-            // A backslash and what it escapes, which may be another backslash.
+            // A backslash and the escaped character, which may be another backslash.
             (None, _) => 1 + escape.chars().nth(1).map_or(0, char::len_utf8),
         };
         mended.push_str(escape.get(..taken).unwrap_or(escape));
@@ -28,7 +28,7 @@ pub(crate) fn mend(json: &str) -> Option<String> {
     is_changed.then_some(mended)
 }
 
-/// The code unit of the `\uXXXX` that the text begins with.
+/// The code unit of the `\uXXXX` at the start of the text.
 fn unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }

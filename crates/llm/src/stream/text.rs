@@ -1,4 +1,4 @@
-//! Texts and lists on the wire that may be missing, `null`, or something else; never fatal.
+//! Deserializes texts and lists that may be missing, `null`, or of another type, without an error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,8 @@ use std::fmt;
 use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A text that borrows where it can. Anything but a text, or a list of parts with texts, is none.
+/// A text that borrows if possible. A list counts as the texts of its parts, an integer as its digits, and
+/// any other value as an empty text.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
@@ -73,7 +74,7 @@ struct Part<'a> {
     text: Text<'a>,
 }
 
-/// A value whose `null` counts as its default.
+/// Deserializes a value; `null` counts as the default.
 pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,35 +1,35 @@
-//! How far a count is from what a provider reports, learned from its reports. Pure.
+//! Learns the ratio between our token counts and those that a provider reports. Pure.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// Reports that the ratio is the median of: few, so that it follows a conversation that changes its
-/// kind, and enough that a single odd one says nothing.
+/// Reports whose median is the ratio: few enough to follow a conversation that changes its kind, and enough
+/// that a single outlier has no effect.
 const RECENT: usize = 5;
-/// Reports that the error is the median of.
+/// Reports whose median is the error.
 const REMEMBERED: usize = 32;
-/// Reports before which nothing is calibrated.
+/// Reports that are needed before counts are calibrated.
 const ENOUGH: usize = 3;
-/// Counts below this say more about what surrounds a message than about its text.
+/// The smallest count that is used: below it, the overhead of a message outweighs its text.
 const SMALLEST: u64 = 32;
-/// Ratios beyond these are no counts of the same thing, in thousandths.
+/// Plausible ratios, in thousandths; others do not count the same thing.
 const SENSIBLE: std::ops::RangeInclusive<u64> = 100..=10_000;
 
-/// What was learned of one model. Its kept form is numbers only.
+/// The calibration of one model. Its stored form has only numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Reported tokens by counted ones, in thousandths; the newest last.
+    /// Reported tokens per counted token, in thousandths; the newest last.
     ratios: VecDeque<u64>,
-    /// How far the calibrated count was off, in thousandths of the reported one.
+    /// The errors of calibrated counts, in thousandths of the reported count.
     errors: VecDeque<u64>,
-    /// How many of the newest ratios and errors are not kept yet.
+    /// The number of newest ratios and errors that are not stored yet.
     #[serde(skip)]
     unkept: (usize, usize),
 }
 
 impl Calibration {
-    /// Takes a report: so many were counted, and the provider says so many.
+    /// Learns from a report: our count and the provider's.
     pub fn learn(&mut self, counted: u64, reported: u64) {
         if counted < SMALLEST || reported == 0 {
             return;
@@ -48,12 +48,13 @@ impl Calibration {
         self.unkept.0 += 1;
     }
 
-    /// Whether something was learned that is not kept yet.
+    /// Returns true if something was learned that is not stored yet.
     pub fn has_news(&self) -> bool {
         self.unkept.0 > 0
     }
 
-    /// What is kept by now, perhaps by another gateway, and after it what was learned here since.
+    /// The stored calibration, which another gateway may have changed, followed by what was learned here
+    /// since.
     #[must_use]
     pub fn onto(&self, kept: Option<&Self>) -> Self {
         let mut merged = kept.cloned().unwrap_or_default();
@@ -67,25 +68,25 @@ impl Calibration {
         merged
     }
 
-    /// Whether reports could have taught it.
+    /// Returns true if the values are plausible: few enough, with ratios in the allowed range.
     pub fn is_sound(&self) -> bool {
         self.ratios.len() <= REMEMBERED
             && self.errors.len() <= REMEMBERED
             && self.ratios.iter().all(|ratio| SENSIBLE.contains(ratio))
     }
 
-    /// Reported tokens by counted ones, in thousandths; none = too little is known.
+    /// Reported tokens per counted token, in thousandths; `None` if there are too few reports.
     pub fn ratio(&self) -> Option<u64> {
         (self.ratios.len() >= ENOUGH).then(|| median(self.ratios.iter().rev().take(RECENT)))?
     }
 
-    /// How far calibrated counts were off, in thousandths: half of them less.
+    /// The median error of calibrated counts, in thousandths.
     pub fn error(&self) -> Option<u64> {
         median(self.errors.iter())
     }
 }
 
-/// So many tokens at that ratio.
+/// The count multiplied by the ratio, rounded up.
 pub(super) fn scaled(counted: u64, thousandths: u64) -> u64 {
     counted.saturating_mul(thousandths).div_ceil(1_000)
 }
@@ -119,7 +120,7 @@ mod tests {
             known.learn(1_000, 1_250);
         }
         assert_eq!((known.ratio(), known.error()), (Some(1_250), None));
-        // Cut short, cut off, of nothing, and of something else.
+        // A truncated answer, a tiny count, an empty report, and an implausible ratio.
         for (counted, reported) in [(1_000, 5_000), (10, 90), (1_000, 0), (1_000, 90_000)] {
             known.learn(counted, reported);
             assert_eq!(known.ratio(), Some(1_250));

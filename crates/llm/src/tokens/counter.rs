@@ -1,4 +1,4 @@
-//! The counter of one model: its encoding, and what its provider's reports made of that.
+//! Counts the tokens of one model: by its encoding, corrected by the provider's reports.
 
 use super::calibration::scaled;
 use super::{CALL_OVERHEAD, Calibration, MESSAGE_OVERHEAD, RESULT_OVERHEAD, TOOL_OVERHEAD};
@@ -8,35 +8,35 @@ use sepal_core::domain::{
     Attachment, Encoding, Entry, MediaType, ModelCall, Native, Tool, Weighed,
 };
 
-/// Pixels of one token, as Anthropic counts them; others count fewer tokens.
+/// Pixels per token, as Anthropic counts them; other vendors count fewer tokens.
 const PIXELS_PER_TOKEN: u64 = 750;
-/// Bytes of a PDF for one token: nobody has counted its pages.
+/// Bytes of a PDF per token, because its pages are not counted.
 const PDF_BYTES_PER_TOKEN: u64 = 40;
-/// Vendors count about 32 tokens of a second, which has 8,000 bytes and more.
+/// Bytes of audio per token: vendors count about 32 tokens per second, and a second has at least 8,000 bytes.
 const AUDIO_BYTES_PER_TOKEN: u64 = 125;
-/// Tokens that a PDF is taken for at most, because most of a large one is pictures.
+/// The most tokens that are assumed for a PDF, because most of a large one is pictures.
 const MAX_PDF: u64 = 100_000;
-/// Text that is counted where it stands, in bytes; more is counted beside the async threads.
+/// The most bytes of text that are counted inline; more is counted outside of the async threads.
 const LITTLE: usize = 64 * 1024;
 
-/// Counts the tokens of a model. Cheap to copy.
+/// A token counter for one model. Cheap to copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counter {
     encoding: Encoding,
-    /// What a count is multiplied by, in thousandths; none = it is taken as it is.
+    /// The correction factor of counts, in thousandths; `None` = no correction.
     ratio: Option<u64>,
-    /// How far counts were off, in thousandths.
+    /// The median error of counts, in thousandths.
     error: Option<u64>,
 }
 
-/// How sure a count is.
+/// The accuracy of a count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Method {
-    /// By the model's own vocabulary.
+    /// By the model's own tokenizer.
     Exact,
-    /// Four characters a token, corrected by what the provider reports.
+    /// Four characters per token, corrected by the provider's reports.
     Calibrated,
-    /// Four characters a token.
+    /// Four characters per token.
     #[default]
     Estimated,
 }
@@ -52,28 +52,28 @@ impl Method {
     }
 }
 
-/// Tokens of an entry that are not of its text, before they are corrected.
+/// Tokens of an entry beside its text, before the correction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BesideText {
     pub attachments: u64,
-    /// Of what only the vendor reads.
+    /// Tokens of native blocks.
     pub native: u64,
 }
 
 impl Counter {
-    /// That of a model, with what was learned of it.
+    /// The counter of a model, with its calibration.
     pub fn new(vendor: Vendor, model: &str, learned: Option<&Calibration>) -> Self {
         let encoding = exact::encoding(vendor, model);
         let ratio = learned.and_then(Calibration::ratio);
         Self {
             encoding,
-            // What the vocabulary says needs no correction.
+            // The tokenizer's counts need no correction.
             ratio: ratio.filter(|_| encoding == Encoding::FourCharacters),
             error: learned.and_then(Calibration::error),
         }
     }
 
-    /// How sure its counts are.
+    /// The accuracy of this counter.
     pub fn method(self) -> Method {
         match (self.encoding, self.ratio) {
             (Encoding::O200k | Encoding::Cl100k, _) => Method::Exact,
@@ -82,7 +82,7 @@ impl Counter {
         }
     }
 
-    /// How far calibrated counts were off, in thousandths: half of them less.
+    /// The median error of calibrated counts, in thousandths; `None` for other counters.
     pub fn error(self) -> Option<u64> {
         self.error.filter(|_| self.method() == Method::Calibrated)
     }
@@ -92,27 +92,27 @@ impl Counter {
         self.corrected(self.text(text))
     }
 
-    /// The tokens of an entry, counted once for each encoding.
+    /// The tokens of an entry, computed once per encoding.
     pub fn of_entry(self, entry: &Weighed) -> u64 {
         self.corrected(self.counted(entry))
     }
 
-    /// What the provider's reports make of a count.
+    /// The count corrected by the provider's reports.
     pub fn corrected(self, counted: u64) -> u64 {
         self.ratio.map_or(counted, |ratio| scaled(counted, ratio))
     }
 
-    /// How texts are cut.
+    /// The encoding that this counter uses.
     pub fn encoding(self) -> Encoding {
         self.encoding
     }
 
-    /// The tokens of an entry before they are corrected.
+    /// The tokens of an entry before the correction.
     pub fn counted(self, entry: &Weighed) -> u64 {
         entry.weight(self.encoding, |entry| self.entry(entry))
     }
 
-    /// What of an entry's count is not its text: attachments, and what only the vendor reads.
+    /// The tokens of an entry beside its text: attachments and native blocks.
     pub fn beside_text(entry: &Weighed) -> BesideText {
         match &**entry {
             Entry::User { attachments, .. } | Entry::ToolResult { attachments, .. } => BesideText {
@@ -130,8 +130,8 @@ impl Counter {
         }
     }
 
-    /// This counter, or the rough one while this one would hold up its thread: where its table is not
-    /// made, or much was never counted.
+    /// This counter, or the rough one if this one would block its thread: its table is not built yet, or too
+    /// much text was never counted.
     #[must_use]
     pub fn at_hand<'a>(self, entries: impl Iterator<Item = &'a Weighed>) -> Self {
         if self.is_quick(entries) {
@@ -141,7 +141,7 @@ impl Counter {
         }
     }
 
-    /// Whether it counts these without holding up its thread.
+    /// Returns true if these entries can be counted without blocking the thread.
     pub fn is_quick<'a>(self, entries: impl Iterator<Item = &'a Weighed>) -> bool {
         if self.encoding == Encoding::FourCharacters {
             return true;
@@ -151,7 +151,7 @@ impl Counter {
         exact::is_ready(self.encoding) && bytes <= LITTLE
     }
 
-    /// The tokens of an entry, each kind with its own overhead (S0.7-S0.9).
+    /// The tokens of an entry; each kind has its own overhead (S0.7-S0.9).
     pub(super) fn entry(self, entry: &Entry) -> u64 {
         match entry {
             Entry::Note { text } => self.text(text) + MESSAGE_OVERHEAD,
@@ -176,13 +176,13 @@ impl Counter {
         }
     }
 
-    /// The tokens of a tool's definition, before they are corrected.
+    /// The tokens of a tool's definition, before the correction.
     pub fn tool(self, tool: &Tool) -> u64 {
         let texts = self.text(&tool.name) + self.text(&tool.description);
         texts + self.json(&tool.input_schema) + TOOL_OVERHEAD
     }
 
-    /// The tokens of a text, before they are corrected.
+    /// The tokens of a text, before the correction.
     pub fn text(self, text: &str) -> u64 {
         exact::count(self.encoding, text).unwrap_or_else(|| of_characters(text))
     }
@@ -199,12 +199,12 @@ impl Counter {
     }
 }
 
-/// What only the vendor reads is no text.
+/// Native blocks are always estimated by characters, because they are not text.
 fn of_native(native: Option<&Native>) -> u64 {
     native.map_or(0, |native| of_json(&native.blocks))
 }
 
-/// What is attached: a guess that is never far too small, because each vendor counts otherwise.
+/// Estimates the tokens of an attachment, on the high side, because each vendor counts differently.
 pub fn of_attachment(attachment: &Attachment) -> u64 {
     match attachment.media_type {
         MediaType::Png | MediaType::Jpeg => {
@@ -217,7 +217,7 @@ pub fn of_attachment(attachment: &Attachment) -> u64 {
         MediaType::Wav | MediaType::Mp3 | MediaType::Ogg | MediaType::Flac => {
             attachment.bytes.div_ceil(AUDIO_BYTES_PER_TOKEN)
         }
-        // Only its name is sent.
+        // Only the file's name is sent.
         MediaType::Binary => 0,
     }
 }

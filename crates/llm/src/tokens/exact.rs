@@ -1,5 +1,5 @@
-//! OpenAI's tokenizers, in this process. Their tables are made at the first count, because they take
-//! 30 to 70 MB, and a twentieth of a second to make.
+//! Runs OpenAI's tokenizers in this process. Their tables are built at the first count, because they take 30
+//! to 70 MB and a twentieth of a second.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,11 +11,11 @@ use sepal_core::domain::Encoding;
 static O200K_IS_MADE: AtomicBool = AtomicBool::new(false);
 static CL100K_IS_MADE: AtomicBool = AtomicBool::new(false);
 
-/// Beginnings of the names of models whose vocabulary is published.
+/// Name prefixes of models whose tokenizer is published.
 const O200K: [&str; 6] = ["gpt-4o", "gpt-4.1", "gpt-5", "o1", "o3", "o4"];
 const CL100K: [&str; 2] = ["gpt-4", "gpt-3.5"];
 
-/// The encoding of a model. Nothing is published about GPT-6.
+/// The encoding of a model. The tokenizer of GPT-6 is not published.
 pub(super) fn encoding(vendor: Vendor, model: &str) -> Encoding {
     if !matches!(vendor.name(), Some("openai" | "azure")) {
         return Encoding::FourCharacters;
@@ -35,7 +35,7 @@ pub(super) fn encoding(vendor: Vendor, model: &str) -> Encoding {
     }
 }
 
-/// The tokens of a text; none = the encoding has no table.
+/// The tokens of a text; `None` if the encoding has no table.
 pub(super) fn count(encoding: Encoding, text: &str) -> Option<u64> {
     let (tokenizer, is_made): (&Tokenizer, _) = match encoding {
         Encoding::FourCharacters => return None,
@@ -46,7 +46,7 @@ pub(super) fn count(encoding: Encoding, text: &str) -> Option<u64> {
     Some(tokenizer.count(text) as u64)
 }
 
-/// Whether a count takes no longer than its text is long.
+/// Returns true if the table is built, so that counting takes no extra time.
 pub(super) fn is_ready(encoding: Encoding) -> bool {
     match encoding {
         Encoding::FourCharacters => true,

@@ -1,6 +1,5 @@
-//! How many tokens things have, by model: exact where the vocabulary is published, else four
-//! characters are one token (S0.10), corrected by what providers report. Each kind of entry has its
-//! own overhead (S0.7-S0.9).
+//! Counts tokens by model: exactly if the tokenizer is published, else as four characters per token (S0.10),
+//! corrected by the provider's reports. Each kind of entry has its own overhead (S0.7-S0.9).
 
 mod calibration;
 mod counter;
@@ -15,33 +14,33 @@ pub use self::counter::{BesideText, Counter, Method, of_attachment};
 use super::{Answer, Request};
 use sepal_core::domain::{Entry, TokenUsage, Tool};
 
-/// Characters of one token.
+/// Characters per token.
 pub const CHARACTERS_PER_TOKEN: u64 = 4;
-/// What a message costs beside its text: role and separators.
+/// Tokens of a message beside its text: role and separators.
 const MESSAGE_OVERHEAD: u64 = 4;
-/// What a call costs beside name and arguments: id and structure.
+/// Tokens of a call beside name and arguments: id and structure.
 const CALL_OVERHEAD: u64 = 8;
-/// What a result costs beside its text: the id of its call.
+/// Tokens of a result beside its text: the id of its call.
 const RESULT_OVERHEAD: u64 = 8;
-/// What a tool definition costs beside its texts.
+/// Tokens of a tool definition beside its texts.
 const TOOL_OVERHEAD: u64 = 8;
 
-/// The tokens of one entry, roughly.
+/// Estimates the tokens of one entry.
 pub fn estimate(entry: &Entry) -> u64 {
     Counter::default().entry(entry)
 }
 
-/// The tokens of a text, roughly.
+/// Estimates the tokens of a text.
 pub fn of_text(text: &str) -> u64 {
     of_characters(text)
 }
 
-/// The tokens of a tool's definition, roughly.
+/// Estimates the tokens of a tool's definition.
 pub fn of_tool(tool: &Tool) -> u64 {
     Counter::default().tool(tool)
 }
 
-/// The tokens of a whole request, roughly: system prompt, tools and entries.
+/// Estimates the tokens of a complete request: system prompt, tools and entries.
 pub fn of_request(request: &Request) -> u64 {
     let system = request.system.as_deref();
     system.map_or(0, |text| of_text(text) + MESSAGE_OVERHEAD)
@@ -49,12 +48,12 @@ pub fn of_request(request: &Request) -> u64 {
         + request.entries.iter().map(estimate).sum::<u64>()
 }
 
-/// What a request used, where the provider did not say it (S1.3).
+/// Estimates the usage of a request, if the provider did not report it (S1.3).
 pub fn estimated_usage(request: &Request, answer: &Answer) -> TokenUsage {
     estimated_of(of_request(request), answer)
 }
 
-/// The same where the tokens of the request have been counted.
+/// Like [`estimated_usage`], with a known count of input tokens.
 pub fn estimated_of(input_tokens: u64, answer: &Answer) -> TokenUsage {
     let calls = answer.calls.iter().map(|call| {
         let args = match &call.args {
@@ -79,10 +78,10 @@ fn of_characters(text: &str) -> u64 {
     tokens(text.chars().count() as u64)
 }
 
-/// Counts what the JSON form would be, without making it.
+/// Counts the characters of the JSON form without building it.
 fn of_json(value: &impl Serialize) -> u64 {
     let mut count = CharacterCount(0);
-    // Counting cannot fail, and a value that cannot be written costs nothing.
+    // Writing to the counter cannot fail, and a value that cannot be serialized counts as nothing.
     let _ = serde_json::to_writer(&mut count, value);
     tokens(count.0)
 }
@@ -95,7 +94,7 @@ struct CharacterCount(u64);
 
 impl io::Write for CharacterCount {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Every byte of UTF-8 but the continuing ones begins a character.
+        // Every byte of UTF-8 starts a character, except continuation bytes.
         self.0 += bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u64;
         Ok(bytes.len())
     }

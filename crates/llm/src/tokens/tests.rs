@@ -1,4 +1,4 @@
-//! What the counters give.
+//! The counts of all counters.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn four_characters_are_a_token() {
     }
 }
 
-/// S0.6, S0.7, S0.8, S1.6, S1.17: texts, calls and results, each with what its form costs.
+/// S0.6, S0.7, S0.8, S1.6, S1.17: texts, calls and results, each with its overhead.
 #[test]
 fn every_kind_has_its_own_overhead() {
     fn check(entry: &Entry, tokens: u64) {
@@ -58,7 +58,7 @@ fn every_kind_has_its_own_overhead() {
     check(&result, 2 + 8 + 4);
 }
 
-/// S0.9, S1.6: what only a vendor understands, and arguments that are no object.
+/// S0.9, S1.6: native blocks, and arguments that are not an object.
 #[test]
 fn content_of_an_unknown_kind_counts_as_its_json() {
     let said = |args, blocks| Entry::Assistant {
@@ -83,7 +83,7 @@ fn content_of_an_unknown_kind_counts_as_its_json() {
     assert_eq!(estimate(&said(json!(null), json!(null))), 4 + call(1) + 1);
 }
 
-/// S1.3, S1.17: what is sent is counted whole, and so is what came, whatever it is.
+/// S1.3, S1.17: the estimate covers the complete request and the complete answer.
 #[test]
 fn an_estimate_of_usage_counts_the_request_and_the_answer() {
     let tool = Tool {
@@ -211,7 +211,7 @@ fn an_entry_is_counted_once_for_each_encoding_and_stays_right_when_the_model_cha
         assert_eq!((exact.of_entry(&entry), rough.of_entry(&entry)), (14, 15));
     }
     assert!(entry.is_weighed(Encoding::O200k) && !entry.is_weighed(Encoding::Cl100k));
-    // What was never counted and is long waits for a thread of its own.
+    // A long text that was never counted is left to another thread.
     let long = Weighed::new(Entry::Note {
         text: "word ".repeat(100_000),
     });
@@ -222,7 +222,7 @@ fn an_entry_is_counted_once_for_each_encoding_and_stays_right_when_the_model_cha
     assert_eq!(at_hand(&long), Method::Exact);
 }
 
-/// A conversation about everything, with a provider that counts in its own way.
+/// Texts on many topics, for a conversation with a provider that counts differently.
 const TEXTS: [&str; 6] = [
     "Please read the report about the harvest and say in three sentences what has changed since \
      last year, what the farmers expect, and which numbers look wrong to you.",
@@ -253,7 +253,7 @@ fn after_twenty_reports_half_of_the_counts_are_off_by_less_than_five_percent() {
                 attachments: vec![],
             }));
         }
-        // A fifth more than OpenAI's, and something for each message.
+        // A fifth more than OpenAI's count, and three tokens per message.
         let reported: u64 = entries.iter().map(|entry| truth.of_entry(entry) + 3).sum();
         let reported = reported * 6 / 5;
         let now = learned(&known);
@@ -263,7 +263,7 @@ fn after_twenty_reports_half_of_the_counts_are_off_by_less_than_five_percent() {
             errors.push(counted.abs_diff(reported) * 1_000 / reported);
         }
         let counted = entries.iter().map(|entry| now.counted(entry)).sum();
-        // Now and then a provider says nonsense.
+        // Every ninth report is wrong.
         let said = if call % 9 == 8 {
             reported * 4
         } else {

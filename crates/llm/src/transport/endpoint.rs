@@ -1,4 +1,4 @@
-//! Where a vendor is and with which key: addresses, headers, and what of it may be repeated.
+//! Holds a provider's address and key: builds URLs and headers, and keeps the key out of errors.
 
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Url};
@@ -7,27 +7,27 @@ use secrecy::{ExposeSecret, SecretString};
 use super::quote;
 use crate::{Error, KeyFault, PLACEHOLDER_KEY, ProviderKind, Settings};
 
-/// A vendor's service, or somebody else's that speaks like it.
+/// The endpoint of a vendor, or of a compatible service.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) id: String,
     pub(crate) kind: ProviderKind,
-    /// Whether it is the vendor's own address.
+    /// True for the vendor's own address.
     pub(crate) is_vendor: bool,
-    /// The client of the whole process.
+    /// The HTTP client, which the whole process shares.
     pub(crate) http: Client,
     key: Option<SecretString>,
     base: Url,
 }
 
-/// Whose error it is and which key must not be repeated.
+/// The provider of an error, and the key that the error must not contain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin<'a> {
     pub(crate) provider: &'a str,
     pub(crate) key: Option<&'a str>,
 }
 
-/// The same, owned, for what outlives its provider.
+/// An owned [`Origin`], which can outlive its provider.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyOwner {
     pub(crate) provider: String,
@@ -42,7 +42,7 @@ impl KeyOwner {
         }
     }
 
-    /// What an answer is that ended before it was whole.
+    /// The error of an answer that ended too early.
     pub(crate) fn short(&self) -> Error {
         Error::Cut {
             provider: self.provider.clone(),
@@ -50,8 +50,7 @@ impl KeyOwner {
         }
     }
 
-    /// What an answer is that is none. The problem may hold words of the server, which may have
-    /// sent our key back.
+    /// The error of an invalid answer. The problem may quote the server, which may have returned our key.
     pub(crate) fn bad(&self, problem: impl AsRef<str>) -> Error {
         Error::BadAnswer {
             provider: self.provider.clone(),
@@ -59,7 +58,7 @@ impl KeyOwner {
         }
     }
 
-    /// What a payload is that cannot be read: cut in its middle, or nonsense.
+    /// The error of an unreadable payload: truncated, or invalid.
     pub(crate) fn unreadable(&self, error: &serde_json::Error) -> Error {
         if error.is_eof() {
             return self.short();
@@ -69,7 +68,7 @@ impl KeyOwner {
 }
 
 impl Endpoint {
-    /// Reads the settings; the vendor's own address is the default and needs a key (S2.22).
+    /// Creates the endpoint from settings; the default address is the vendor's own.
     pub(crate) fn new(
         settings: Settings,
         vendor: Option<&str>,
@@ -106,7 +105,7 @@ impl Endpoint {
         })
     }
 
-    /// Whether that host is the vendor's own, which nobody may use without a key.
+    /// Sets `is_vendor` if the host is the vendor's, which requires a key (S2.22).
     pub(crate) fn with_vendor_host(mut self, host: &str) -> Result<Self, Error> {
         self.is_vendor = self.base.host_str() == Some(host);
         if self.is_vendor && self.key.is_none() {
@@ -118,7 +117,7 @@ impl Endpoint {
         Ok(self)
     }
 
-    /// The base with another path; its query (Azure's `api-version`) stays.
+    /// The base URL with another path; its query (Azure's `api-version`) stays.
     pub(crate) fn url(&self, path: impl FnOnce(&str) -> String) -> Url {
         let mut url = self.base.clone();
         let whole = path(url.path().trim_end_matches('/'));
@@ -126,7 +125,7 @@ impl Endpoint {
         url
     }
 
-    /// The key as a header's value, after `scheme`; none = there is no key.
+    /// The key as a header value, after `scheme`; `None` if there is no key.
     pub(crate) fn key_header(&self, scheme: &str) -> Result<Option<HeaderValue>, Error> {
         let Some(key) = &self.key else {
             return Ok(None);
@@ -146,7 +145,8 @@ impl Endpoint {
         Ok(Some(value))
     }
 
-    /// Whose native blocks it understands: what one server gave must not go to another one.
+    /// The provider family whose native blocks the endpoint understands: blocks of one server must not be
+    /// sent to another.
     pub(crate) fn family(&self) -> String {
         if self.is_vendor {
             self.kind.as_str().to_owned()

@@ -1,4 +1,4 @@
-//! What all HTTP providers share: sending, refusals, and what went wrong on the way.
+//! The transport of all HTTP providers: sends requests, reads errors, and limits sizes and times.
 
 pub(super) mod endpoint;
 pub(crate) mod retry;
@@ -14,16 +14,16 @@ use reqwest::{RequestBuilder, Response, StatusCode};
 use super::{Error, wire_log};
 use sepal_net as net;
 
-/// The largest event of a stream, and the largest body that is no stream.
+/// The most bytes of one event of a stream, and of a body that is not a stream.
 pub(super) const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
-/// How long a provider may be silent: a reasoning model may think for minutes before its first word.
+/// The longest silence of a provider: a reasoning model may think for minutes before its first word.
 pub(super) const SILENCE: Duration = Duration::from_mins(5);
-/// How much of a refusal is read.
+/// The most bytes of an error response that are read.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
-/// How much of a provider's own words is passed on.
+/// The most characters of a provider's error message that are passed on.
 const MAX_SAID_CHARACTERS: usize = 500;
 
-/// A status that is no success, with what the provider said.
+/// A response with an error status.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) status: StatusCode,
@@ -31,7 +31,7 @@ pub(super) struct Refused {
     pub(super) body: String,
 }
 
-/// Sends a request and waits for its head.
+/// Sends a request and waits for the response head.
 pub(super) async fn send(
     provider: &str,
     request: RequestBuilder,
@@ -47,7 +47,7 @@ pub(super) async fn send(
     }
     let status = response.status();
     let retry_after = retry_after(response.headers(), Timestamp::now());
-    // What does not come in time is not worth a second failure either.
+    // A body that does not arrive in time is treated as empty: the status is error enough.
     let body = tokio::time::timeout(SILENCE, read_at_most(response, MAX_REFUSAL_BYTES)).await;
     let body = body.unwrap_or_default();
     let body = String::from_utf8_lossy(&body).into_owned();
@@ -59,7 +59,7 @@ pub(super) async fn send(
     }))
 }
 
-/// Reads a whole answer that is no stream.
+/// Reads a complete response that is not a stream.
 pub(super) async fn read_whole(provider: &str, response: Response) -> Result<Vec<u8>, Error> {
     let whole = tokio::time::timeout(SILENCE, read_to_end(provider, response)).await;
     let whole = whole.unwrap_or_else(|_| Err(silent(provider)))?;
@@ -82,7 +82,7 @@ async fn read_to_end(provider: &str, mut response: Response) -> Result<Vec<u8>, 
     Ok(body)
 }
 
-/// A provider's own words, on one line, bounded, and never with the key that we sent.
+/// A provider's message on one line, truncated, with our key replaced.
 pub(super) fn quote(text: &str, key: Option<&str>) -> String {
     let text = match key {
         Some(key) if !key.is_empty() => text.replace(key, "[key]"),
@@ -96,7 +96,7 @@ pub(super) fn quote(text: &str, key: Option<&str>) -> String {
     words
 }
 
-/// When to ask again: milliseconds, seconds, or a date.
+/// The pause that the provider asks for, in milliseconds, in seconds, or as a date.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let seconds = |text: &str, unit: f64| {
@@ -115,7 +115,7 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 
 async fn read_at_most(mut response: Response, limit: usize) -> Vec<u8> {
     let mut body = Vec::new();
-    // What cannot be read of a refusal is not worth a second failure.
+    // A read error ends the body early: the status is error enough.
     while let Ok(Some(chunk)) = response.chunk().await {
         let room = limit - body.len();
         body.extend(chunk.iter().take(room));

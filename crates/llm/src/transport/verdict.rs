@@ -1,4 +1,4 @@
-//! What a provider's refusal means, once its words are read: the same for every wire form. Pure.
+//! Classifies error responses in the same way for every wire form. Pure.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use reqwest::StatusCode;
 use super::endpoint::Origin;
 use crate::{Error, Refusal};
 
-/// What a refusal means.
+/// The class of an error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Too much in too short a time.
+    /// Too many requests or tokens in too short a time.
     Limited,
-    /// The provider's own trouble, which passes.
+    /// A transient fault of the provider.
     Broken,
-    /// The request does not fit the window.
+    /// The request exceeds the context window.
     Overflow,
-    /// It will not do it.
+    /// The provider refuses the request.
     Refused(Refusal),
 }
 
 impl Verdict {
-    /// What a status means where nothing better is known.
+    /// The class of a status, if nothing more specific is known.
     pub(crate) fn of_status(status: StatusCode) -> Self {
         match status {
             StatusCode::TOO_MANY_REQUESTS => Self::Limited,
@@ -37,7 +37,7 @@ impl Verdict {
         }
     }
 
-    /// The error, in the provider's own words.
+    /// The error with the provider's message.
     pub(crate) fn into_error(
         self,
         origin: Origin<'_>,
@@ -66,7 +66,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict that an error tells, as one word for tables.
+    /// The class of an error as one word, for test tables.
     #[cfg(test)]
     pub(crate) fn word(error: &Error) -> &'static str {
         match error {

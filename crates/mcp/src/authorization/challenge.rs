@@ -1,34 +1,34 @@
-//! What a server says in `WWW-Authenticate` when it wants to be authorised.
+//! Parses the `WWW-Authenticate` header with which a server asks for authorisation.
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 use serde::{Deserialize, Serialize};
 
-/// Characters of a challenge that are kept.
+/// The longest parameter of a challenge, in bytes; longer ones are ignored.
 const MAX_TEXT: usize = 2_048;
 
-/// The challenge of the scheme `Bearer` (RFC 6750, RFC 9728).
+/// A challenge of the scheme `Bearer` (RFC 6750, RFC 9728).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Challenge {
-    /// Where the metadata of the protected resource is.
+    /// The address of the protected resource's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_metadata: Option<String>,
-    /// The scopes that are needed, separated by spaces.
+    /// The required scopes, separated by spaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// `invalid_token`, `insufficient_scope` or none.
+    /// The error code: `invalid_token`, `insufficient_scope` or `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl Challenge {
-    /// The first challenge for bearer tokens among the headers of an answer.
+    /// Returns the first bearer challenge in the headers of an answer.
     pub fn read(headers: &HeaderMap) -> Option<Self> {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let mut texts = values.filter_map(|value| value.to_str().ok());
         texts.find_map(Self::parse)
     }
 
-    /// Reads one header, which may hold challenges of several schemes.
+    /// Parses one header value, which may hold challenges of several schemes.
     pub fn parse(text: &str) -> Option<Self> {
         let mut found: Option<Self> = None;
         let mut is_bearer = false;
@@ -67,13 +67,13 @@ impl Challenge {
         place.get_or_insert(value);
     }
 
-    /// Whether the token is right and may do too little.
+    /// Returns true if the token is valid but lacks a scope.
     pub fn is_insufficient_scope(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
 }
 
-/// The parts between commas that stand outside of quotes.
+/// Splits the text at commas outside of quotes.
 fn parts(text: &str) -> Vec<&str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.split(|letter| {
@@ -93,10 +93,10 @@ fn parts(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// The scheme that a part begins with, if it begins one, and the rest.
+/// Splits off the scheme at the beginning of a part, if there is one.
 fn scheme_of(part: &str) -> (Option<&str>, &str) {
     let (word, rest) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
-    // `name = value` has spaces too.
+    // Spaces around `=` do not make the name a scheme.
     if word.contains('=') || rest.trim_start().starts_with('=') {
         return (None, part);
     }
@@ -150,7 +150,7 @@ mod tests {
             "Bearer resource_metadata = \"https://e.test/a,b?c=\\\"d\", scope=a",
             Some((Some("https://e.test/a,b?c=\"d"), Some("a"), None)),
         );
-        // The first word counts.
+        // The first occurrence of a parameter counts.
         check("Bearer scope=a, scope=b", Some((None, Some("a"), None)));
     }
 }

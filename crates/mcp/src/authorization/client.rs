@@ -1,5 +1,5 @@
-//! Who we are to an authorisation server: registered beforehand, by the address of our own metadata, or
-//! by registering ourselves, in this order.
+//! Obtains our client identity at an authorisation server: registered beforehand, by the address of our own
+//! metadata, or by dynamic registration, in this order.
 
 use reqwest::{Client, RequestBuilder};
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use super::discovery::Discovered;
 use super::error::AuthorizationError;
 use super::http::{self, Refusal};
 
-/// How people read our name where they allow access.
+/// The client name that people see when they allow access.
 const NAME: &str = "Sepal";
 
-/// How a client shows at the token endpoint that it is itself.
+/// How the client authenticates at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Method {
     #[serde(rename = "none")]
@@ -36,39 +36,39 @@ impl Method {
     }
 }
 
-/// What we are to one authorisation server. Its secret is one: whoever keeps it seals it.
+/// Our client identity at one authorisation server. It may contain a secret: whoever stores it encrypts it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct ClientIdentity {
     id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
     method: Method,
-    /// When its secret ends, in seconds since 1970.
+    /// When the client secret expires, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ends_at: Option<i64>,
 }
 
-/// A client that somebody registered beforehand.
+/// A client that was registered beforehand.
 #[derive(Clone)]
 pub struct KnownClient {
     pub id: String,
     pub secret: Option<String>,
 }
 
-/// Ways to become a client, best first.
+/// The ways to obtain a client identity, best first.
 pub struct ClientRegistration<'a> {
-    /// The entry's own.
+    /// The client that the server entry names.
     pub known: Option<&'a KnownClient>,
-    /// The https address of our metadata, where we have one.
+    /// The https address of our client metadata document, if we have one.
     pub metadata_url: Option<&'a Url>,
-    /// What an earlier registration gave.
+    /// The identity that an earlier registration returned.
     pub registered: Option<ClientIdentity>,
-    /// Where people are sent back to.
+    /// The redirect address to which people return.
     pub redirect: &'a Url,
 }
 
 impl ClientRegistration<'_> {
-    /// Becomes a client; whether that made a registration that is worth keeping.
+    /// Obtains a client identity. The bool is true if a new registration was made, which should be stored.
     pub async fn client(
         self,
         client: &Client,
@@ -101,12 +101,13 @@ impl ClientIdentity {
         }
     }
 
-    /// Whether its secret has ended.
+    /// Returns true if the client secret has expired.
     pub fn has_ended(&self, now_ms: i64) -> bool {
         self.ends_at.is_some_and(|ends| ends <= now_ms / 1_000)
     }
 
-    /// The client that was registered beforehand, as the server lets it show itself.
+    /// Returns the identity of a pre-registered client, with an authentication method that the server
+    /// supports.
     pub fn known(known: &KnownClient, found: &Discovered) -> Result<Self, AuthorizationError> {
         let is_fit = |method: &Method| (*method == Method::Public) == known.secret.is_none();
         let method = offered(found).into_iter().find(is_fit);
@@ -122,7 +123,7 @@ impl ClientIdentity {
         &self.id
     }
 
-    /// Adds to a request to the token endpoint who asks.
+    /// Adds the client's authentication to a request to the token endpoint.
     pub(super) fn sign(
         &self,
         request: RequestBuilder,
@@ -130,7 +131,7 @@ impl ClientIdentity {
     ) -> RequestBuilder {
         match (self.method, &self.secret) {
             (Method::Basic, Some(secret)) => {
-                // The parts are encoded as a form encodes them (RFC 6749, 2.3.1).
+                // Both parts are form-encoded (RFC 6749, 2.3.1).
                 let part = |text: &str| {
                     url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
                 };
@@ -149,8 +150,9 @@ impl ClientIdentity {
     }
 }
 
-/// Ways to show oneself that the server takes and we know, ours first. A server that says nothing takes
-/// the password of its standard; a public client shows nothing to any server.
+/// Returns the authentication methods that both the server and we support, in our order of preference. A
+/// server that lists none is assumed to support `client_secret_basic`, the default of the standard; any
+/// server accepts a public client.
 fn offered(found: &Discovered) -> Vec<Method> {
     let said = found.server.token_endpoint_auth_methods_supported.as_ref();
     let takes = |method: &Method| match said {
@@ -171,7 +173,7 @@ struct Registered {
     token_endpoint_auth_method: Option<String>,
 }
 
-/// Registers us (RFC 7591).
+/// Registers us dynamically (RFC 7591).
 async fn register(
     client: &Client,
     found: &Discovered,
@@ -182,7 +184,7 @@ async fn register(
     };
     let methods = offered(found);
     let method = methods.first().copied().unwrap_or(Method::Public);
-    // It names no scopes: those of now would be all that it may ever ask for.
+    // The registration names no scopes: the current ones would be all that the client may ever request.
     let body = metadata(redirect, method);
     let url = http::endpoint(endpoint)?;
     let answer = http::send(client.post(url.clone()).json(&body), &url).await?;
@@ -214,7 +216,7 @@ async fn register(
     })
 }
 
-/// What a client says of itself.
+/// Returns the client metadata.
 fn metadata(redirect: &Url, method: Method) -> Value {
     let kind = if redirect.scheme() == "https" {
         "web"
@@ -231,7 +233,7 @@ fn metadata(redirect: &Url, method: Method) -> Value {
     })
 }
 
-/// The document at our own address that stands for a registration.
+/// Returns the client metadata document at our own address, which replaces a registration.
 pub fn client_metadata(url: &Url, redirect: &Url) -> Value {
     let mut document = metadata(redirect, Method::Public);
     if let Some(document) = document.as_object_mut() {

@@ -1,57 +1,57 @@
-//! Why a server could not be connected to.
+//! Errors of authorising us at a server.
 
 use sepal_core::domain::Fault;
 
-/// A situation with an authorisation server.
+/// An error of an authorisation server or of its metadata.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorizationError {
-    /// Nobody answers, or the guard keeps the request in.
+    /// The server does not answer, or the network guard blocked the request.
     #[error("`{host}` cannot be reached: {reason}")]
     Unreachable {
-        /// Whose address it is; nothing else of the address, which may hold a key.
+        /// The host of the address only: the rest of the address may hold a key.
         host: String,
         reason: String,
     },
-    /// What the server or its authorisation server says of itself cannot be used.
+    /// The metadata of the server or of its authorisation server cannot be used.
     #[error("the server's authorisation cannot be used: {0}")]
     Metadata(String),
-    /// The metadata or the answer comes from another issuer than the one that was asked.
+    /// The metadata or the answer names another issuer than the expected one.
     #[error(
         "the answer is of the issuer `{found}`, and `{expected}` was asked: nothing was sent to it"
     )]
     OtherIssuer { expected: String, found: String },
-    /// The client of the entry is registered with another issuer than the one that was found.
+    /// The entry's client is registered with another issuer than the one that was found.
     #[error(
         "the client of this entry is registered with `{expected}`, and the server now names \
          `{found}`: the secret was not sent. If both are right, an admin sets `oauth.issuer` to the \
          new one and gives the secret again"
     )]
     OtherClient { expected: String, found: String },
-    /// There is no way to become a client of it.
+    /// There is no way to obtain a client identity at the authorisation server.
     #[error(
         "the authorisation server does not register clients by itself: register one there, and set \
          `oauth.clientId` (and `oauth.clientSecret`) in the entry"
     )]
     NoClient,
-    /// The authorisation server refused, in its own words.
+    /// The authorisation server refused; the text is the server's own.
     #[error("the authorisation server refused: {0}")]
     Refused(String),
-    /// It does not know us, or not any more.
+    /// The authorisation server does not know the client, or no longer knows it.
     #[error(
         "the authorisation server does not know this client: check `oauth.clientId` and \
              `oauth.clientSecret` if the entry has them, then connect again"
     )]
     UnknownClient,
-    /// The grant is not valid any more.
+    /// The grant is no longer valid.
     #[error("the connection to the server has ended or was taken back; connect again")]
     InvalidGrant,
-    /// It was asked for something that is no token, or gave none.
+    /// The authorisation server returned no usable token.
     #[error("the authorisation server gave no usable token: {0}")]
     Token(&'static str),
 }
 
 impl AuthorizationError {
-    /// Who has to act.
+    /// Returns the fault class, which says who has to act.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unreachable { .. } => Fault::Transient,

@@ -1,4 +1,4 @@
-//! A person allows access: the address that they open, and what they come back with.
+//! Runs the authorisation code flow: builds the address that a person opens, and handles the answer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,49 +13,49 @@ use super::error::AuthorizationError;
 use super::grant::{Grant, Request, TokenPlace};
 use super::http::{endpoint, words};
 
-/// The scope by which a server of `OpenID` Connect gives refresh tokens.
+/// The scope for which an `OpenID` Connect server issues refresh tokens.
 pub(super) const OFFLINE: &str = "offline_access";
-/// The last part of the redirect address that no issuer has to itself.
+/// The last path segment of the redirect address that all issuers share.
 const COMMON: &str = "callback";
-/// Scopes that are asked for at once.
+/// The most scopes in one request.
 const MAX_SCOPES: usize = 100;
 
-/// Which scopes are wanted, best first.
+/// The wanted scopes, best source first.
 pub struct ScopeWish<'a> {
-    /// What the server asked for.
+    /// The scopes that the server's challenge names.
     pub challenge: Option<&'a str>,
-    /// What the entry names.
+    /// The scopes that the server entry names.
     pub entry: Option<&'a [String]>,
-    /// What the person has allowed already, which a step up keeps.
+    /// The scopes that the person has already allowed, which a step-up keeps.
     pub granted: &'a [String],
 }
 
-/// An authorisation that a person was sent to. It holds secrets: whoever keeps it until the answer seals
-/// it.
+/// A pending authorisation that a person was sent to. It holds secrets: whoever stores it until the answer
+/// encrypts it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Authorization {
     verifier: String,
-    /// Who has to answer.
+    /// The expected issuer of the answer.
     issuer: Option<String>,
-    /// Whether the answer names its issuer (RFC 9207).
+    /// True if the answer names its issuer (RFC 9207).
     names_issuer: bool,
     redirect: String,
     scopes: Vec<String>,
     place: TokenPlace,
 }
 
-/// What a person comes back with.
+/// The parameters with which a person returns to the redirect address.
 pub struct AuthorizationAnswer {
     pub code: Option<String>,
-    /// The issuer that says it answers.
+    /// The issuer that the answer names.
     pub issuer: Option<String>,
     pub error: Option<String>,
     pub error_description: Option<String>,
 }
 
 impl Authorization {
-    /// The address that the person opens, and what has to be known at the answer. `state` names the
-    /// authorisation to us alone.
+    /// Returns the address that the person opens, and the pending authorisation to store until the answer.
+    /// `state` identifies the authorisation and is known to us alone.
     pub fn begin(
         found: &Discovered,
         client: ClientIdentity,
@@ -79,7 +79,7 @@ impl Authorization {
             if !scopes.is_empty() {
                 query.append_pair("scope", &scopes.join(" "));
             }
-            // OpenID Connect gives refresh tokens only where the person is asked for it.
+            // OpenID Connect servers issue refresh tokens only if the person is asked for consent.
             if scopes.iter().any(|scope| scope == OFFLINE) {
                 query.append_pair("prompt", "consent");
             }
@@ -95,14 +95,14 @@ impl Authorization {
         Ok((url, authorization))
     }
 
-    /// Whether the answer came to the address that was given for its issuer: `part` is what stands in it
-    /// behind the common beginning; none for an address of all.
+    /// Returns true if the answer came to the redirect address of its issuer. `part` is the last segment of
+    /// that address; `None` for the address that all issuers share.
     pub fn came_back_to(&self, part: Option<&str>) -> bool {
         let last = self.redirect.rsplit('/').next().unwrap_or_default();
         part.unwrap_or(COMMON) == last
     }
 
-    /// Turns the answer into a grant.
+    /// Exchanges the answer's code for a grant.
     pub async fn finish(
         self,
         client: &Client,
@@ -128,7 +128,8 @@ impl Authorization {
         Ok(Grant::new(self.place, tokens))
     }
 
-    /// The answer has to come from whom the person was sent to, before anything is sent (RFC 9207).
+    /// Checks that the answer comes from the issuer that the person was sent to, before anything is sent (RFC
+    /// 9207).
     fn check_issuer(&self, said: Option<&str>) -> Result<(), AuthorizationError> {
         let is_fit = match (self.issuer.as_deref(), said) {
             (Some(expected), Some(said)) => expected == said,
@@ -145,8 +146,8 @@ impl Authorization {
     }
 }
 
-/// The challenge's scopes, else the entry's, else those that the server knows of; with those of before
-/// where the challenge asks for more.
+/// Returns the challenge's scopes, else the entry's, else those that the server's metadata names. Scopes of a
+/// challenge are added to those already granted.
 fn scopes(found: &Discovered, wish: &ScopeWish<'_>) -> Vec<String> {
     let named = wish
         .challenge
@@ -300,7 +301,7 @@ mod tests {
         };
         check(Some("https://as.test"), true);
         check(Some("https://evil.test"), false);
-        // The server says that it always names itself.
+        // The server says that its answers always name the issuer.
         check(None, false);
         let mut found = discovered(&[]);
         found.server.authorization_response_iss_parameter_supported = false;

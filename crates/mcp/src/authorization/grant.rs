@@ -1,4 +1,4 @@
-//! What a person has allowed: tokens for one server, how they are renewed and given back.
+//! Holds the tokens that a person granted for one server, and renews and revokes them.
 
 use reqwest::Client;
 use reqwest::header::HeaderValue;
@@ -10,10 +10,10 @@ use super::discovery::Discovered;
 use super::error::AuthorizationError;
 use super::http::{Answer, Refusal, endpoint, send};
 
-/// How long before its end a token is renewed, in milliseconds: a request may take so long to arrive.
+/// How long before its expiry a token is renewed, in milliseconds: a request may take this long to arrive.
 const EARLY_MS: i64 = 30_000;
 
-/// Where tokens come from, and who we are there.
+/// The endpoints that issue and revoke tokens, and our client identity there.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct TokenPlace {
     resource: String,
@@ -23,48 +23,48 @@ pub(super) struct TokenPlace {
     client: ClientIdentity,
 }
 
-/// Tokens; both are secrets.
+/// An access token and a refresh token; both are secrets.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Tokens {
     access: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refresh: Option<String>,
-    /// When the access token ends, in milliseconds since 1970.
+    /// When the access token expires, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ends_at: Option<i64>,
     scopes: Vec<String>,
 }
 
 impl Tokens {
-    /// What is sent with requests.
+    /// Returns the access token, which is sent with requests.
     pub fn access(&self) -> &str {
         &self.access
     }
 
-    /// What was allowed.
+    /// Returns the granted scopes.
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
 
-    /// Whether it is still good for a request.
+    /// Returns true if the access token is still valid for a request.
     pub fn is_fresh(&self, now_ms: i64) -> bool {
         self.ends_at.is_none_or(|ends| ends - EARLY_MS > now_ms)
     }
 
-    /// Whether new ones can be had without the person.
+    /// Returns true if the tokens can be renewed without the person.
     pub fn is_renewable(&self) -> bool {
         self.refresh.is_some()
     }
 }
 
-/// What a person has allowed at one authorisation server. It holds secrets: whoever keeps it seals it.
+/// A person's grant at one authorisation server. It holds secrets: whoever stores it encrypts it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Grant {
     place: TokenPlace,
     pub tokens: Tokens,
 }
 
-/// What tokens are asked for with.
+/// The grant type of a token request, with its parameters.
 pub(super) enum Request {
     Code {
         code: String,
@@ -80,7 +80,7 @@ impl Grant {
         Self { place, tokens }
     }
 
-    /// Asks for tokens in our own name, without a person.
+    /// Requests tokens in our own name, without a person (client credentials).
     pub async fn of_client(
         client: &Client,
         found: &Discovered,
@@ -92,8 +92,8 @@ impl Grant {
         Ok(Self { place, tokens })
     }
 
-    /// New tokens for the old. Where the server gives no new refresh token, the old one stays.
-    /// [`AuthorizationError::InvalidGrant`]: only the person can get new ones.
+    /// Renews the tokens. If the server issues no new refresh token, the old one stays.
+    /// [`AuthorizationError::InvalidGrant`] means that only the person can get new tokens.
     pub async fn renewed(&self, client: &Client, now_ms: i64) -> Result<Self, AuthorizationError> {
         let refresh = self.tokens.refresh.clone();
         let refresh = refresh.ok_or(AuthorizationError::InvalidGrant)?;
@@ -107,7 +107,7 @@ impl Grant {
         })
     }
 
-    /// Gives the tokens back (RFC 7009), where the server takes them back.
+    /// Revokes the tokens (RFC 7009), if the server has a revocation endpoint.
     pub async fn revoke(&self, client: &Client) -> Result<(), AuthorizationError> {
         let Some(address) = &self.place.revocation_endpoint else {
             return Ok(());
@@ -139,7 +139,7 @@ impl TokenPlace {
         }
     }
 
-    /// Asks for tokens. Those that say nothing of scopes have those that were asked for.
+    /// Requests tokens. Tokens whose answer names no scopes get the requested ones.
     pub(super) async fn ask(
         &self,
         client: &Client,
@@ -247,7 +247,7 @@ fn read(answer: &Answer, asked: &[String], now_ms: i64) -> Result<Tokens, Author
     })
 }
 
-/// Ten years at most: what is longer is as good as for ever.
+/// Converts seconds to milliseconds, clamped to ten years.
 fn whole_ms(seconds: f64) -> i64 {
     const MOST: f64 = 315_360_000.0;
     #[expect(

@@ -1,4 +1,4 @@
-//! Requests to authorisation servers: small answers, no redirects, words of failures without secrets.
+//! Sends requests to authorisation servers: bounded answers, no redirects, no secrets in error messages.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::error::AuthorizationError;
 use sepal_net as net;
 use sepal_net::below;
 
-/// How long an authorisation server may take for one answer.
+/// The time limit for one answer of an authorisation server.
 pub(super) const LIMIT: Duration = Duration::from_secs(20);
-/// What is read of one answer.
+/// Most bytes of one answer.
 const MAX_BYTES: usize = 256 * 1024;
-/// Characters of a server's own words that are quoted.
+/// The most characters quoted of a server's own words.
 const MAX_WORDS: usize = 300;
 
-/// An answer with its status.
+/// An answer's status and body.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) body: Vec<u8>,
@@ -32,7 +32,7 @@ impl Answer {
     }
 }
 
-/// What an authorisation server says in place of a token (RFC 6749, 5.2).
+/// The error that an authorisation server sends instead of a token (RFC 6749, 5.2).
 #[derive(Deserialize)]
 pub(super) struct Refusal {
     pub(super) error: String,
@@ -41,13 +41,13 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// The server's own words.
+    /// Returns the server's own words.
     pub(super) fn words(&self) -> String {
         words(&self.error, self.error_description.as_deref())
     }
 }
 
-/// A code of an error and what was said of it, short and on one line.
+/// Formats an error code and its description, shortened and on one line.
 pub(super) fn words(error: &str, description: Option<&str>) -> String {
     let said = match description {
         Some(description) => format!("{error}: {description}"),
@@ -57,7 +57,7 @@ pub(super) fn words(error: &str, description: Option<&str>) -> String {
     one_line.take(MAX_WORDS).collect()
 }
 
-/// Reads a document of metadata; `None` where there is none.
+/// Reads a metadata document; `None` if the server has none.
 pub(super) async fn document<T: DeserializeOwned>(
     client: &Client,
     url: &Url,
@@ -74,7 +74,7 @@ pub(super) async fn document<T: DeserializeOwned>(
         .flatten())
 }
 
-/// Sends a request and reads its answer.
+/// Sends a request and reads the answer.
 pub(super) async fn send(request: RequestBuilder, url: &Url) -> Result<Answer, AuthorizationError> {
     let request = request.header(ACCEPT, "application/json").timeout(LIMIT);
     let response = request.send().await.map_err(|error| failed(url, &error))?;
@@ -92,13 +92,14 @@ pub(super) async fn send(request: RequestBuilder, url: &Url) -> Result<Answer, A
     Ok(Answer { status, body })
 }
 
-/// Why there is no answer, with the guard's refusal if that is why.
+/// Returns the error of a request without an answer; names the network guard's refusal if it caused the
+/// failure.
 pub(super) fn failed(url: &Url, error: &reqwest::Error) -> AuthorizationError {
     let reason = net::blocked(error).map(ToString::to_string);
     unreachable(url, reason.unwrap_or_else(|| below(error)))
 }
 
-/// The address that metadata name, which were checked when they were found.
+/// Parses an endpoint that the metadata name; endpoints were checked when the metadata were found.
 pub(super) fn endpoint(text: &str) -> Result<Url, AuthorizationError> {
     Url::parse(text).map_err(|_| AuthorizationError::Metadata(format!("`{text}` is no address")))
 }

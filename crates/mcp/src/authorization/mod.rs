@@ -1,14 +1,14 @@
-//! OAuth 2.1 for remote servers, as the client (MCP authorisation of 2025-11-25 and 2026-07-28).
+//! The client side of OAuth 2.1 for remote servers (MCP authorisation of 2025-11-25 and 2026-07-28).
 //!
-//! [`discover`] finds who authorises for a server, [`ClientIdentity`] is who we are to them,
-//! [`Authorization::begin`] gives the address that a person opens, [`Authorization::finish`] turns the
-//! answer into a [`Grant`], and the grant gives tokens. Nothing is kept here: whoever calls keeps the
-//! parts, sealed. Every request goes by the client that the caller gives, so the guard that keeps
-//! tenants out of our networks stands in front of metadata and tokens too.
+//! [`discover`] finds the authorisation server, [`ClientIdentity`] is our identity there,
+//! [`Authorization::begin`] returns the address that a person opens, [`Authorization::finish`] turns the
+//! answer into a [`Grant`], and the grant holds the tokens. This module stores nothing: the caller stores the
+//! parts, encrypted. Every request uses the client that the caller passes, so the guard that keeps tenants
+//! out of our networks covers metadata and token requests too.
 //!
-//! rmcp's own client of the same protocol is not used: it takes metadata of another issuer where the
-//! protected resource names a well-known address, goes on without PKCE where a server does not offer
-//! it, has to discover everything anew for each token, and writes codes to its log.
+//! rmcp's own OAuth client is not used: it accepts metadata of another issuer if the protected resource names
+//! a well-known address, goes on without PKCE if a server does not offer it, has to repeat discovery for each
+//! token, and logs authorisation codes.
 
 mod challenge;
 mod client;

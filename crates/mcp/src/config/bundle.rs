@@ -1,14 +1,14 @@
-//! Entries whose files come from a bundle.
+//! Checks entries whose files come from a bundle.
 
 use super::problem::EntryProblem;
 use sepal_core::domain::{McpServerConfig, McpTransport};
 
-/// Answers that one entry keeps.
+/// The most configuration values that one entry stores.
 const MAX_VALUES: usize = 100;
-/// Bytes of one answer.
+/// Most bytes of one value.
 const MAX_VALUE: usize = 8 * 1024;
 
-/// Why an entry of an operator's file cannot have a bundle.
+/// Returns the problem if an entry of an operator's file names a bundle.
 pub(super) fn of_operator(config: &McpServerConfig) -> Option<EntryProblem> {
     let text = "a bundle is uploaded by an admin of a tenant and serves that tenant: add it in the page, \
                 or with `POST /api/mcp-bundles`";
@@ -16,7 +16,7 @@ pub(super) fn of_operator(config: &McpServerConfig) -> Option<EntryProblem> {
     has_one.then(|| EntryProblem::new("bundle", text))
 }
 
-/// A bundle is named by the hash of its file, and started like a command.
+/// Checks that the bundle is named by its file's hash and started like a command.
 pub(super) fn check(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     let Some(bundle) = &config.bundle else {
         return;

@@ -1,4 +1,4 @@
-//! What is wrong with an entry, all of it at once (S2.58).
+//! Validates an entry and reports all problems at once (S2.58).
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use super::package::installing_problem;
 use super::problem::EntryProblem;
 use sepal_core::domain::{McpServerConfig, McpTransport, McpWorkspace};
 
-/// Characters of a server's name.
+/// The longest name of a server, in bytes.
 const MAX_NAME: usize = 64;
-/// Words, variables or headers of one entry.
+/// The most arguments, variables or headers of one entry.
 const MAX_PARTS: usize = 100;
-/// Characters of one text of an entry.
+/// The longest text of an entry, in bytes.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// Who wrote an entry; it decides what the entry may ask for.
+/// The author of an entry, which decides what the entry may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Author {
-    /// Somebody with access to the files of the installation.
+    /// A person with access to the files of the installation.
     Operator,
-    /// A person by `/api/mcp`.
+    /// A person through `/api/mcp`.
     Person,
 }
 
-/// What is wrong with a server's name.
+/// Returns the problem of an invalid server name.
 pub fn name_problem(name: &str) -> Option<String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let fits = !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_name);
@@ -38,7 +38,7 @@ pub fn name_problem(name: &str) -> Option<String> {
         .then(|| "a name has 1 to 64 of the characters `a-z`, `A-Z`, `0-9`, `_` and `-`".to_owned())
 }
 
-/// Everything that is wrong with an entry.
+/// Returns all problems of an entry.
 pub fn entry_problems(config: &McpServerConfig, author: Author) -> Vec<EntryProblem> {
     let mut found = Vec::new();
     let config = &match as_image(config) {
@@ -57,7 +57,7 @@ pub fn entry_problems(config: &McpServerConfig, author: Author) -> Vec<EntryProb
     }
     if author == Author::Person {
         check_references(config, &mut found);
-        // An entry that is off may wait for the day.
+        // A disabled entry may wait until its package can be installed.
         let installing = config.enabled.then(|| installing_problem(config));
         found.extend(installing.flatten());
     }
@@ -106,7 +106,7 @@ fn check_transport(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
 
 fn check_url(url: &str, found: &mut Vec<EntryProblem>) {
     let mut say = |text: &str| found.push(EntryProblem::new("url", text));
-    // A reference stands for text that is not known yet.
+    // The value of a reference is not known yet.
     if !references(url).is_empty() {
         return;
     }
@@ -199,14 +199,15 @@ fn check_texts(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     }
     for (name, value) in &config.headers {
         let is_name = HeaderName::from_bytes(name.as_bytes()).is_ok();
-        // References may stand for anything; what they give is checked again when it is known.
+        // References may expand to anything; the expanded values are checked again.
         if !is_name || HeaderValue::from_str(value).is_err() || !is_fit(value) {
             say(format!("headers.{name}"), "an impossible name or value");
         }
     }
 }
 
-/// What people write by the API knows only its own secrets, never the gateway's environment.
+/// Checks that an entry written through the API references only its own secrets, never the gateway's
+/// environment.
 fn check_references(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     let mut look = |field: String, text: &str| {
         for reference in references(text) {

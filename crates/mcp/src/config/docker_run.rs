@@ -1,10 +1,10 @@
-//! `docker run … IMAGE args`, as the files of other systems spell it, becomes an image of our own
+//! Converts `docker run … IMAGE args`, as the files of other systems spell it, into an image of our own
 //! engine (S0.35): the program `docker` is never called.
 
 use super::problem::EntryProblem;
 use sepal_core::domain::{McpServerConfig, McpTransport};
 
-/// Switches that change nothing for us: we attach, remove and name containers ourselves.
+/// Switches without effect here: the gateway attaches, removes and names containers itself.
 const IGNORED: [&str; 8] = [
     "-i",
     "-t",
@@ -15,10 +15,10 @@ const IGNORED: [&str; 8] = [
     "--rm",
     "--init",
 ];
-/// Options with a value that change nothing either.
+/// Options with a value that have no effect here either.
 const IGNORED_WITH_VALUE: [&str; 3] = ["--name", "--pull", "--platform"];
 
-/// The entry as an image where it is `docker run …`; any other entry as it is.
+/// Returns the entry as an image if it is `docker run …`, and any other entry unchanged.
 pub fn as_image(config: &McpServerConfig) -> Result<McpServerConfig, EntryProblem> {
     let is_docker = config.transport() == McpTransport::Stdio
         && matches!(config.command.as_deref(), Some("docker" | "podman"))
@@ -58,7 +58,7 @@ fn take_option(image: &mut McpServerConfig, option: &str, value: &str) -> Result
         "-e" | "--env" => {
             let (name, value) = match value.split_once('=') {
                 Some((name, value)) => (name.to_owned(), value.to_owned()),
-                // `-e NAME` hands a variable of the entry, else of the environment, through.
+                // `-e NAME` passes on a variable of the entry, or else of the environment.
                 None => (value.to_owned(), format!("${{{value}}}")),
             };
             image.env.entry(name).or_insert(value);

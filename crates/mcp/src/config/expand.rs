@@ -1,5 +1,5 @@
-//! References in `env`, `headers` and `url`: `${VAR}` of the gateway's environment, for operators,
-//! and `${secret:NAME}` of the entry's own secrets.
+//! Expands references in `env`, `headers` and `url`: `${VAR}` from the gateway's environment, for operators,
+//! and `${secret:NAME}` from the entry's own secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::given;
 use sepal_core::domain::{AllowedHosts, McpServerConfig};
 use sepal_net::EdgeSecret;
 
-/// One reference.
+/// A reference in a text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reference {
     /// `${NAME}`.
@@ -16,33 +16,33 @@ pub enum Reference {
     Secret(String),
 }
 
-/// The references of a text, in order.
+/// Returns the references of a text, in order.
 pub fn references(text: &str) -> Vec<Reference> {
     let mut found = Vec::new();
     let walked = walk(text, |reference| {
         found.push(reference);
         Ok::<String, std::convert::Infallible>(String::new())
     });
-    // Only the walk matters.
+    // Only the references that the walk collects matter, not its text.
     drop(walked);
     found
 }
 
-/// A reference that leads nowhere.
+/// A reference without a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
-    /// No such variable.
+    /// The environment variable is not set.
     #[error("the environment variable `{0}` is not set")]
     Variable(String),
-    /// No such secret.
+    /// The secret is not set.
     #[error("the secret `{0}` is not set")]
     Secret(String),
-    /// Only operators' entries read the environment.
+    /// Only operators' entries may read the environment.
     #[error("`${{{0}}}` is possible in the operator's files only")]
     NotAllowed(String),
 }
 
-/// What references may stand for.
+/// The values that references expand to.
 #[derive(Default)]
 pub struct References<'a> {
     /// The gateway's environment; `None` for entries that must not read it.
@@ -51,7 +51,7 @@ pub struct References<'a> {
     pub secrets: BTreeMap<String, String>,
 }
 
-/// The texts of an entry, ready for use.
+/// The expanded texts of an entry.
 #[derive(Default)]
 pub struct Expanded {
     /// `env` and `containerEnv` together.
@@ -62,9 +62,9 @@ pub struct Expanded {
     pub url: Option<String>,
     /// `oauth.clientSecret`.
     pub client_secret: Option<String>,
-    /// What must not be read in anything that the server says.
+    /// The secrets that are masked in everything that the server says.
     pub secrets: BTreeSet<String>,
-    /// What the environment has something else for, which the proxy replaces.
+    /// Secrets for which the environment holds a stand-in; the proxy replaces the stand-in on the way out.
     pub edge: Vec<EdgeSecret>,
 }
 
@@ -78,7 +78,7 @@ impl Expanded {
     }
 }
 
-/// Replaces the references of an entry.
+/// Expands the references of an entry.
 pub fn expand(config: &McpServerConfig, from: &References<'_>) -> Result<Expanded, Missing> {
     let mut filling = Filling {
         from,
@@ -106,23 +106,23 @@ pub fn expand(config: &McpServerConfig, from: &References<'_>) -> Result<Expande
     let stand_ins: BTreeSet<_> = filling.edge.values().map(is_stand_in).collect();
     expanded.edge = filling.edge.into_values().collect();
     let mut expanded = expanded.with_secrets();
-    // They say nothing, and whoever sees one may want to know which secret it stands for.
+    // Stand-ins are not secret, and showing one tells which secret it stands for.
     let says_nothing = |text: &String| stand_ins.iter().any(|stand_in| text.contains(stand_in));
     expanded.secrets.retain(|text| !says_nothing(text));
     Ok(expanded)
 }
 
-/// What was filled into one entry.
+/// Collects the secrets and stand-ins while one entry is expanded.
 struct Filling<'a> {
     from: &'a References<'a>,
     secrets: BTreeSet<String>,
-    /// By its reference: it stands for the same wherever it occurs. A secret and a variable of one name are
-    /// two.
+    /// Stand-ins by reference, so that a reference has the same stand-in wherever it occurs. A secret and a
+    /// variable of the same name have separate stand-ins.
     edge: BTreeMap<Reference, EdgeSecret>,
 }
 
 impl Filling<'_> {
-    /// Replaces the references of a text; those that have hosts by something that stands for them.
+    /// Expands the references of a text; a reference that is limited to hosts becomes a stand-in.
     fn text(
         &mut self,
         text: &str,
@@ -150,12 +150,12 @@ fn stood_for(value: String, hosts: &[String]) -> EdgeSecret {
     EdgeSecret {
         stand_in: format!("sepal-secret-{:032x}", rand::random::<u128>()),
         value: value.into(),
-        // What cannot be read is refused before; here it would lead nowhere.
+        // The entry check already refuses invalid hosts; here they would allow no host.
         hosts: AllowedHosts::parse(hosts).unwrap_or_default(),
     }
 }
 
-/// The texts of an entry that has no references left: what looks like one is text.
+/// Returns the texts of an entry unexpanded: anything that looks like a reference is plain text.
 pub fn as_written(config: &McpServerConfig) -> Expanded {
     let environment = config.env.iter().chain(&config.container_env);
     let expanded = Expanded {
@@ -175,7 +175,7 @@ fn client_secret(config: &McpServerConfig) -> Option<&str> {
     config.oauth.as_ref()?.client_secret.as_deref()
 }
 
-/// Replaces the references of one text.
+/// Expands the references of one text.
 pub fn expand_text(text: &str, from: &References<'_>) -> Result<String, Missing> {
     walk(text, |reference| look_up(from, &reference))
 }
@@ -196,7 +196,7 @@ fn look_up(from: &References<'_>, reference: &Reference) -> Result<String, Missi
     }
 }
 
-/// Copies a text, with every reference replaced. What is no reference stays as it is.
+/// Copies a text with every reference replaced; the rest stays unchanged.
 fn walk<E>(
     text: &str,
     mut replace: impl FnMut(Reference) -> Result<String, E>,
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(environment["B"], "swordfish-2");
         let hidden: Vec<_> = expanded.secrets.iter().map(String::as_str).collect();
         assert_eq!(hidden, ["swordfish-1", "swordfish-2"]);
-        // Another start has another one.
+        // Each expansion creates a new stand-in.
         let again = expand(&config, &from).unwrap();
         assert_ne!(again.environment["TOKEN"], edge.stand_in);
     }

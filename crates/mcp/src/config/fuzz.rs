@@ -1,4 +1,4 @@
-//! Fuzzes `mcp-config.json` and single entries of it, in every spelling that other programs have.
+//! Fuzzes `mcp-config.json` and single entries, in every spelling that other programs use.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn entries(root: &Value) -> usize {
     servers.map_or(0, serde_json::Map::len)
 }
 
-/// What we write of an entry we read again, and what runs of it is what was checked.
+/// Checks that an entry reads back as written, and that the part that runs is the part that was checked.
 fn check_entry(entry: &McpServerConfig) {
     let again = serde_json::from_value::<McpServerConfig>(json!(entry)).unwrap();
     assert_eq!(again, *entry);
@@ -63,7 +63,7 @@ fn check_entry(entry: &McpServerConfig) {
         environment: None,
         secrets: BTreeMap::from(secrets),
     };
-    // A person's entry that passed never asks for the gateway's environment.
+    // An accepted entry of a person never reads the gateway's environment.
     match expand(entry, &from) {
         Ok(expanded) => {
             assert!(expanded.environment.len() <= entry.env.len() + entry.container_env.len());

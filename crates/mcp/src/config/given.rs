@@ -1,19 +1,20 @@
-//! Which of the texts that a server is given are secrets: they are taken out of whatever it says.
+//! Decides which texts of a server's configuration are secrets, to be masked in everything that the server
+//! says.
 //!
-//! What a reference to a secret stands for always is one. Of the rest everything is, unless it plainly
-//! says how to work and not who one is: a path in `ROOT`, a word in `LOG_LEVEL`. Such values come back
-//! in honest results, which nobody could use with a hole in every path.
+//! The value of a secret reference always is a secret. Any other value is one too, unless it is plainly a
+//! setting: a path in `ROOT`, a word in `LOG_LEVEL`. Settings appear in honest results, which would be
+//! useless if every path in them were masked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use url::Url;
 
-/// Parts of names whose values are secrets, whatever they look like.
+/// Parts of variable names whose values are always secrets.
 const SECRET_NAMES: [&str; 9] = [
     "KEY", "TOKEN", "SECRET", "PASS", "PWD", "CRED", "AUTH", "COOKIE", "SESSION",
 ];
 
-/// Headers that say how to talk and not who does.
+/// Headers that never hold credentials.
 const PLAIN_HEADERS: [&str; 5] = [
     "accept",
     "accept-language",
@@ -22,10 +23,10 @@ const PLAIN_HEADERS: [&str; 5] = [
     "user-agent",
 ];
 
-/// A longer word may be a key.
+/// The longest plain word, in bytes; a longer one may be a key.
 const LONGEST_WORD: usize = 15;
 
-/// The secrets among the texts of an entry.
+/// Returns the secrets among the texts of an entry.
 pub(super) fn secrets(
     environment: &BTreeMap<String, String>,
     headers: &BTreeMap<String, String>,
@@ -40,7 +41,7 @@ pub(super) fn secrets(
             continue;
         }
         secrets.insert(value.clone());
-        // `Bearer …`: the key is one without its scheme too.
+        // The key of `Bearer …` is a secret without its scheme too.
         secrets.extend(value.split_once(' ').map(|(_, key)| key.trim().to_owned()));
     }
     if let Some(Ok(url)) = url.map(Url::parse) {
@@ -51,14 +52,14 @@ pub(super) fn secrets(
     secrets
 }
 
-/// The value of a variable, if it may be a secret.
+/// Returns the value of a variable if it may be a secret.
 pub(super) fn variable(name: &str, value: &str) -> Option<String> {
     let name = name.to_ascii_uppercase();
     let is_named = SECRET_NAMES.iter().any(|part| name.contains(part));
     (is_named || !is_plain(value)).then(|| value.to_owned())
 }
 
-/// A path, an address without credentials, or a short word.
+/// Returns true for a path, an address without credentials, or a short word.
 fn is_plain(value: &str) -> bool {
     let is_path = value.starts_with(['/', '.', '~']);
     let holds = |more: &str| {
@@ -70,7 +71,7 @@ fn is_plain(value: &str) -> bool {
             && url.username().is_empty()
             && url.password().is_none()
             && url.query().is_none()
-            // A path of an address may be a key (web hooks).
+            // A longer path of an address may be a key (web hooks).
             && url.path().len() <= LONGEST_WORD
     });
     (is_path && holds("/~:")) || is_address || (value.len() <= LONGEST_WORD && holds(":,"))

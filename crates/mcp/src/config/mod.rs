@@ -1,5 +1,5 @@
-//! Entries of MCP servers: what is wrong with them, what their references stand for, and the file
-//! that holds the installation's own.
+//! Validates entries of MCP servers, expands their references, and reads and writes the file with the
+//! installation's own entries.
 
 mod bundle;
 mod check;

@@ -1,4 +1,4 @@
-//! The hosts that an entry may name for what it runs.
+//! Checks the hosts that an entry names for what it runs.
 
 use super::expand::{Reference, references};
 use super::problem::EntryProblem;
@@ -6,7 +6,7 @@ use sepal_core::domain::{
     AllowedHost, MAX_ALLOWED_HOSTS, McpNetwork, McpServerConfig, McpTransport,
 };
 
-/// Characters of a host that a problem quotes.
+/// The most characters of a host that a problem quotes.
 const MAX_SHOWN: usize = 100;
 
 pub(super) fn check_network(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
@@ -34,8 +34,8 @@ pub(super) fn check_network(config: &McpServerConfig, found: &mut Vec<EntryProbl
     }
 }
 
-/// The secrets that go in on the way to hosts: they have to be in the environment, and the hosts among
-/// those that the server may reach.
+/// Checks the secrets that the proxy inserts on the way to hosts: each has to occur in the environment, and
+/// its hosts have to be among those that the server may reach.
 pub(super) fn check_secret_hosts(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
     let environment = config.env.values().chain(config.container_env.values());
     let used: Vec<_> = environment.flat_map(|text| references(text)).collect();

@@ -1,15 +1,15 @@
-//! What is wrong with how an entry says that we are known to its authorisation server.
+//! Checks the OAuth settings of an entry.
 
 use url::Url;
 
 use super::problem::EntryProblem;
 use sepal_core::domain::{McpGrant, McpServerConfig};
 
-/// Scopes of one entry.
+/// The most scopes of one entry.
 const MAX_SCOPES: usize = 50;
-/// Origins of one entry.
+/// The most origins of one entry.
 const MAX_ORIGINS: usize = 10;
-/// Characters of one text.
+/// The longest text, in bytes.
 const MAX_TEXT: usize = 2_048;
 
 fn is_web(url: &Url) -> bool {
@@ -77,7 +77,7 @@ pub(super) fn check(config: &McpServerConfig, found: &mut Vec<EntryProblem>) {
         );
     }
     let scopes = oauth.scopes.as_deref().unwrap_or_default();
-    // RFC 6749, 3.3.
+    // The characters of a scope (RFC 6749, 3.3).
     let is_letter = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
     let is_scope = |scope: &String| {
         !scope.is_empty() && scope.len() <= MAX_TEXT && scope.chars().all(is_letter)

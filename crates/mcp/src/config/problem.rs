@@ -1,16 +1,16 @@
-//! What is wrong with one field of an entry.
+//! Describes a problem of one field of an entry.
 
-/// What is wrong with one field of an entry.
+/// A problem of one field of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryProblem {
-    /// The field's path below the entry.
+    /// The path of the field within the entry.
     pub field: String,
-    /// What is wrong with it.
+    /// The problem and its remedy.
     pub message: String,
 }
 
 impl EntryProblem {
-    /// What is wrong with a field, and what helps.
+    /// Creates a problem of `field`; `message` says what is wrong and what helps.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         let (field, message) = (field.into(), message.into());
         Self { field, message }

@@ -1,4 +1,4 @@
-//! What is asked of a server, and what it says meanwhile.
+//! Defines tool calls and the news that a server sends during a call.
 
 use std::time::Duration;
 
@@ -22,17 +22,18 @@ pub struct ToolCall {
     pub tool: String,
     /// The arguments: a JSON object.
     pub args: Value,
-    /// How long it may take.
+    /// The time limit.
     pub limit: Duration,
-    /// Tells when the server is paused from outside: that time is not counted.
+    /// Reports when the server is paused from outside; paused time does not count.
     pub standstill: Option<Standstill>,
-    /// How it runs where its server makes a task of it; none = nobody would follow a task.
+    /// The terms for running the call as a task, if its server makes one; `None` if nobody would follow a
+    /// task.
     pub task: Option<TaskTerms>,
 }
 
 impl ToolCall {
-    /// What is sent, with what the server wanted to know first. The library does not know how a task is
-    /// asked for in 2025-11-25.
+    /// Builds the request, with the inputs that the server asked for first. rmcp cannot express the task
+    /// request of 2025-11-25, which is therefore sent as a custom request.
     pub(super) fn request(&self, inputs: Option<Inputs>, asks_for_tasks: bool) -> ClientRequest {
         let args = self.arguments();
         let terms = self.task.as_ref().filter(|terms| terms.is_asked);
@@ -61,33 +62,33 @@ impl ToolCall {
     }
 }
 
-/// What a call gave that was done before it heard that it was to stop.
+/// Returns the answer of a call that succeeded before it received its cancellation.
 pub(super) fn done(last: Option<Result<ToolAnswer, Error>>) -> Option<ToolAnswer> {
     last?.ok().filter(|answer| !answer.is_error)
 }
 
-/// News of a running call.
+/// A progress report of a running call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolProgress {
-    /// How far it is.
+    /// The progress so far.
     pub progress: f64,
     pub total: Option<f64>,
-    /// In words, or new output.
+    /// A description, or new output.
     pub message: Option<String>,
 }
 
-/// What a server says while it runs a call.
+/// A message that a server sends while it runs a call.
 #[derive(Debug)]
 pub enum CallNews {
     Progress(ToolProgress),
-    /// It asks the person. Dropping the question cancels it.
+    /// A question to the person. Dropping the question cancels it.
     Question(Box<Question>),
-    /// It made a task of the call.
+    /// The task that the server created for the call.
     Task(Box<NewTask>),
 }
 
-/// Asks the person to open pages that a call needs first ([`Error::AddressRequired`]), and waits until
-/// the server or the person says of each that all is done there; whether that was so.
+/// Asks the person to open pages that a call needs first ([`Error::AddressRequired`]), and waits until the
+/// server or the person reports each page as done. Returns true if all are done.
 pub async fn visit_pages(
     connection: &Connection,
     pages: Vec<Address>,

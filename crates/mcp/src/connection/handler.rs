@@ -1,4 +1,4 @@
-//! What we are to servers: who asks, which folders they may work in, and where their news go.
+//! Handles the client side of a connection: answers requests of the server, and forwards its notifications.
 
 #![expect(
     deprecated,
@@ -26,39 +26,39 @@ use crate::elicitation::Desk;
 use crate::tasks;
 use sepal_core::domain::VIEW_TYPE;
 
-/// Lines of a server's log that may wait. Whoever floods us loses lines, and nothing else waits.
+/// The most log lines of a server that may wait. A server that floods us loses lines, and nothing else waits.
 const WAITING_LINES: usize = 256;
 
-/// The extension by which tools have views (MCP Apps).
+/// The extension with which tools have views (MCP Apps).
 const VIEWS: &str = "io.modelcontextprotocol/ui";
 
-/// What a server may ask of us, beside questions to the person.
+/// The requests that a server may make, beside questions to the person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientOffer {
-    /// The addresses (`file://…`) of the folders that it may work in, if there are any.
+    /// The addresses (`file://…`) of the folders in which the server may work; may be empty.
     pub roots: Vec<String>,
-    /// Whether it may ask for completions of a model.
+    /// True if the server may request completions of a model.
     pub samples: bool,
 }
 
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) progress: ProgressDispatcher,
-    /// Counts how often the server said that its tools are others now.
+    /// Counts the server's notifications that its tools changed.
     pub(super) changes: Arc<watch::Sender<u64>>,
-    /// The same of its resources and prompts.
+    /// Counts the server's notifications that its resources or prompts changed.
     pub(super) offer_changes: Arc<watch::Sender<u64>>,
     pub(super) resources: Arc<WatchedResources>,
-    /// Where questions to the person arrive.
+    /// Receives the server's questions to the person.
     pub(super) desk: Arc<Desk>,
     log: mpsc::Sender<String>,
     offer: Arc<ClientOffer>,
-    /// Whether servers of 2026-07-28 hear that we follow tasks.
+    /// True if servers of 2026-07-28 are told that we follow tasks.
     follows_tasks: bool,
 }
 
 impl Handler {
-    /// With what the server logs.
+    /// Creates a handler, and the receiver of the server's log lines.
     pub(super) fn new(offer: ClientOffer, follows_tasks: bool) -> (Self, mpsc::Receiver<String>) {
         let (log, lines) = mpsc::channel(WAITING_LINES);
         let handler = Self {
@@ -202,12 +202,12 @@ impl ClientHandler for Handler {
         params: LoggingMessageNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        // Full, or nobody reads it: the line is lost.
+        // The channel is full or its receiver is gone: the line is lost.
         let _ = self.log.try_send(line(&params));
     }
 }
 
-/// `[warning] logger: what it says`, on one line.
+/// Formats a log message as `[warning] logger: text`, on one line.
 fn line(said: &LoggingMessageNotificationParam) -> String {
     let level = match said.level {
         LoggingLevel::Debug => "debug",

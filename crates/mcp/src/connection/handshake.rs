@@ -1,4 +1,4 @@
-//! How a connection begins: by `initialize` on a stream, over HTTP as the server speaks.
+//! Opens connections: with `initialize` on a stream, over HTTP in the lifecycle that the server speaks.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::mask::Cleaner;
 use crate::remote::{self, Lifecycle, Remote};
 use crate::wire::lines::Lines;
 
-/// How long a server may take for the handshake: interpreted ones load slowly.
+/// The time limit of the handshake: interpreted servers load slowly.
 pub(super) const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
 impl Connection {
-    /// Makes the handshake on a stream.
+    /// Opens a connection on a stream, with the handshake.
     pub async fn open(
         server: &str,
         output: impl AsyncRead + Send + Unpin + 'static,
@@ -30,8 +30,8 @@ impl Connection {
         Self::shake_hands(server, Lines::new(output, input), offer).await
     }
 
-    /// Begins on a stream without a handshake, as revisions from 2026-07-28 on do: for servers that
-    /// answered the handshake with [`Error::NoHandshake`].
+    /// Opens a connection on a stream without a handshake, as revisions from 2026-07-28 on do: for servers
+    /// that answered the handshake with [`Error::NoHandshake`].
     pub async fn open_discovered(
         server: &str,
         output: impl AsyncRead + Send + Unpin + 'static,
@@ -42,8 +42,8 @@ impl Connection {
         Self::serve(server, lines, (offer, discovering())).await
     }
 
-    /// Begins over streamable HTTP, as the server says that it wants to be spoken to. Which hosts may be
-    /// reached is decided by the client.
+    /// Opens a connection over streamable HTTP, in the lifecycle that the server asks for. `client` decides
+    /// which hosts may be reached.
     pub async fn open_http(
         server: &str,
         client: reqwest::Client,
@@ -58,7 +58,7 @@ impl Connection {
         Self::serve(server, transport, (offer, lifecycle)).await
     }
 
-    /// Makes the handshake over the HTTP with SSE of old servers, with the same client.
+    /// Opens a connection over the HTTP with SSE of old servers, with the same client.
     pub async fn open_sse(
         server: &str,
         client: reqwest::Client,

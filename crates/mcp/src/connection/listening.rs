@@ -1,5 +1,5 @@
-//! News of a server of 2026-07-28: it says what has changed only on a stream that is asked for
-//! (`subscriptions/listen`), which names all that somebody wants to know.
+//! Subscribes to the notifications of a server of 2026-07-28, which sends them only on a stream that the
+//! client opens (`subscriptions/listen`) with a filter of everything it wants.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::handler::Handler;
 
-/// How long the server may take to say that it listens.
+/// The time limit for the server to confirm the subscription.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The pause before it is asked again after a stream that ended, and the longest; each is twice as long as
-/// the one before.
+/// The first and the longest backoff before a stream that ended is opened again; each pause is twice the
+/// previous one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// Listens for as long as it is kept.
+/// Listens until it is dropped.
 pub(super) struct Listening {
-    /// The resources of which somebody wants to know when they change.
+    /// The resources whose changes are wanted.
     resources: watch::Sender<BTreeSet<String>>,
     _task: AbortOnDropHandle<()>,
 }
@@ -42,7 +42,7 @@ impl Listening {
         }
     }
 
-    /// From now on changes of that resource are wanted, too.
+    /// Adds a resource whose changes are wanted.
     pub(super) fn add(&self, uri: &str) {
         self.resources
             .send_if_modified(|resources| resources.insert(uri.to_owned()));
@@ -51,11 +51,11 @@ impl Listening {
 
 /// How a stream ended.
 enum End {
-    /// Other things are wanted: the stream that knows of them is open already.
+    /// The filter changed; the stream with the new filter is already open.
     Replaced(Box<Subscription>),
-    /// The server ended it, or it broke.
+    /// The server ended the stream, or it broke.
     Over,
-    /// Nobody wants to know any more.
+    /// The listener is no longer wanted.
     Unwanted,
 }
 
@@ -90,7 +90,7 @@ impl Listener {
         }
     }
 
-    /// One stream to its end; false when there is to be no other.
+    /// Follows one stream to its end; returns false if no other stream should be opened.
     async fn listen(&mut self, filter: SubscriptionFilter, may_have_missed: bool) -> bool {
         match self.open(filter).await {
             Ok(stream) => {
@@ -106,7 +106,7 @@ impl Listener {
         }
     }
 
-    /// What of its own the server says when it changes, and what somebody wants to know.
+    /// Builds the filter: the lists for which the server announces changes, and the wanted resources.
     fn filter(&mut self) -> SubscriptionFilter {
         let info = self.peer.peer_info();
         let declared = info.as_ref().map(|info| &info.capabilities);
@@ -135,12 +135,12 @@ impl Listener {
         opened.unwrap_or(Err(ServiceError::Timeout { timeout: LIMIT }))
     }
 
-    /// Tells what comes until the stream ends; false when nobody wants to know any more.
+    /// Passes on notifications until the stream ends; returns false if the listener is no longer wanted.
     async fn follow(&mut self, mut stream: Subscription) -> bool {
         loop {
             match self.hear(&mut stream).await {
                 End::Replaced(next) => {
-                    // What came before the other one was open.
+                    // Notifications that arrived before the other stream was open.
                     while let Some(Ok(Some(news))) = stream.next().now_or_never() {
                         self.tell(&news);
                     }
@@ -193,7 +193,8 @@ impl Listener {
         }
     }
 
-    /// A stream that ended said nothing of what changed until the next one was open.
+    /// Reports everything as changed: changes between the end of one stream and the start of the next are not
+    /// sent.
     fn tell_all(&self) {
         self.handler.changes.send_modify(|count| *count += 1);
         self.handler.offer_changes.send_modify(|count| *count += 1);
@@ -203,7 +204,7 @@ impl Listener {
     }
 }
 
-/// Whether the server knows no such request.
+/// Returns true if the server does not know the method.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "every other error may pass, whatever rmcp adds"

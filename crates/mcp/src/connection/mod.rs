@@ -1,4 +1,4 @@
-//! One client connection to an MCP server, over any byte stream or HTTP.
+//! Implements a client connection to one MCP server, over any byte stream or HTTP.
 
 mod call;
 mod handler;
@@ -43,38 +43,38 @@ use crate::tools::result::ToolAnswer;
 use crate::wire::message::{self, TASK};
 use sepal_core::domain::Tool;
 
-/// How long a server may take to say that a call is over which it was told to stop.
+/// How long a server may take to confirm the end of a cancelled call.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
-/// News of a task that may wait to be told.
+/// The most news of a task that may wait for delivery.
 const MAX_UNTOLD: usize = 8;
 
 /// A live connection. Dropping it ends the stream.
 pub struct Connection {
     server: String,
     service: RunningService<RoleClient, Handler>,
-    /// How we hear of changes where the server says them to who asks alone.
+    /// The subscription to changes, for servers that send them only to subscribers.
     listening: Option<Listening>,
-    /// What the server logs, until somebody takes it. Never held across an await.
+    /// The server's log lines, until somebody takes the receiver. Never held across an await.
     log: Mutex<Option<mpsc::Receiver<String>>>,
-    /// Every text of the server passes it on its way out of here.
+    /// Masks secrets in every text of the server that leaves this connection.
     cleaner: Cleaner,
 }
 
 impl Connection {
-    /// Takes secrets out of all that the server says from now on: results, progress, definitions,
+    /// Masks secrets in everything that the server says from now on: results, progress, definitions,
     /// refusals.
     #[must_use]
     pub fn cleaned_by(self, cleaner: Cleaner) -> Self {
         Self { cleaner, ..self }
     }
 
-    /// The server's name.
+    /// Returns the server's name.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// What the server offers, bounded in number and size.
+    /// Lists the server's tools, bounded in number and size.
     pub async fn tools(&self) -> Result<Vec<Tool>, Error> {
         if !self.declares_tools() {
             return Ok(Vec::new());
@@ -95,7 +95,7 @@ impl Connection {
             .map_err(|error| error.cleaned(&self.cleaner))
     }
 
-    /// Whether the server may be asked for tools. Some of old declare nothing at all.
+    /// Returns true if the server may be asked for tools. Some old servers declare no capabilities at all.
     fn declares_tools(&self) -> bool {
         self.peer().peer_info().is_none_or(|info| {
             let declared = &info.capabilities;
@@ -104,7 +104,7 @@ impl Connection {
         })
     }
 
-    /// Whether the server may be asked for tasks (2025-11-25).
+    /// Returns true if the server accepts task requests for tool calls (2025-11-25).
     fn takes_tasks(&self) -> bool {
         let info = self.peer().peer_info();
         info.is_some_and(|info| {
@@ -114,41 +114,42 @@ impl Connection {
         })
     }
 
-    /// Changes whenever the server says that its tools are others now.
+    /// Returns a counter that changes whenever the server reports that its tools changed.
     pub fn tool_changes(&self) -> watch::Receiver<u64> {
         self.service.service().changes.subscribe()
     }
 
-    /// Changes whenever the server says that its resources or prompts are others now.
+    /// Returns a counter that changes whenever the server reports that its resources or prompts changed.
     pub fn offer_changes(&self) -> watch::Receiver<u64> {
         self.service.service().offer_changes.subscribe()
     }
 
-    /// Lets the server say when that resource changes, where that takes no request of its own.
+    /// Adds a resource to the change subscription; returns false if the server needs a request for each
+    /// resource.
     pub(crate) fn listens_for(&self, uri: &str) -> bool {
         let listening = self.listening.as_ref();
         listening.inspect(|listening| listening.add(uri)).is_some()
     }
 
-    /// The resources of which the server says when they change.
+    /// Returns the resources whose changes are watched.
     pub(crate) fn resources(&self) -> &WatchedResources {
         &self.service.service().resources
     }
 
-    /// What the server logs over the protocol, a line a message, from the handshake on; secrets are in
-    /// it. `None` if somebody has taken it.
+    /// Takes the receiver of the server's log messages, one line each, from the handshake on. The lines may
+    /// contain secrets. `None` if it was already taken.
     pub fn take_log(&self) -> Option<mpsc::Receiver<String>> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.take()
     }
 
-    /// Whether the stream has ended.
+    /// Returns true if the stream has ended.
     pub fn is_closed(&self) -> bool {
         self.service.is_closed() || self.service.is_transport_closed()
     }
 
-    /// Calls a tool. `on_news` hears what the server says meanwhile; `cancel` stops the call, which
-    /// then has two seconds to end. One that is done by then is done.
+    /// Calls a tool. `on_news` receives the server's messages during the call; `cancel` stops the call, which
+    /// then has two seconds to end. A call that succeeds within that time still counts as successful.
     pub async fn call(
         &self,
         call: ToolCall,
@@ -159,7 +160,7 @@ impl Connection {
         answer.map_err(|error| error.cleaned(&self.cleaner))
     }
 
-    /// Asks something that is no call of a tool; whoever answers too late is told that nobody waits.
+    /// Sends a request that is not a tool call. At the time limit, the request is cancelled.
     pub(crate) async fn request(
         &self,
         method: &str,
@@ -171,14 +172,14 @@ impl Connection {
         if let ServerResult::CustomResult(CustomResult(value)) = answer {
             Ok(value)
         } else if matches!(answer, ServerResult::EmptyResult(_)) {
-            // How an object without members is read.
+            // rmcp reads an empty object in this form.
             Ok(json!({}))
         } else {
             Err(Error::Refused("the answer has another form".to_owned()))
         }
     }
 
-    /// The answer to a request, whatever it is.
+    /// Sends a request and returns the answer in whatever form it has.
     pub(crate) async fn answer(
         &self,
         request: ClientRequest,
@@ -250,7 +251,7 @@ impl Connection {
                     Told::Created(task) => CallNews::Task(task),
                 }),
                 Some(question) = questions.recv() => {
-                    // One with a secret in its address is cancelled.
+                    // A question with a secret in its address is cancelled.
                     let question = question.cleaned(&self.cleaner);
                     if let Some(question) = question {
                         on_news(CallNews::Question(Box::new(question)));
@@ -289,7 +290,7 @@ impl Connection {
             .peer()
             .send_cancellable_request(call.request(inputs, self.takes_tasks()), options);
         sent.await
-            // The connection had ended before.
+            // The connection had ended before the request was sent.
             .map_err(|_| self.unreachable("its connection has ended".to_owned()))
     }
 
@@ -331,7 +332,7 @@ impl Connection {
             ServiceError::McpError(data) => Error::of_answer(data),
             ServiceError::TransportSend(error) => sending::failed(&self.server, error),
             ServiceError::TransportClosed => self.gone(),
-            // Of a request that is no call: it is cancelled, and nobody asks what became of it.
+            // This request is not a call: it is cancelled without waiting for a confirmation.
             ServiceError::Timeout { timeout } => Error::Timeout {
                 after: *timeout,
                 is_confirmed: false,
@@ -345,15 +346,15 @@ impl Connection {
         Error::Gone { server }
     }
 
-    /// Tells the server to stop a call, and waits for its last word about the call; `None` if none
-    /// came, so that the call may go on.
+    /// Tells the server to stop a call, and waits for the server's last message about it; `None` if none
+    /// came, so the call may still run.
     async fn stop(
         &self,
         handle: &mut RequestHandle<RoleClient>,
         reason: &str,
     ) -> Option<Result<ToolAnswer, Error>> {
-        // Not as rmcp's own type: that one ends the request here as soon as it is written, and what the
-        // server says then is dropped.
+        // Not sent as rmcp's own type: with that, rmcp ends the request as soon as the notification is
+        // written, and drops what the server sends afterwards.
         let params = json!({ "requestId": handle.id, "reason": reason });
         let told = CustomNotification::new("notifications/cancelled", Some(params));
         let last = async {
@@ -365,7 +366,7 @@ impl Connection {
                 }
                 Ok(Step::Done(answer)) => Some(Ok(answer)),
                 Ok(Step::Task(created)) => task::cancel(self, &created.id).await,
-                // Nothing runs there before it is asked again.
+                // Nothing runs at the server until it gets the inputs.
                 Ok(Step::InputRequired(_)) => Some(Err(Error::Cancelled { is_confirmed: true })),
                 Err(error) => Some(Err(error)),
             }
@@ -374,12 +375,12 @@ impl Connection {
         last.ok().flatten()
     }
 
-    /// Ends the stream at once: what is being asked ends with [`Error::Gone`].
+    /// Ends the stream at once: pending requests end with [`Error::Gone`].
     pub fn hang_up(&self) {
         self.service.cancellation_token().cancel();
     }
 
-    /// Ends the stream in an orderly way.
+    /// Closes the connection in an orderly way.
     pub async fn close(mut self) {
         if let Err(error) = self.service.close_with_timeout(CANCEL_GRACE).await {
             tracing::debug!(mcp.server = %self.server, %error, "The connection did not end in order");

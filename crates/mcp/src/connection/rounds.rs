@@ -1,5 +1,5 @@
-//! One call over as many requests as its server needs. A server of 2026-07-28 answers with what it wants to
-//! know first, and is asked once more with that (multi round-trip requests, SEP-2322).
+//! Runs one call over as many requests as its server needs. A server of 2026-07-28 answers with the inputs
+//! that it needs first, and then gets the call again with these inputs (multi round-trip requests, SEP-2322).
 
 use std::time::Duration;
 
@@ -18,41 +18,41 @@ use crate::error::Error;
 use crate::tasks::{TaskState, relation};
 use crate::tools::result::ToolAnswer;
 
-/// How often a server may ask before it answers.
+/// How often a server may ask for inputs before it answers.
 const MAX_ROUNDS: u32 = 10;
-/// What a server may ask at once.
+/// The most inputs that a server may ask for at once.
 const MAX_INPUTS: usize = 20;
-/// The pause before a server is asked again that wanted to know nothing; it doubles with each round.
+/// The pause before the call is sent again to a server that asked for no inputs; it doubles with each round.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What a server is given to go on with.
+/// The inputs with which a server continues.
 pub(super) struct Inputs {
     pub(super) responses: InputResponses,
-    /// The server's own note, which goes back as it came.
+    /// The server's opaque state, which is returned unchanged.
     pub(super) state: Option<String>,
 }
 
-/// What came back for one request.
+/// The answer to one request.
 pub(super) enum Step {
     Done(ToolAnswer),
     InputRequired(InputRequiredResult),
-    /// From here on the server runs it on its own.
+    /// The server runs the call as a task from here on.
     Task(TaskState),
 }
 
-/// How far a call is.
+/// The state of a call after a step.
 pub(super) enum Advance {
     Done(ToolAnswer),
     GoesOn,
     Task(TaskState),
 }
 
-/// A call that runs.
+/// A running call.
 pub(super) struct Rounds<'a> {
     connection: &'a Connection,
     call: &'a ToolCall,
     handle: RequestHandle<RoleClient>,
-    /// What the server wants to know is being found out, and is then sent.
+    /// The inputs are being collected; then the call is sent again.
     answering: Option<BoxFuture<'a, Result<RequestHandle<RoleClient>, Error>>>,
     count: u32,
 }
@@ -71,12 +71,12 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// What progress of the round is told under.
+    /// Returns the token of the current round's progress messages.
     pub(super) fn progress_token(&self) -> ProgressToken {
         self.handle.progress_token.clone()
     }
 
-    /// Waits for the next step. Whoever stops waiting loses nothing.
+    /// Waits for the next step. Cancel safe: dropping the future loses nothing.
     pub(super) async fn advance(&mut self) -> Result<Advance, Error> {
         if let Some(answering) = &mut self.answering {
             let handle = answering.await;
@@ -102,8 +102,8 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Tells the server to stop, and waits for its last word; `None` if none came, so that the call may go
-    /// on. Between two rounds nothing runs there.
+    /// Tells the server to stop, and waits for its last message; `None` if none came, so the call may still
+    /// run. Between two rounds nothing runs at the server.
     pub(super) async fn stop(&mut self, reason: &str) -> Option<Result<ToolAnswer, Error>> {
         if self.answering.is_some() {
             return Some(Err(Error::Cancelled { is_confirmed: true }));
@@ -112,7 +112,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Finds out what the server wants to know, and asks again.
+/// Collects the inputs that the server asks for, and sends the call again.
 async fn again(
     connection: &Connection,
     call: &ToolCall,
@@ -133,7 +133,7 @@ async fn again(
         .await
 }
 
-/// What we say to a question, by whoever answers those of servers that ask during a call.
+/// Returns the answer to an input request, from the handler that answers a server's requests during a call.
 pub(super) async fn given(
     connection: &Connection,
     (key, task): (&str, Option<&str>),

@@ -1,5 +1,4 @@
-//! Follows a task to its end: asks what became of it, passes on what the server wants to know, and asks for
-//! its result.
+//! Follows a task to its end: polls its state, answers the server's questions, and fetches the result.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -24,36 +23,36 @@ use crate::tools::result::ToolAnswer;
 use crate::wire::message::TASK;
 use crate::wire::oversized;
 
-/// How long a server may take to say how a task is.
+/// The time limit for the state of a task.
 const GET_LIMIT: Duration = Duration::from_secs(30);
-/// How long it may take to give a result that is there.
+/// The time limit for a result that is ready.
 const RESULT_LIMIT: Duration = Duration::from_mins(1);
-/// Between two looks whether a task that is to stop has stopped.
+/// The interval of the checks whether a cancelled task has stopped.
 const STOP_POLL: Duration = Duration::from_millis(100);
-/// How often the wait for a result may break while the task goes on.
+/// How often the wait for a result may fail while the task goes on.
 const MAX_BROKEN: u32 = 3;
-/// What is said of a task that somebody picks up.
+/// The progress text of a task that is picked up again.
 const GOES_ON: &str = "Picked up again: the server still works on it.";
 
-/// What is told of a task while it runs.
+/// A message about a running task.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// In words.
+    /// The server's status text.
     Status(String),
     Created(Box<NewTask>),
 }
 
-/// Where a task is told of, and on which terms it runs.
+/// The terms of a task, and the channel for messages about it.
 type Telling<'a> = (Option<&'a TaskTerms>, mpsc::Sender<Told>);
 
-/// A task that was just created: it is followed once it is kept.
+/// Follows a task that was just created, once the journal has it.
 pub(super) async fn begin(
     connection: &Connection,
     created: TaskState,
     (terms, tell): Telling<'_>,
 ) -> Result<ToolAnswer, Error> {
     let Some(terms) = terms else {
-        // Nobody would hear of it any more.
+        // Without terms nobody would follow the task.
         cancel(connection, &created.id).await;
         let text = "it made a task of a call that cannot run as one";
         return Err(TaskEnd::Odd(text.to_owned()).into());
@@ -67,14 +66,14 @@ pub(super) async fn begin(
     };
     let told = tell.send(Told::Created(Box::new(new))).await;
     if told.is_err() || is_kept.await.is_err() {
-        // The session has let go of it, and whoever asked ends this call.
+        // The session has dropped the task, and the caller ends this call.
         return pending().await;
     }
     let follower = Follower::new(connection, created.id.clone(), tell);
     follower.follow(created).await
 }
 
-/// A task that somebody created before.
+/// Follows a task that an earlier call created.
 pub(super) async fn pick_up(
     connection: &Connection,
     id: String,
@@ -88,13 +87,13 @@ pub(super) async fn pick_up(
     follower.follow(state).await
 }
 
-/// Tells the server to stop a task, and waits for its last word about it; `None` if none came, so that
-/// the task may go on. One that was done before is done.
+/// Tells the server to cancel a task, and waits for the task's last state; `None` if none came, so the task
+/// may go on. A task that was already done returns its result.
 pub(super) async fn cancel(connection: &Connection, id: &str) -> Option<Result<ToolAnswer, Error>> {
     let (tell, _told) = mpsc::channel(1);
     let mut follower = Follower::new(connection, id.to_owned(), tell);
     let last = async {
-        // One that is over cannot be cancelled; what it is says the look that follows.
+        // A finished task cannot be cancelled; the following check finds its state.
         let params = json!({ "taskId": id });
         let told = ask(connection, "tasks/cancel", params, Some(CANCEL_GRACE));
         let told = told.await;
@@ -116,7 +115,7 @@ pub(super) async fn cancel(connection: &Connection, id: &str) -> Option<Result<T
     last.ok().flatten()
 }
 
-/// Whether the server could not be asked, which says nothing of the task.
+/// Returns true if the server could not be asked, which says nothing about the task.
 fn is_contact_lost(error: &Error) -> bool {
     !matches!(error, Error::Task(_) | Error::TooLarge { .. })
 }
@@ -125,9 +124,9 @@ struct Follower<'a> {
     connection: &'a Connection,
     id: String,
     tell: mpsc::Sender<Told>,
-    /// What the server said last.
+    /// The last status text.
     said: String,
-    /// The questions that were answered (2026-07-28): each is asked once.
+    /// Keys of the questions already answered (2026-07-28): each is answered once.
     answered: BTreeSet<String>,
 }
 
@@ -144,7 +143,7 @@ impl<'a> Follower<'a> {
 
     async fn follow(mut self, mut state: TaskState) -> Result<ToolAnswer, Error> {
         let is_inline = has_extension(self.connection);
-        // In 2025-11-25 a server asks its questions while somebody waits for the result.
+        // In 2025-11-25 a server asks its questions only while a client waits for the result.
         let mut result: Option<BoxFuture<'_, Result<ToolAnswer, Error>>> = None;
         let mut broken = 0;
         loop {
@@ -164,7 +163,7 @@ impl<'a> Follower<'a> {
                 answer = of(&mut result) => match answer {
                     Ok(answer) => return Ok(answer),
                     Err(error) if is_contact_lost(&error) => return Err(error),
-                    // The task says how it ended, if it did.
+                    // The following check finds out whether the task has ended.
                     Err(_) => {
                         result = None;
                         broken += 1;
@@ -181,7 +180,7 @@ impl<'a> Follower<'a> {
     }
 
     async fn tell(&self, words: String) {
-        // Nobody listens any more.
+        // The receiver may be gone.
         let _ = self.tell.send(Told::Status(words)).await;
     }
 
@@ -192,7 +191,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// How the task is now.
+    /// Returns the current state of the task.
     async fn get(&mut self) -> Result<TaskState, Error> {
         let params = json!({ "taskId": self.id });
         let said = ask(self.connection, "tasks/get", params, Some(GET_LIMIT));
@@ -207,7 +206,7 @@ impl<'a> Follower<'a> {
         Ok(state)
     }
 
-    /// What a task gave that is over.
+    /// Returns the result of a finished task.
     async fn result(&self, state: &TaskState) -> Result<ToolAnswer, Error> {
         if state.status == TaskStatus::Cancelled {
             return Err(TaskEnd::Cancelled(state.message.clone()).into());
@@ -223,7 +222,7 @@ impl<'a> Follower<'a> {
         }
         let asked = result_of(self.connection, &self.id, Some(RESULT_LIMIT));
         match (asked.await, state.status) {
-            // What its request would have been refused with.
+            // The error with which the original request would have been refused.
             (Err(Error::Task(TaskEnd::Unreadable(reason))), TaskStatus::Failed) => {
                 Err(TaskEnd::Failed(reason).into())
             }
@@ -237,7 +236,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Answers what the server wants to know (2026-07-28), each question once.
+    /// Answers the server's questions (2026-07-28), each once.
     async fn give(&mut self, state: &TaskState) -> Result<(), Error> {
         let new = state.wanted.iter();
         let new: Vec<_> = new
@@ -264,7 +263,7 @@ fn read_wanted(wanted: &Value) -> Result<InputRequest, TaskEnd> {
     read.map_err(|error| TaskEnd::Odd(format!("what it wants to know cannot be read: {error}")))
 }
 
-/// Resolves with the result that somebody waits for; never without.
+/// Resolves with the result of `waiting`; pends forever if there is none.
 async fn of<T>(waiting: &mut Option<BoxFuture<'_, T>>) -> T {
     match waiting {
         Some(waiting) => waiting.await,
@@ -276,7 +275,7 @@ async fn wait_for_result(connection: &Connection, id: String) -> Result<ToolAnsw
     result_of(connection, &id, None).await
 }
 
-/// Whether the server makes tasks of calls by itself (2026-07-28).
+/// Returns true if the server turns calls into tasks by itself (2026-07-28).
 pub(super) fn has_extension(connection: &Connection) -> bool {
     let info = connection.peer().peer_info();
     info.is_some_and(|info| {
@@ -284,7 +283,7 @@ pub(super) fn has_extension(connection: &Connection) -> bool {
     })
 }
 
-/// Asks for the result of a task; a server answers once the task is over.
+/// Requests the result of a task; the server answers once the task is over.
 async fn result_of(
     connection: &Connection,
     id: &str,
@@ -311,7 +310,7 @@ fn read_result(
     Ok(ToolAnswer::from_wire(result, connection.cleaner()))
 }
 
-/// Asks something of a task. An error that the server answers with is told apart by its code.
+/// Sends a request about a task. The code of a JSON-RPC error decides which error is returned.
 async fn ask(
     connection: &Connection,
     method: &str,

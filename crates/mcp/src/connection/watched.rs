@@ -1,12 +1,12 @@
-//! The resources that somebody has read and wants to know of when they change.
+//! Tracks the resources whose changes somebody wants to know.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
-/// The addresses. A change is told once until the resource is read again, so that a server that floods
-/// us with changes says nothing more.
+/// The watched addresses. A change is reported once until the resource is read again, so a server that floods
+/// us with changes causes no more reports.
 #[derive(Default)]
 pub(crate) struct WatchedResources(
     /// Never held across an await.
@@ -20,7 +20,7 @@ struct Watching {
 }
 
 impl WatchedResources {
-    /// From now on a change of that resource is told. The first who asks gets what is told.
+    /// Watches a resource. The first caller receives the channel of all reports.
     pub(crate) fn watch(&self, uri: &str) -> Option<mpsc::UnboundedReceiver<String>> {
         let mut watching = self.watching();
         watching.unchanged.insert(uri.to_owned());
@@ -32,14 +32,14 @@ impl WatchedResources {
         Some(changes)
     }
 
-    /// The server says that it changed.
+    /// Reports a change of the resource, if it is watched and not yet reported.
     pub(super) fn changed(&self, uri: &str) {
         let mut watching = self.watching();
         if !watching.unchanged.remove(uri) {
             return;
         }
         if let Some(heard) = &watching.heard {
-            // Nobody listens any more.
+            // The receiver may be gone.
             let _ = heard.send(uri.to_owned());
         }
     }

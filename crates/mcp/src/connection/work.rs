@@ -1,4 +1,4 @@
-//! What a call does at its server: requests that are answered, or a task that is followed to its end.
+//! Runs a call at its server: as requests that are answered, or as a task that is followed to its end.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::elicitation::HeardCall;
 use crate::error::Error;
 use crate::tools::result::ToolAnswer;
 
-/// A call that runs.
+/// A running call.
 pub(super) struct Work<'a> {
     connection: &'a Connection,
     call: &'a ToolCall,
     tell: mpsc::Sender<Told>,
     at: At<'a>,
-    /// Progress of a task is told under the token of the request that created it.
+    /// The progress token. Progress of a task uses the token of the request that created the task.
     token: Option<ProgressToken>,
 }
 
@@ -34,7 +34,7 @@ enum At<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Calls the tool, or picks up the task that was created of it. What is told of a task goes to `tell`.
+    /// Calls the tool, or picks up the task that an earlier call created. Messages about a task go to `tell`.
     pub(super) async fn begin(
         connection: &'a Connection,
         call: &'a ToolCall,
@@ -58,12 +58,12 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// What progress is told under now; none for a task that was picked up.
+    /// Returns the current progress token; `None` for a task that was picked up.
     pub(super) fn progress_token(&self) -> Option<ProgressToken> {
         self.token.clone()
     }
 
-    /// How long it may take.
+    /// Returns the time limit.
     pub(super) fn limit(&self) -> Duration {
         match (&self.at, &self.call.task) {
             (At::Task { .. }, Some(terms)) => terms.limit,
@@ -71,13 +71,14 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Whether whoever cancels the call leaves it to others: it goes on at its server.
+    /// Returns true if cancelling the call leaves its task running at the server, for another gateway to
+    /// follow.
     fn is_let_go(&self) -> bool {
         let terms = self.call.task.as_ref();
         matches!(self.at, At::Task { .. }) && terms.is_some_and(|terms| terms.let_go.is_cancelled())
     }
 
-    /// The answer, or `None` where the call goes on. Whoever stops waiting loses nothing.
+    /// Returns the answer, or `None` if the call goes on. Cancel safe: dropping the future loses nothing.
     pub(super) async fn advance(&mut self) -> Result<Option<ToolAnswer>, Error> {
         let rounds = match &mut self.at {
             At::Task { following, .. } => return following.await.map(Some),
@@ -97,8 +98,8 @@ impl<'a> Work<'a> {
         Ok(None)
     }
 
-    /// Tells the server to stop, and waits for its last word; `None` if none came, so that the call may go
-    /// on.
+    /// Tells the server to stop, and waits for its last message; `None` if none came, so the call may still
+    /// run.
     async fn stop(&mut self, reason: &str) -> Option<Result<ToolAnswer, Error>> {
         match &mut self.at {
             At::Asked(rounds) => rounds.stop(reason).await,
@@ -106,14 +107,14 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// What is asked for a task from here on is asked for this call.
+    /// Assigns questions that belong to the call's task to this call.
     pub(super) fn is_heard(&self, heard: &HeardCall<'_>) {
         if let At::Task { id, .. } = &self.at {
             heard.is_task(id);
         }
     }
 
-    /// The call is not wanted any more.
+    /// Ends a call that was cancelled.
     pub(super) async fn cancelled(&mut self) -> Result<ToolAnswer, Error> {
         if self.is_let_go() {
             return Err(Error::Cancelled {
@@ -125,7 +126,7 @@ impl<'a> Work<'a> {
         done(last).ok_or(Error::Cancelled { is_confirmed })
     }
 
-    /// It took longer than it may.
+    /// Ends a call that exceeded its time limit.
     pub(super) async fn timed_out(&mut self, after: Duration) -> Result<ToolAnswer, Error> {
         let last = self.stop("time limit").await;
         let is_confirmed = last.is_some();

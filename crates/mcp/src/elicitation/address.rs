@@ -1,4 +1,4 @@
-//! A page that a server wants opened (URL mode): which addresses a person is sent to.
+//! Validates the address of a page that a server wants opened (URL mode).
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,21 +8,21 @@ use super::form::MAX_MESSAGE;
 
 /// The longest address, in bytes.
 const MAX_URL: usize = 4096;
-/// Pages that one call may need first.
+/// The most pages that one call may need first.
 const MAX_REQUIRED: usize = 4;
 
-/// A page that a server wants its person to open. What they do there is between them and the page.
+/// A page that a server wants its person to open. We do not see what the person does there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     /// The server's words.
     pub message: String,
-    /// `https`, or `http` on loopback; without a user's name, in ASCII alone.
+    /// The address: `https`, or `http` on loopback; without a user name, in ASCII only.
     pub url: String,
-    /// The server's own id, by which it says that it is done; empty = it does not say so.
+    /// The server's id of the question, with which it reports completion; empty if it does not report it.
     pub(super) id: String,
 }
 
-/// An entry of the error that asks for pages first.
+/// An entry in the error that asks to open pages first.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Required {
@@ -33,7 +33,7 @@ struct Required {
 }
 
 impl Address {
-    /// Reads an address; the reason says what is wrong with it.
+    /// Validates an address; the error says what is wrong with it.
     pub(super) fn read(message: String, url: &str, id: String) -> Result<Self, String> {
         if message.len() > MAX_MESSAGE {
             return Err(format!("`message` may have {MAX_MESSAGE} bytes"));
@@ -42,7 +42,7 @@ impl Address {
             return Err(format!("`url` may have {MAX_URL} bytes"));
         }
         let url = Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
-        // Whoever reads `https://bank.example@other.example` sees the wrong host.
+        // A reader of `https://bank.example@other.example` takes the user name for the host.
         if !url.username().is_empty() || url.password().is_some() {
             return Err("`url` may not have a user or a password".to_owned());
         }
@@ -56,7 +56,7 @@ impl Address {
         })
     }
 
-    /// The pages that a call needs first, from the data of the error that says so.
+    /// Reads the pages that a call needs first from the data of the error.
     pub(crate) fn required(data: Option<&Value>) -> Result<Vec<Self>, String> {
         let asked = data.and_then(|data| data.get("elicitations"));
         let asked = asked.ok_or("it names no page to open")?;

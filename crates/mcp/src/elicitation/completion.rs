@@ -1,4 +1,4 @@
-//! What a server hears of a completion that it asked for.
+//! Converts the answer to a sampling request into the protocol's form.
 
 #![expect(
     deprecated,
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::question::FormAnswer;
 
-/// What a server hears whom a person refuses, as the protocol says it.
+/// The protocol's error code for a request that a person refused.
 const REJECTED: ErrorCode = ErrorCode(-1);
 
-/// What the server hears.
+/// Returns the completion or the error that the server receives.
 pub(super) fn result(answer: FormAnswer) -> Result<CreateMessageResult, ErrorData> {
     let rejected = |text: &'static str| ErrorData::new(REJECTED, text, None);
     match answer {
@@ -31,7 +31,7 @@ pub(super) fn result(answer: FormAnswer) -> Result<CreateMessageResult, ErrorDat
     }
 }
 
-/// What a server hears that samples while no call of it runs.
+/// Returns the error for a server that samples while none of its calls runs.
 pub(super) fn without_call() -> ErrorData {
     let text = "a model is asked only while a call of the server runs";
     ErrorData::invalid_request(text, None)

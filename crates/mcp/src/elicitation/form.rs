@@ -1,5 +1,4 @@
-//! The form that a server wants filled in (`elicitation/create`): what can be asked, and whether an
-//! answer fits.
+//! Validates the form that a server wants filled in (`elicitation/create`), and checks answers against it.
 
 use rmcp::ErrorData;
 use rmcp::model::ElicitationSchema;
@@ -8,28 +7,28 @@ use serde_json::Value;
 
 use super::refused;
 
-/// The longest words of a question, in bytes.
+/// The longest message of a question, in bytes.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024;
 /// The largest form, in bytes of JSON.
 const MAX_SCHEMA: usize = 64 * 1024;
-/// Fields of a form.
+/// The most fields of a form.
 const MAX_FIELDS: usize = 64;
 /// The largest answer, in bytes of JSON.
 const MAX_CONTENT: usize = 64 * 1024;
 
-/// A form as a server wants it filled in.
+/// A form that a server wants filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Form {
     /// The server's words.
     pub message: String,
-    /// JSON Schema of an object with flat fields.
+    /// The JSON Schema of an object with flat fields.
     pub schema: Value,
-    /// The names of its fields in the server's order, which the schema does not keep.
+    /// The names of the fields in the server's order, which the schema does not preserve.
     pub order: Vec<String>,
 }
 
 impl Form {
-    /// What is wrong with an answer, beginning with the field in backticks; `None` if it fits.
+    /// Returns the problem of an answer, beginning with the field in backticks; `None` if the answer fits.
     pub fn problem_with(schema: &Value, content: &Value) -> Option<String> {
         let Value::Object(values) = content else {
             return Some("the answer is an object with a value for each field".to_owned());
@@ -53,7 +52,7 @@ impl Form {
         if let Some(field) = misfit.missing {
             return Some(format!("`{field}`: a value is needed"));
         }
-        // Of a choice of several, the field and not the value in it.
+        // For a multiple choice, names the field instead of the value in it.
         let (at, error) = (misfit.at, misfit.message);
         let field = values.keys().find(|name| {
             let rest = at
@@ -67,7 +66,7 @@ impl Form {
         })
     }
 
-    /// Reads what a server asks; the refusal tells the server what is wrong.
+    /// Validates the form that a server sends; the error tells the server what is wrong.
     pub(super) fn read(
         message: String,
         requested_schema: &ElicitationSchema,
@@ -102,7 +101,7 @@ fn compiled(schema: &Value) -> Result<Schema, String> {
     compiled.map_err(|error| format!("`requestedSchema` is not valid: {error}"))
 }
 
-/// A name as a JSON pointer has it.
+/// Escapes a name for a JSON pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

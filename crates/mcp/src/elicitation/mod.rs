@@ -1,5 +1,5 @@
-//! What a server asks the person while a call of it runs (`elicitation/create`), or asks a model, which
-//! the person decides (`sampling/createMessage`).
+//! Handles what a server asks during a call: questions to the person (`elicitation/create`), and completions
+//! of a model, which the person approves (`sampling/createMessage`).
 
 mod address;
 mod completion;

@@ -1,4 +1,4 @@
-//! The questions of a connection that wait, and the pages that are not done yet.
+//! Tracks the open questions of a connection, and the pages that are not completed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// What waits for people on one connection.
+/// The open questions of one connection.
 #[derive(Debug)]
 pub(super) struct OpenQuestions {
     /// Never held across an await.
     all: Mutex<All>,
-    /// Whether somebody is asked now.
+    /// True while a person is asked.
     is_asking: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct All {
     count: usize,
-    /// Pages that are not done yet, by the server's own ids.
+    /// The pages that are not completed, by the server's own ids.
     pages: BTreeMap<String, CancellationToken>,
 }
 
@@ -36,19 +36,19 @@ impl OpenQuestions {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a person is asked.
+    /// Watches whether a person is asked.
     pub(super) fn is_asking(&self) -> watch::Receiver<bool> {
         self.is_asking.subscribe()
     }
 
-    /// The server says that all is done at its page.
+    /// Marks a page as completed, when the server says so.
     pub(super) fn complete(&self, id: &str) {
         if let Some(page) = self.all().pages.get(id) {
             page.cancel();
         }
     }
 
-    /// Pages that are not done yet.
+    /// Returns the number of pages that are not completed.
     #[cfg(test)]
     pub(super) fn pages(&self) -> usize {
         self.all().pages.len()
@@ -61,11 +61,11 @@ impl OpenQuestions {
     }
 }
 
-/// A question that waits, until it is dropped.
+/// An open question, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Waits {
     open: Arc<OpenQuestions>,
-    /// Its page, by the server's own id.
+    /// The question's page, by the server's own id.
     page: Option<(String, CancellationToken)>,
 }
 
@@ -73,7 +73,7 @@ impl Waits {
     pub(super) fn begin(open: &Arc<OpenQuestions>, page: Option<String>) -> Self {
         open.count(|waiting| waiting + 1);
         let page = page.map(|id| {
-            // The same page twice is done at once.
+            // Several questions about the same page complete together.
             let done = open.all().pages.entry(id.clone()).or_default().clone();
             (id, done)
         });
@@ -83,7 +83,7 @@ impl Waits {
         }
     }
 
-    /// Ends when the server says that all is done at the page.
+    /// Returns a token that is cancelled when the server reports the page as completed.
     pub(super) fn completed(&self) -> Option<CancellationToken> {
         self.page.as_ref().map(|(_, done)| done.clone())
     }

@@ -1,4 +1,4 @@
-//! A question on its way to the person, and its answer on the way back.
+//! Carries a question to the person, and the answer back to the server.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::open_questions::{OpenQuestions, Waits};
 use super::sampling::SamplingRequest;
 use crate::mask::Cleaner;
 
-/// What is asked.
+/// The subject of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
     /// A form to fill in.
@@ -24,39 +24,39 @@ pub enum Asked {
     Sampling(SamplingRequest),
 }
 
-/// What becomes of a question.
+/// The outcome of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormAnswer {
-    /// Filled in, with values that fit, or what the model said; of a page `None`.
+    /// Accepted: the valid values of a form, the model's completion, or `None` for a page.
     Accept(Option<Value>),
-    /// The model gave no answer, for a reason of that code.
+    /// The model gave no answer; the code is the reason.
     Failed(&'static str),
-    /// The person does not want to say it.
+    /// The person declined to answer.
     Decline,
-    /// It was closed.
+    /// The question was closed.
     Cancel,
 }
 
-/// A question of a server, while which its call takes no time. Dropping it tells the server that nobody
-/// answered.
+/// A question of a server. Its call's time stands still meanwhile. Dropping the question tells the server
+/// that nobody answered.
 #[derive(Debug)]
 pub struct Question {
     pub asked: Asked,
-    /// `None` = the server has its answer.
+    /// The channel of the answer; `None` once the server has its answer.
     reply: Option<oneshot::Sender<FormAnswer>>,
-    /// Whether the server hears at once that its page was opened, or as soon as all is done there.
+    /// True if the server is told as soon as its page was opened; false if only once the page is completed.
     hears_of_opening: bool,
-    /// Ends with the question, and when the server does not wait for the answer any more.
+    /// Cancelled when the question ends, or when the server no longer waits for the answer.
     withdrawn: CancellationToken,
     _ends: DropGuard,
-    /// When the server says that all is done at its page.
+    /// Cancelled when the server reports the page as completed.
     completed: Option<CancellationToken>,
     _waits: Waits,
 }
 
 impl Question {
-    /// A question, and where its answer arrives. `hears_of_opening` tells the server that its page was
-    /// opened, though the question goes on.
+    /// Creates a question and the receiver of its answer. With `hears_of_opening` the server is told that its
+    /// page was opened, while the question stays open.
     pub(super) fn new(
         open: &Arc<OpenQuestions>,
         asked: Asked,
@@ -81,30 +81,31 @@ impl Question {
         (question, answer)
     }
 
-    /// The person goes to the page; the question goes on until all is done there.
+    /// Records that the person opens the page; the question stays open until the page is completed.
     pub fn open(&mut self) {
         if self.hears_of_opening
             && let Some(reply) = self.reply.take()
         {
-            // The server may have gone.
+            // The server may be gone.
             let _ = reply.send(FormAnswer::Accept(None));
         }
     }
 
-    /// Gives the server its answer.
+    /// Sends the answer to the server.
     pub fn answer(mut self, answer: FormAnswer) {
         if let Some(reply) = self.reply.take() {
-            // The server may have gone, or asks no more.
+            // The server may be gone or may no longer wait.
             let _ = reply.send(answer);
         }
     }
 
-    /// Ends when the question does, or when the server does not wait for the answer any more.
+    /// Returns a token that is cancelled when the question ends, or when the server no longer waits for the
+    /// answer.
     pub fn withdrawn(&self) -> CancellationToken {
         self.withdrawn.clone()
     }
 
-    /// Resolves when the server says that all is done at its page.
+    /// Resolves when the server reports the page as completed.
     pub fn completed(&self) -> impl Future<Output = ()> + Send + 'static {
         let completed = self.completed.clone();
         async move {
@@ -115,7 +116,7 @@ impl Question {
         }
     }
 
-    /// The same without the secrets that its server was given; `None` if its address has one.
+    /// Returns the question with the server's secrets masked; `None` if its address contains one.
     pub(crate) fn cleaned(mut self, cleaner: &Cleaner) -> Option<Self> {
         match &mut self.asked {
             Asked::Form(form) => {

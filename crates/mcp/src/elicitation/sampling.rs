@@ -1,4 +1,4 @@
-//! The completion that a server asks for (`sampling/createMessage`): what can be asked.
+//! Validates the completion that a server requests (`sampling/createMessage`).
 
 #![expect(
     deprecated,
@@ -10,36 +10,36 @@ use crate::mask::Cleaner;
 use rmcp::ErrorData;
 use rmcp::model::{CreateMessageRequestParams, Role, SamplingMessageContentBlock};
 
-/// Bytes of all texts of a request.
+/// The most bytes of all texts of a request.
 const MAX_BYTES: usize = 128 * 1024;
-/// Messages of a request.
+/// The most messages of a request.
 const MAX_MESSAGES: usize = 64;
-/// Texts before which the answer ends.
+/// The most stop sequences.
 const MAX_STOPS: usize = 8;
-/// Names of models that are looked at.
+/// The most model names that are considered.
 const MAX_HINTS: usize = 8;
-/// Tokens of the longest answer; servers that want more get so many.
+/// The most tokens of an answer; a server that asks for more gets this limit.
 const MAX_TOKENS: u32 = 8_192;
 
-/// What a server wants a model to be asked.
+/// A completion that a server requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SamplingRequest {
     /// The server's system prompt.
     pub system: Option<String>,
-    /// Whether the assistant says it, and what; the newest last.
+    /// The messages, the newest last; the flag is true for the assistant's.
     pub messages: Vec<(bool, String)>,
-    /// Tokens of the longest answer.
+    /// The most tokens of the answer.
     pub max_tokens: u32,
     pub temperature: Option<f64>,
-    /// The answer ends before the first of these texts.
+    /// The stop sequences: the answer ends before the first of them.
     pub stop: Vec<String>,
-    /// Names of models, or parts of them, the best first.
+    /// Names of models, or parts of names, best first.
     pub hints: Vec<String>,
 }
 
 impl SamplingRequest {
-    /// Reads what a server asks; the refusal tells the server what is wrong. `includeContext` is left
-    /// out: that a session's context can be had is not announced.
+    /// Validates a server's request; the error tells the server what is wrong. `includeContext` is ignored:
+    /// the client does not announce that servers can get a session's context.
     pub(super) fn read(asked: CreateMessageRequestParams) -> Result<Self, ErrorData> {
         if asked.tools.is_some() || asked.tool_choice.is_some() {
             return Err(refused(
@@ -104,7 +104,7 @@ impl SamplingRequest {
         Ok(())
     }
 
-    /// The same without the secrets that its server was given.
+    /// Masks the server's secrets.
     pub(super) fn clean(&mut self, cleaner: &Cleaner) {
         let said = self.messages.iter_mut().map(|(_, text)| text);
         let texts = said.chain(self.system.as_mut()).chain(&mut self.stop);
@@ -114,7 +114,7 @@ impl SamplingRequest {
     }
 }
 
-/// As it was written, and not as the nearest single precision number.
+/// Converts a temperature to its decimal text's value instead of the nearest single precision number.
 fn rounded(temperature: f32) -> f64 {
     temperature
         .to_string()
@@ -128,7 +128,7 @@ fn text_of(content: SamplingMessageContentBlock) -> Result<String, ErrorData> {
         SamplingMessageContentBlock::Image(_) | SamplingMessageContentBlock::Audio(_) => Err(
             refused("only messages of `type: \"text\"` can be passed to the model"),
         ),
-        // Belongs to `tools`, or is of a later revision.
+        // Belongs to `tools`, or to a later revision.
         SamplingMessageContentBlock::ToolUse(_)
         | SamplingMessageContentBlock::ToolResult(_)
         | _ => Err(refused(

@@ -1,5 +1,5 @@
-//! The lists of a server, page by page. A server that floods us, or never ends its pages, is cut with a
-//! word.
+//! Lists a server's resources, templates and prompts, page by page. A list that is too long, or whose pages
+//! never end, is cut, and the cut is reported as a problem.
 
 use rmcp::RoleClient;
 use rmcp::model::{PaginatedRequestParams, ServerCapabilities};
@@ -13,14 +13,14 @@ use sepal_core::domain::{
     PromptArgument, PromptOffer, ResourceLink, ResourceTemplate, ServerOffer,
 };
 
-/// Resources, templates or prompts of one server.
+/// The most resources, templates or prompts of one server.
 const MAX_ITEMS: usize = 1_000;
-/// Pages of one list.
+/// The most pages of one list.
 const MAX_PAGES: usize = 50;
-/// Arguments of one prompt.
+/// The most arguments of one prompt.
 const MAX_ARGUMENTS: usize = 50;
 
-/// Asks for what the server declares, and for nothing else.
+/// Requests the lists that the server declares, and no others.
 pub(super) async fn list(connection: &Connection) -> ServerOffer {
     let Some(info) = connection.peer().peer_info() else {
         return ServerOffer::default();
@@ -46,10 +46,10 @@ pub(super) async fn list(connection: &Connection) -> ServerOffer {
     offer
 }
 
-/// One page: its items, and where the next begins.
+/// The items of one page, and the cursor of the next page.
 type Page<T> = Result<(Vec<T>, Option<String>), ServiceError>;
 
-/// All pages of one list.
+/// Reads all pages of one list.
 async fn pages<T>(
     (connection, what): (&Connection, &str),
     problems: &mut Vec<String>,
@@ -72,7 +72,7 @@ async fn pages<T>(
         let Some(cursor) = cursor else {
             return items;
         };
-        // The same page for ever.
+        // The server repeats the same page.
         if items.len() > MAX_ITEMS || cursor_before.as_ref() == Some(&cursor) {
             break;
         }
@@ -109,7 +109,7 @@ async fn templates(connection: &Connection, problems: &mut Vec<String>) -> Vec<R
         let listed = peer.list_resource_templates(Some(page)).await?;
         Ok((listed.resource_templates, listed.next_cursor))
     };
-    // Servers that have none often do not know the question.
+    // Servers without templates often do not know the method.
     let mut refused = Vec::new();
     let listed = pages((connection, "templates"), &mut refused, ask).await;
     if !listed.is_empty() {
@@ -161,7 +161,8 @@ async fn prompts(connection: &Connection, problems: &mut Vec<String>) -> Vec<Pro
     found
 }
 
-/// Whether it can be sent back as it is: neither too long nor with a secret in it.
+/// Returns true if the name or address can be sent back unchanged: it is not empty, not too long, and
+/// contains no secret.
 fn is_usable(name: &str, cleaner: &Cleaner) -> bool {
     !name.is_empty() && name.len() <= content::MAX_URI && cleaner.clean(name) == name
 }

@@ -1,4 +1,4 @@
-//! What servers offer beside tools: listed, read, completed and subscribed over an open connection.
+//! Lists, reads, completes and subscribes to a server's resources and prompts over an open connection.
 
 #![expect(
     deprecated,
@@ -23,23 +23,23 @@ use crate::error::Error;
 use crate::tools::content::AnswerContent;
 use sepal_core::domain::ServerOffer;
 
-/// How long a server may take for all its lists.
+/// The time limit for all lists of a server.
 const LISTING_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a server may take to subscribe us.
+/// The time limit for a subscription.
 const SUBSCRIBING_LIMIT: Duration = Duration::from_secs(10);
 
 /// The resources and prompts of an open connection.
 pub struct Offers<'c>(&'c Connection);
 
 impl<'c> Offers<'c> {
-    /// Of that connection.
+    /// Creates the accessor for `connection`.
     pub fn of(connection: &'c Connection) -> Self {
         Self(connection)
     }
 
-    /// All that the server says that it offers, bounded. What cannot be listed is a problem of the offer
-    /// and no error: the rest holds.
+    /// Lists everything that the server offers, bounded. A list that fails is a problem of the offer instead
+    /// of an error: the rest is still valid.
     pub async fn list(&self) -> ServerOffer {
         let listing = listing::list(self.0);
         let listed = tokio::time::timeout(LISTING_LIMIT, listing).await;
@@ -52,17 +52,17 @@ impl<'c> Offers<'c> {
         })
     }
 
-    /// Reads a resource; several contents where it is a folder.
+    /// Reads a resource; a folder may return several contents.
     pub async fn read(&self, uri: &str, limit: Duration) -> Result<Vec<AnswerContent>, Error> {
         reading::resource(self.0, uri, limit).await
     }
 
-    /// Reads the document of a view; none for a resource without content.
+    /// Reads the document of a view; `None` for a resource without content.
     pub async fn view(&self, uri: &str, limit: Duration) -> Result<Option<GivenView>, Error> {
         views::view(self.0, uri, limit).await
     }
 
-    /// Asks for a prompt with its arguments.
+    /// Requests a prompt with its arguments.
     pub async fn prompt(
         &self,
         name: &str,
@@ -72,13 +72,13 @@ impl<'c> Offers<'c> {
         reading::prompt(self.0, (name, arguments), limit).await
     }
 
-    /// Values that an argument may have.
+    /// Returns possible values of an argument.
     pub async fn complete(&self, of: &Completing, limit: Duration) -> Result<Vec<String>, Error> {
         reading::complete(self.0, of, limit).await
     }
 
-    /// Lets the server say when a resource changes, where it can. The first who asks over this
-    /// connection gets the addresses of all that change, each once until it is asked for again.
+    /// Asks the server to report changes of a resource, if it can. The first caller on this connection
+    /// receives the addresses of all changed resources, each once until it is subscribed again.
     pub async fn subscribe(&self, uri: &str) -> Option<mpsc::UnboundedReceiver<String>> {
         let info = self.0.peer().peer_info();
         let declared = info
@@ -95,7 +95,7 @@ impl<'c> Offers<'c> {
         let params = SubscribeRequestParams::new(uri);
         let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(params));
         let answer = self.0.answer(request, SUBSCRIBING_LIMIT).await;
-        // Who hears the changes hears those of other resources too.
+        // The receiver of the changes serves other resources too, so it is returned even after a failure.
         if let Err(error) = answer {
             tracing::debug!(%error, "A resource was not subscribed");
         }

@@ -1,4 +1,4 @@
-//! One resource, one prompt, one completion.
+//! Reads one resource, prompt or completion.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::tools::content::{self, AnswerContent};
 
-/// Contents of one resource, and messages of one prompt.
+/// The most contents of one resource, and the most messages of one prompt.
 const MAX_PARTS: usize = 20;
-/// Values of a completion that are shown; the protocol allows as many.
+/// The most values of a completion that are shown; the protocol allows as many.
 const MAX_VALUES: usize = 100;
 
-/// What a prompt gave.
+/// A prompt as the server returned it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GivenPrompt {
     pub description: Option<String>,
@@ -29,7 +29,7 @@ pub struct GivenPrompt {
 /// One message of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptMessage {
-    /// Whether it is said as the model's own words.
+    /// True if the message has the role of the model.
     pub is_assistant: bool,
     pub content: AnswerContent,
 }
@@ -39,18 +39,18 @@ pub struct PromptMessage {
 pub struct Completing {
     pub of: Reference,
     pub argument: String,
-    /// What stands there so far.
+    /// The text so far.
     pub value: String,
     /// The other arguments.
     pub others: BTreeMap<String, String>,
 }
 
-/// Whose argument it is.
+/// The owner of an argument.
 #[derive(Debug, Clone)]
 pub enum Reference {
-    /// A prompt's, by its name.
+    /// A prompt, by its name.
     Prompt(String),
-    /// A template's of addresses.
+    /// A URI template.
     Template(String),
 }
 

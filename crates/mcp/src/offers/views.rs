@@ -1,4 +1,4 @@
-//! The document of a view (MCP Apps): a resource `ui://…`, with what its server says of it.
+//! Reads the document of a view (MCP Apps): a resource `ui://…`, with its metadata.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::tools::content::{self, AnswerContent};
 
-/// Pages of the list of resources that are looked through for what is said of a view.
+/// The most pages of the resource list that are searched for a view's metadata.
 const MAX_PAGES: usize = 10;
 
-/// A view as its server gives it.
+/// A view as its server returned it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GivenView {
-    /// What it is, as the server says.
+    /// The MIME type that the server names.
     pub mime_type: Option<String>,
-    /// The document, as bytes.
+    /// The document's bytes.
     pub html: Vec<u8>,
-    /// What the server says of it (`_meta.ui`): of its content, else in the list of resources.
+    /// The view's metadata (`_meta.ui`): from its content, or else from the list of resources.
     pub ui: Value,
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn view(
     }))
 }
 
-/// What the list of resources says of it; nothing where it cannot be read in time.
+/// Finds the view's metadata in the list of resources; null if the list cannot be read in time.
 async fn listed(connection: &Connection, uri: &str, limit: Duration) -> Value {
     let looking = async {
         let mut page = PaginatedRequestParams::default();

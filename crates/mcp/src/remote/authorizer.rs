@@ -1,4 +1,4 @@
-//! Tokens of requests to a server that authorises its people.
+//! Adds tokens to the requests to a server that authorises its users.
 
 use std::sync::Arc;
 
@@ -9,43 +9,43 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::failure::{Error, Failure};
 use crate::authorization::{AuthorizationError, Challenge};
 
-/// Where the tokens for one server come from; one person's, or nobody's.
+/// Provides tokens for one server, on behalf of one person or of nobody.
 pub trait Authorizer: Send + Sync {
-    /// What the next request is sent with; `None` = nothing, because nobody has connected.
+    /// Returns the token for the next request; `None` if nobody has connected.
     fn token(&self) -> BoxFuture<'_, Result<Option<SecretString>, AuthorizationError>>;
 
-    /// The server refused a request.
+    /// Decides what to do about a request that the server refused.
     fn refused<'a>(&'a self, request: RefusedRequest<'a>) -> BoxFuture<'a, Refused>;
 }
 
 /// A request that did not run, because the server wants another token.
 #[derive(Clone, Copy)]
 pub struct RefusedRequest<'a> {
-    /// What it was sent with.
+    /// The token with which the request was sent.
     pub token: Option<&'a SecretString>,
-    /// What the server says that it wants.
+    /// The server's challenge.
     pub challenge: Option<&'a Challenge>,
-    /// Whether it was sent a second time already: then [`Refused::Again`] is no answer.
+    /// True if the request was already sent twice: then [`Refused::Again`] is not a valid answer.
     pub is_second: bool,
 }
 
-/// What to do about a refusal.
+/// The reaction to a refusal.
 pub enum Refused {
-    /// Send it once more with this token: it did not run.
+    /// Send the request again with this token: it did not run.
     Again(SecretString),
-    /// A person has to connect, or to allow these scopes too.
+    /// A person has to connect, or to allow these additional scopes.
     NeedsPerson(Option<String>),
-    /// Tokens are not what the server wants.
+    /// A token would not help: the refusal stands.
     Stands,
 }
 
-/// Sends requests with the token of now.
+/// Sends requests with the current token.
 #[derive(Clone)]
 pub(super) struct Sending(pub(super) Option<Arc<dyn Authorizer>>);
 
 impl Sending {
-    /// Sends a request. One that is refused for its token is sent once more with a better one, if there
-    /// is one. No redirect is followed, so the token goes to this address alone.
+    /// Sends a request. If it is refused because of its token, it is sent again with a better one, if there
+    /// is one. No redirect is followed, so the token goes only to this address.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
         let Some(authorizer) = &self.0 else {
             return Ok(request.send().await.map_err(Failure::Client)?);
@@ -98,7 +98,7 @@ fn with(request: RequestBuilder, token: Option<&SecretString>) -> RequestBuilder
     }
 }
 
-/// An answer that wants a token, or one that may do more, with what it says of it.
+/// A response that requires a token, or one with more scopes, with its challenge.
 struct Refusal {
     challenge: Option<Challenge>,
 }

@@ -1,5 +1,5 @@
-//! Events of a server over HTTP: each is held to the size that is read, and what waits for a longer one
-//! hears so.
+//! Reads server-sent events over HTTP. An event beyond the size limit is dropped, and the request that waits
+//! for it gets an error.
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -10,7 +10,7 @@ use rmcp_sse_stream::{Sse, SseStream};
 use crate::wire::message;
 use crate::wire::oversized::{Envelope, MAX_MESSAGE_BYTES, answer};
 
-/// The events of a body, read as the library does.
+/// Parses the events of a body with the parser that rmcp uses.
 pub(super) fn events(
     body: impl Stream<Item = reqwest::Result<Bytes>> + Send + 'static,
 ) -> BoxedSseResponse {
@@ -25,13 +25,13 @@ pub(super) fn events(
         .boxed()
 }
 
-/// Lets events through as they come. One that is too long ends where its size does, which makes it
-/// nothing that anybody reads, and an event that says so follows in its place.
+/// Passes events through as they arrive. An event that is too long is cut off at the limit, so that it cannot
+/// be parsed, and an event with an error follows in its place.
 #[derive(Default)]
 struct Limiter {
-    /// What the event's lines hold so far that do not end with it.
+    /// The bytes of the event's complete lines.
     bytes: usize,
-    /// Bytes of the line so far.
+    /// The bytes of the current line.
     line: usize,
     /// The first bytes of the line.
     name: [u8; NAME.len()],
@@ -46,11 +46,11 @@ enum State {
     #[default]
     Fits,
     TooLong,
-    /// Whoever waits for it knows.
+    /// The waiting request was told.
     Told,
 }
 
-/// What the lines with data begin with.
+/// The prefix of lines with data.
 const NAME: &[u8; 5] = b"data:";
 
 impl Limiter {
@@ -71,7 +71,7 @@ impl Limiter {
             return;
         }
         if is_end {
-            // A remark is not kept.
+            // Comments are not stored, so they do not count.
             if self.name.first() != Some(&b':') {
                 self.bytes += self.line;
             }
@@ -85,7 +85,7 @@ impl Limiter {
             }
             self.line += 1;
         }
-        // No letter is cut into pieces.
+        // Cuts only between characters.
         let is_inside = byte & 0xC0 == 0x80;
         if self.state == State::Fits && self.bytes + self.line > MAX_MESSAGE_BYTES && !is_inside {
             self.state = State::TooLong;
@@ -103,7 +103,7 @@ impl Limiter {
         }
     }
 
-    /// The event is over.
+    /// Ends the current event.
     fn end(&mut self, passed: &mut Vec<u8>) {
         let ended = std::mem::take(self);
         self.was_return = ended.was_return;
@@ -136,7 +136,7 @@ mod tests {
 
     use super::{Limiter, MAX_MESSAGE_BYTES};
 
-    /// The events of a body that comes in pieces of that size.
+    /// Parses a body that arrives in pieces of `size` bytes.
     async fn events(body: &str, size: usize) -> Vec<Sse> {
         let mut limiter = Limiter::default();
         let pieces: Vec<Bytes> = body

@@ -1,8 +1,8 @@
-//! One request to a server over HTTP and its answer.
+//! Sends one request to a server over HTTP and reads its answer.
 //!
-//! The library's own client loses what a person needs: how large an answer was that it did not read,
-//! and which call an error belongs to whose `id` is null. The answer to a POST belongs to what was
-//! posted, whatever it says.
+//! rmcp's own client loses information that a person needs: the size of an answer that was too large, and the
+//! call to which an error with the `id` null belongs. Here the answer to a POST always belongs to the posted
+//! request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ use super::refusal::Refusal;
 use crate::wire::message;
 use crate::wire::oversized::{MAX_COUNTED_BYTES, MAX_MESSAGE_BYTES, Size, answer};
 
-/// What is read of a refusal.
+/// Most bytes of a refusal that are read.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
-/// How long an answer that is not read is counted.
+/// How long the bytes of an answer that is too large are counted.
 const COUNTING_LIMIT: Duration = Duration::from_secs(2);
 
-/// Sends what the library wants to have sent.
+/// The HTTP client that rmcp sends through.
 #[derive(Clone)]
 pub(crate) struct Exchange {
     pub(super) client: reqwest::Client,
@@ -67,7 +67,7 @@ impl StreamableHttpClient for Exchange {
     ) -> Result<(), Error> {
         let request = with_headers(self.client.delete(&*uri), Some(&session_id), custom_headers);
         let response = self.sending.send(request).await?;
-        // Many servers do not let themselves be told.
+        // Many servers do not support ending a session.
         if response.status() != StatusCode::METHOD_NOT_ALLOWED {
             response.error_for_status().map_err(Failure::Client)?;
         }
@@ -94,7 +94,7 @@ impl StreamableHttpClient for Exchange {
         let response = self.sending.send(request).await?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(Error::ServerDoesNotSupportSse),
-            // Asking again mends no credentials.
+            // Another attempt would not change the credentials.
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Error::AuthRequired(
                 AuthRequiredError::new(response.status().to_string()),
             )),
@@ -119,7 +119,7 @@ fn with_headers(
     request.headers(headers.into_iter().collect())
 }
 
-/// The request that a message is; none for what is not answered.
+/// Returns the id of a request; `None` for messages that are not answered.
 pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     match message {
         JsonRpcMessage::Request(request) => Some(request.id.clone()),
@@ -129,7 +129,7 @@ pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     }
 }
 
-/// The answer to what was posted.
+/// Reads the answer to a posted message.
 async fn read(
     response: Response,
     asked: Option<RequestId>,
@@ -155,7 +155,7 @@ async fn read(
         return Ok(StreamableHttpPostResponse::Sse(events, session));
     }
     let Some(asked) = asked else {
-        // Nobody waits for what is said to a notification.
+        // A notification has no answer to wait for.
         return Ok(StreamableHttpPostResponse::Accepted);
     };
     if !is(&response, JSON_MIME_TYPE) {
@@ -173,7 +173,7 @@ async fn read(
     ))
 }
 
-/// An error that names no request is about what was asked.
+/// Assigns an error without an id to the posted request.
 fn named(message: ServerJsonRpcMessage, asked: &RequestId) -> ServerJsonRpcMessage {
     match message {
         JsonRpcMessage::Error(error) if error.id.is_none() => {
@@ -186,8 +186,8 @@ fn named(message: ServerJsonRpcMessage, asked: &RequestId) -> ServerJsonRpcMessa
     }
 }
 
-/// The error in an answer whose status is none of success, where it names what was asked: then it is the
-/// server's own word on it. Whatever else comes may be the word of somebody on the way.
+/// Returns the JSON-RPC error of an answer with a failure status, if it names the posted request: then it
+/// comes from the server itself. Anything else may come from an intermediary and becomes an `Err`.
 pub(super) async fn read_refusal(
     response: Response,
     asked: Option<&RequestId>,
@@ -196,7 +196,7 @@ pub(super) async fn read_refusal(
     if !is(&response, JSON_MIME_TYPE) {
         return Err(refused(status, None));
     }
-    // What cannot be read says nothing; the status does.
+    // An unreadable body counts as empty; the status still says that the request failed.
     let body = read_body(response, MAX_REFUSAL_BYTES).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
     let Some(JsonRpcMessage::Error(error)) = message::read(&body) else {
@@ -213,7 +213,7 @@ pub(super) fn refused(status: StatusCode, error: Option<&rmcp::ErrorData>) -> Er
     Failure::Refused(Refusal::new(status, error)).into()
 }
 
-/// The body, or how large it is where that is more than may be read.
+/// Returns the body, or its size if it is larger than `most`.
 async fn read_body(response: Response, most: usize) -> Result<Result<Vec<u8>, Size>, Error> {
     let said = response
         .content_length()

@@ -1,28 +1,28 @@
-//! Why a request to a server over HTTP has no answer.
+//! Defines the reasons that a request to a server over HTTP has no answer.
 
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use super::refusal::Refusal;
 use crate::authorization::AuthorizationError;
 
-/// Why there is no answer.
+/// The reason that a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// It could not be asked, or its answer broke off.
+    /// The server could not be reached, or its answer broke off.
     #[error(transparent)]
     Client(#[from] reqwest::Error),
-    /// It answered with a status that is none of success.
+    /// The server answered with a failure status.
     #[error("{0}")]
     Refused(Refusal),
-    /// It wants a person to connect, or to allow these scopes too.
+    /// The server wants a person to connect, or to allow these scopes too.
     #[error("it wants its person to connect")]
     NeedsPerson(Option<String>),
-    /// There is no token to ask it with.
+    /// No token could be obtained for the request.
     #[error(transparent)]
     Token(AuthorizationError),
 }
 
-/// What the library makes of it.
+/// The error type of rmcp's HTTP transport around [`Failure`].
 pub(crate) type Error = StreamableHttpError<Failure>;
 
 impl From<Failure> for Error {

@@ -1,6 +1,6 @@
-//! The HTTP with SSE of revision 2024-11-05: `GET` opens a stream whose first event says where to post,
-//! and whatever the server says comes on that stream. It cannot be resumed: where it ends, the MCP
-//! session does, and nobody knows what became of the calls in it.
+//! Implements the HTTP with SSE of revision 2024-11-05: `GET` opens a stream whose first event names the
+//! address for posts, and all messages of the server come on that stream. The stream cannot be resumed: when
+//! it ends, the MCP session ends, and the outcome of its calls is unknown.
 
 use std::borrow::Cow;
 
@@ -21,21 +21,21 @@ use super::exchange::{Headers, asked, is, kind, read_refusal, refused};
 use super::failure::Error;
 use crate::wire::message;
 
-/// The event that says where to post.
+/// The event that names the address for posts.
 const ENDPOINT: &str = "endpoint";
-/// What an event is that names no kind, or this one: a message.
+/// The type of message events; also the default of events without a type.
 const MESSAGE: &str = "message";
 
-/// A connection whose stream is open.
+/// A connection with an open stream.
 pub(crate) struct Legacy {
     client: reqwest::Client,
     sending: Sending,
-    /// Where messages are posted, at the origin of the stream.
+    /// The address for posts, at the origin of the stream.
     endpoint: Url,
     headers: Headers,
-    /// What the server says; `None` after its end.
+    /// The server's events; `None` after the end of the stream.
     events: Option<BoxedSseResponse>,
-    /// What it said to a post instead of on the stream.
+    /// Errors that the server sent in answer to a post instead of on the stream.
     refusals: (
         mpsc::UnboundedSender<ServerJsonRpcMessage>,
         mpsc::UnboundedReceiver<ServerJsonRpcMessage>,
@@ -43,7 +43,7 @@ pub(crate) struct Legacy {
 }
 
 impl Legacy {
-    /// Opens the stream and waits for the address to post to, for as long as the caller does.
+    /// Opens the stream and waits for the address for posts. Has no time limit of its own.
     pub(super) async fn open(
         (client, sending): (reqwest::Client, Sending),
         url: &str,
@@ -58,7 +58,7 @@ impl Legacy {
         if !is(&response, EVENT_STREAM_MIME_TYPE) {
             return Err(Error::UnexpectedContentType(kind(&response)));
         }
-        // Where it was sent on to is where it lives.
+        // Redirects change the base of the address.
         let base = response.url().clone();
         let mut events = events(response.bytes_stream());
         let endpoint = endpoint(&base, &mut events).await?;
@@ -73,7 +73,7 @@ impl Legacy {
     }
 }
 
-/// Where to post, as the first event says it.
+/// Reads the address for posts from the first event.
 async fn endpoint(base: &Url, events: &mut BoxedSseResponse) -> Result<Url, Error> {
     let unexpected = |text: &'static str| Error::UnexpectedServerResponse(text.into());
     while let Some(event) = events.next().await {
@@ -84,7 +84,7 @@ async fn endpoint(base: &Url, events: &mut BoxedSseResponse) -> Result<Url, Erro
         let said = event.data.unwrap_or_default();
         let endpoint = base.join(said.trim());
         let endpoint = endpoint.map_err(|_| unexpected("it says no address to post to"))?;
-        // The headers hold the keys of this server; no other gets them.
+        // The headers hold the keys of this server; no other server gets them.
         if endpoint.origin() != base.origin() {
             return Err(unexpected(
                 "it wants messages posted to another scheme, host or port than its own",
@@ -116,10 +116,10 @@ impl Transport<RoleClient> for Legacy {
             if !response.status().is_success() {
                 let asked = asked(&message);
                 let refusal = read_refusal(response, asked.as_ref()).await?;
-                // Nobody listens any more where the connection has ended.
+                // The receiver is gone if the connection has ended.
                 let _ = said.send(refusal);
             }
-            // The answer comes on the stream; what is said here is only that it was taken.
+            // The answer comes on the stream; the response only confirms that the message was accepted.
             Ok(())
         }
     }

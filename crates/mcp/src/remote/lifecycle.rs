@@ -1,9 +1,9 @@
-//! Which lifecycle a server over HTTP is spoken to in: `initialize` until 2025-11-25, `server/discover`
-//! from 2026-07-28 on.
+//! Finds out which lifecycle a server over HTTP speaks: `initialize` until 2025-11-25, `server/discover` from
+//! 2026-07-28 on.
 //!
-//! The server is asked, as the revision of 2026-07-28 wants it of clients that know both. One that knows
-//! both is spoken to as before, because there it says by itself when its tools are others. One that
-//! knows neither the question nor a way to say so is a server of before, too.
+//! The server is asked, as the revision of 2026-07-28 requires of clients that know both. A server that knows
+//! both is used with `initialize`, because then it announces changes of its tools by itself. A server without
+//! a usable answer counts as an older one too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,21 +28,20 @@ use crate::error;
 use crate::wire::message;
 use sepal_net as net;
 
-/// How long a server may take to say what it speaks: many of before do not answer a question that they do
-/// not know.
+/// The time limit for the answer: many older servers do not answer an unknown request.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How a connection begins.
+/// The way a connection begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifecycle {
-    /// By a handshake.
+    /// With a handshake.
     Initialize,
-    /// By `server/discover`; then each request says all that the handshake said.
+    /// With `server/discover`; then each request carries the information of a handshake.
     Discover,
 }
 
-/// Asks the server at `remote` what it speaks. Who cannot be reached, or wants a person first, is an error;
-/// any other refusal is that of a server which does not know the question.
+/// Asks the server at `remote` which lifecycle it speaks. Fails if the server cannot be reached or wants a
+/// person first; any other refusal counts as that of a server that does not know the request.
 pub(crate) async fn lifecycle(
     server: &str,
     client: &reqwest::Client,
@@ -99,7 +98,7 @@ fn question() -> ClientJsonRpcMessage {
     )
 }
 
-/// The answer among what the server says.
+/// Returns the first answer among the server's events.
 async fn first_answer(mut events: BoxedSseResponse) -> Option<ServerJsonRpcMessage> {
     while let Some(Ok(event)) = events.next().await {
         let said = event.data.and_then(|data| message::read(data.as_bytes()));
@@ -110,7 +109,7 @@ async fn first_answer(mut events: BoxedSseResponse) -> Option<ServerJsonRpcMessa
     None
 }
 
-/// Whether a handshake would meet the same.
+/// Returns true if a handshake would fail with the same error.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "every other error comes from the server's answer, whatever rmcp adds"
@@ -125,7 +124,7 @@ fn is_final(error: &Error) -> bool {
     }
 }
 
-/// What a server speaks that says this.
+/// Returns the lifecycle that the answer implies.
 fn read(said: &ServerJsonRpcMessage) -> Lifecycle {
     match said {
         JsonRpcMessage::Response(response) => {
@@ -203,7 +202,7 @@ mod tests {
             Lifecycle::Initialize,
         );
         check(found(json!([])), Lifecycle::Initialize);
-        // A revision that comes later has no handshake either.
+        // Later revisions have no handshake either.
         check(
             error(-32_022, json!({"supported": ["2027-01-01"]})),
             Lifecycle::Discover,

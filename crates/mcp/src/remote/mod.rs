@@ -1,4 +1,4 @@
-//! Servers that are reached over HTTP: streamable, and the older HTTP with SSE.
+//! Connects to servers over HTTP: streamable HTTP, and the older HTTP with SSE.
 
 mod authorizer;
 mod events;
@@ -32,31 +32,31 @@ use sepal_core::domain::Fault;
 use sepal_net as net;
 use sepal_net::below;
 
-/// How often an answer whose stream broke is asked for again, after pauses of 1, 2 and 4 s or as the
-/// server says. After that the call is lost, which is not to take as long as its time limit.
+/// How often a broken answer stream is resumed, after pauses of 1, 2 and 4 s or as the server says. After
+/// that the call is lost, sooner than at its time limit.
 const RESUMES: usize = 3;
 
 /// Headers that the exchange itself writes.
 const OWN_HEADERS: [&str; 3] = ["accept", HEADER_LAST_EVENT_ID, HEADER_SESSION_ID];
 
-/// Where a remote server is, and what it is sent with every request.
+/// The address of a remote server, and what every request to it carries.
 #[derive(Clone)]
 pub struct Remote {
     pub url: String,
     /// The headers; their values are secrets.
     pub headers: BTreeMap<String, String>,
-    /// Where tokens come from. `None`: what the server wants stands in the headers.
+    /// The source of tokens; `None` if the headers hold all credentials.
     pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
-/// The streamable HTTP of 2025-03-26 and later.
+/// Creates a transport for the streamable HTTP of 2025-03-26 and later.
 pub(super) fn transport(
     server: &str,
     client: reqwest::Client,
     remote: &Remote,
 ) -> Result<StreamableHttpClientTransport<Exchange>, Error> {
-    // A session that the server has ended is begun again by whoever owns the connection: here the
-    // calls that still ran in it would get an answer that looks like the server's own.
+    // The owner of the connection renews a session that the server has ended. A renewal here would give the
+    // calls of the old session answers that look like the server's own.
     let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str())
         .custom_headers(headers(server, remote)?)
         .reinit_on_expired_session(false);
@@ -70,7 +70,7 @@ pub(super) fn transport(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// The HTTP with SSE of 2024-11-05: a stream that is open by now, and where to post.
+/// Opens a transport for the HTTP with SSE of 2024-11-05: an open stream, and the address for posts.
 pub(super) async fn legacy_transport(
     server: &str,
     client: reqwest::Client,
@@ -82,7 +82,7 @@ pub(super) async fn legacy_transport(
     opened.map_err(|error| not_opened(server, &error))
 }
 
-/// The headers of each request. What the protocol writes itself cannot be among them.
+/// Builds the headers of each request. Headers that the protocol writes are refused.
 fn headers(server: &str, remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue>, Error> {
     let wrong = |reason: String| Error::Handshake {
         server: server.to_owned(),
@@ -109,8 +109,8 @@ fn headers(server: &str, remote: &Remote) -> Result<HashMap<HeaderName, HeaderVa
     Ok(headers)
 }
 
-/// Why a handshake did not come about. Whoever cannot be reached may be tried again. Addresses are
-/// not told: a query may hold a key.
+/// Converts the error of a failed handshake. An unreachable server may be tried again. Addresses are left
+/// out: a query may hold a key.
 pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Error {
     if is_unknown(error) {
         let server = server.to_owned();
@@ -125,7 +125,7 @@ pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Er
     }
 }
 
-/// Whether the server says that it does not know how the connection was begun.
+/// Returns true if the server says that it does not know the way in which the connection began.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "every other error is one of a server that knows it, whatever rmcp adds"
@@ -170,7 +170,7 @@ fn not_opened(server: &str, error: &HttpError) -> Error {
     Error::Handshake { server, reason }
 }
 
-/// There was no token to send a request with, so it was not sent.
+/// Converts the failure to obtain a token; the request was not sent.
 pub(super) fn without_token(server: String, error: &AuthorizationError) -> Error {
     let reason = error.to_string();
     match error.fault() {
@@ -179,7 +179,7 @@ pub(super) fn without_token(server: String, error: &AuthorizationError) -> Error
     }
 }
 
-/// The HTTP client's own error; rmcp does not name it as the source.
+/// Returns the HTTP client's own error, which rmcp does not expose as the source.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "every other error comes from the server's answer, whatever rmcp adds"

@@ -1,4 +1,4 @@
-//! An answer whose status is none of success, and what it says of the request.
+//! Describes an answer with a failure status, and decides whether the request can have begun to run.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use reqwest::StatusCode;
 use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
 
-/// Letters of the server's own words that are quoted.
+/// The most characters quoted of the server's words.
 const MAX_WORDS: usize = 300;
 
-/// An answer whose status is none of success.
+/// An answer with a failure status.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,
-    /// The JSON-RPC error in it, which names no request.
+    /// The JSON-RPC error in the answer, which names no request.
     said: Option<(ErrorCode, String)>,
 }
 
@@ -26,11 +26,11 @@ impl Refusal {
         Self { status, said }
     }
 
-    /// Whether the request cannot have been begun.
+    /// Returns true if the request cannot have begun to run.
     ///
-    /// A status from 400 to 499 says that the request was at fault and refused for it. One above says
-    /// that the server, or whatever stands before it, broke: it may have begun what it does not answer.
-    /// Only where it also says that it could not make out the request, it has not.
+    /// A status from 400 to 499 says that the request was refused as faulty. A status above says that the
+    /// server, or a proxy before it, failed: it may have begun to run the request, unless it also says that
+    /// it could not understand the request.
     pub(crate) fn is_before_running(&self) -> bool {
         let was_not_understood = self.said.as_ref().is_some_and(|(code, _)| {
             [

@@ -1,9 +1,8 @@
-//! Tasks: calls that a server runs on its own and whose result is asked for, so that it reaches whoever
-//! runs the session by then.
+//! Defines tasks: calls that a server runs on its own and whose result is fetched later, so that the result
+//! reaches the gateway that runs the session by then.
 //!
-//! In 2025-11-25 the client asks for a task (`task` beside the arguments) and for its result
-//! (`tasks/result`). In 2026-07-28 tasks are an extension (SEP-2663): the server decides, and `tasks/get`
-//! has the result.
+//! In 2025-11-25 the client requests a task (`task` beside the arguments) and its result (`tasks/result`). In
+//! 2026-07-28 tasks are an extension (SEP-2663): the server decides, and `tasks/get` returns the result.
 
 mod state;
 
@@ -15,53 +14,53 @@ use tokio_util::sync::CancellationToken;
 pub(super) use self::state::{TaskState, related, relation};
 use sepal_core::domain::Digest;
 
-/// How a call runs that its server may make a task of.
+/// The terms for a call that its server may run as a task.
 #[derive(Debug, Clone)]
 pub struct TaskTerms {
-    /// Whether a task is asked for. A server of 2026-07-28 decides for itself.
+    /// True if a task is requested. A server of 2026-07-28 decides by itself.
     pub is_asked: bool,
-    /// How long the task may take, in the place of [`ToolCall::limit`](super::ToolCall::limit).
+    /// The time limit of the task, replacing [`ToolCall::limit`](super::ToolCall::limit).
     pub limit: Duration,
     /// How long the server is asked to keep the task, from its creation.
     pub ttl: Duration,
-    /// Where the call is cancelled after this, nobody wants its end: the task is left to whoever goes on
-    /// with the session.
+    /// If the call is cancelled after this token, its task is left running for the gateway that continues the
+    /// session.
     pub let_go: CancellationToken,
-    /// Given back with the task: what the server is known by.
+    /// The identity of the server, which is returned with the task.
     pub server: Digest,
-    /// The task that a call before this one created: it is followed, and nothing is called.
+    /// The task that an earlier call created: it is followed, and the tool is not called.
     pub picked_up: Option<String>,
 }
 
-/// A server made a task of a call. Nothing waits for the result before it is kept.
+/// A task that a server created for a call. The result is not awaited before the journal has the task.
 #[derive(Debug)]
 pub struct NewTask {
-    /// The server's id of it.
+    /// The server's id of the task.
     pub id: String,
-    /// How long the server keeps it, in milliseconds from its creation, where it says so.
+    /// How long the server keeps the task, in milliseconds from its creation; `None` if it does not say.
     pub ttl_ms: Option<u64>,
-    /// What the server is known by, from [`TaskTerms::server`].
+    /// The identity of the server, from [`TaskTerms::server`].
     pub server: Digest,
-    /// Told once the journal has the task. Whoever drops it does not want to follow the task.
+    /// Signals that the journal has the task. Dropping the sender means that the task is not followed.
     pub kept: oneshot::Sender<()>,
 }
 
-/// How a task ends without a result.
+/// How a task ended without a result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskEnd {
-    /// The server does not know it, or not any more.
+    /// The server does not know the task, or no longer knows it.
     #[error("the server does not know the task of this call any more")]
     Forgotten,
-    /// The server ended it, and nobody here had asked for that.
+    /// The server cancelled the task without a request from us.
     #[error("the server cancelled the task{}", after(.0))]
     Cancelled(String),
-    /// The server says that it failed.
+    /// The server reports that the task failed.
     #[error("the task failed{}", after(.0))]
     Failed(String),
-    /// It is over, and what it gave cannot be read.
+    /// The task is over, but its result cannot be read.
     #[error("the task is done, but its result cannot be had: {0}")]
     Unreadable(String),
-    /// The server says things of it that cannot be followed.
+    /// The server's messages about the task make no sense.
     #[error("the task cannot be followed: {0}")]
     Odd(String),
 }

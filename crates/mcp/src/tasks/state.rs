@@ -1,4 +1,4 @@
-//! What a server says of a task, in both forms and within bounds.
+//! Parses what a server says about a task, in both forms and within bounds.
 
 use std::time::Duration;
 
@@ -8,37 +8,37 @@ use serde_json::{Map, Value, json};
 
 use super::TaskEnd;
 
-/// Bytes of an id: it is stored with the session, and sent with every question.
+/// Most bytes of an id: it is stored with the session, and sent with every request.
 const MAX_ID_BYTES: usize = 512;
-/// Characters of what a server says of the state of a task.
+/// The most characters of a task's status text.
 const MAX_MESSAGE: usize = 500;
-/// Between two questions what became of a task, where the server does not say.
+/// The poll interval if the server names none.
 const POLL: Duration = Duration::from_secs(2);
-/// The shortest time between two questions, whatever the server says.
+/// The shortest poll interval, whatever the server says.
 const MIN_POLL: Duration = Duration::from_millis(500);
-/// The longest one: a person waits for the answer.
+/// The longest poll interval: a person waits for the answer.
 const MAX_POLL: Duration = Duration::from_secs(30);
-/// Where a message says which task it belongs to (2025-11-25).
+/// The member that names the task to which a message belongs (2025-11-25).
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-/// A task as its server tells it.
+/// The state of a task, as its server reports it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TaskState {
     pub(crate) id: String,
     pub(crate) status: TaskStatus,
-    /// The server's words, cut and not cleaned of secrets; empty = none.
+    /// The server's status text, shortened but with secrets unmasked; empty if there is none.
     pub(crate) message: String,
-    /// Until the next question.
+    /// The time until the next poll.
     pub(crate) poll: Duration,
     pub(crate) ttl_ms: Option<u64>,
-    /// What came with it (2026-07-28): its result, its error, or what the server wants to know.
+    /// The task's result, error or questions, if they came with the state (2026-07-28).
     pub(crate) result: Option<Value>,
     pub(crate) error: Option<Value>,
     pub(crate) wanted: Map<String, Value>,
 }
 
 impl TaskState {
-    /// Reads a task, or the word that it was created.
+    /// Parses a task, or the answer that created it.
     pub(crate) fn read(said: &Value) -> Result<Self, TaskEnd> {
         let task = said.get("task").unwrap_or(said);
         let id = task.get("taskId").and_then(Value::as_str);
@@ -68,7 +68,7 @@ impl TaskState {
         })
     }
 
-    /// Whether nothing of it goes on.
+    /// Returns true if the task is over.
     pub(crate) fn is_over(&self) -> bool {
         self.status.is_terminal()
     }
@@ -88,18 +88,18 @@ fn check_id(id: &str) -> Result<(), TaskEnd> {
     Ok(())
 }
 
-/// So many milliseconds within our own bounds.
+/// Converts milliseconds to a poll interval within our bounds.
 fn bounded(ms: f64) -> Duration {
     let wanted = Duration::try_from_secs_f64(ms.max(0.0) / 1_000.0);
     wanted.unwrap_or(MAX_POLL).clamp(MIN_POLL, MAX_POLL)
 }
 
-/// The task that a message says to belong to, by its `_meta`.
+/// Returns the task to which a message belongs, according to its `_meta`.
 pub(crate) fn related(meta: &Map<String, Value>) -> Option<&str> {
     meta.get(RELATED)?.get("taskId")?.as_str()
 }
 
-/// What a message has in its `_meta` that belongs to a task.
+/// Returns the `_meta` member of a message that belongs to a task.
 pub(crate) fn relation(task: &str) -> (String, Value) {
     (RELATED.to_owned(), json!({ "taskId": task }))
 }

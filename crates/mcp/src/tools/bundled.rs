@@ -1,21 +1,21 @@
-//! The definitions of the server that runs in every sandbox, compiled in, so that the first model
-//! request never waits for a sandbox.
+//! Holds the definitions of the server that runs in every sandbox. They are compiled in, so that the first
+//! model request never waits for a sandbox.
 
 use sepal_core::domain::{AllowedHosts, Tool};
 
-/// What `sepal-mcp-server --describe` prints; a test of that crate holds the two together.
+/// The output of `sepal-mcp-server --describe`; a test of that crate keeps the two equal.
 const DEFINITIONS: &str = include_str!("../../../../mcp-server/tools.json");
 
-/// What they say of the network where there is none.
+/// The sentence of the definitions for a sandbox without network.
 const SEALED: &str = "There is no network and no terminal";
 
-/// The bundled server's tools, in the order of their names.
+/// Returns the bundled server's tools, ordered by name.
 pub fn bundled_tools() -> Result<Vec<Tool>, serde_json::Error> {
     serde_json::from_str(DEFINITIONS)
 }
 
-/// The same where commands may reach those hosts, and others that people allow for a session: a model that
-/// reads that there is no network does not try.
+/// Returns the bundled tools for a sandbox that may reach `hosts`, and the hosts in `on_request` if people
+/// allow them: a model that reads that there is no network does not try.
 pub fn bundled_tools_with(
     hosts: &[String],
     on_request: &AllowedHosts,

@@ -1,4 +1,4 @@
-//! The pieces of what servers give, resources above all, in our own terms and within bounds.
+//! Converts content blocks and resources of servers into our own types, within bounds.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -7,21 +7,21 @@ use rmcp::model::{ContentBlock, Resource, ResourceContents};
 use crate::mask::Cleaner;
 use sepal_core::domain::ResourceLink;
 
-/// What stands for content that nobody here knows.
+/// The text that replaces content of an unknown kind.
 pub(super) const UNKNOWN: &str = "[content of a kind that this release does not know]";
 
-/// Bytes of an address.
+/// Most bytes of an address; longer ones are cut to this many characters.
 pub(crate) const MAX_URI: usize = 4 * 1024;
-/// Characters of a name or a type.
+/// The most characters of a name or a type.
 const MAX_NAME: usize = 200;
-/// Characters of a description.
+/// The most characters of a description.
 const MAX_DESCRIPTION: usize = 1_000;
 
-/// What a piece of an answer is.
+/// One piece of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnswerContent {
     Text(String),
-    /// Bytes; what they are called is not believed.
+    /// Bytes whose declared type is not trusted.
     File(AnswerFile),
     /// A resource as text.
     Resource {
@@ -32,21 +32,21 @@ pub enum AnswerContent {
     Link(ResourceLink),
 }
 
-/// Bytes that came with an answer, or are a resource.
+/// Bytes that came with an answer, or that are a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerFile {
-    /// The resource's address, if they are one.
+    /// The resource's address, if the bytes are a resource.
     pub uri: Option<String>,
-    /// What they are called where no address says so.
+    /// The file name, if no address names the file.
     pub name: Option<&'static str>,
-    /// What the server says that they are.
+    /// The MIME type that the server declares.
     pub mime_type: Option<String>,
-    /// Whether they came as a picture, and are nothing if they are none.
+    /// True if the bytes were sent as a picture; they are dropped if they are not one.
     pub is_image: bool,
     pub bytes: Vec<u8>,
 }
 
-/// A block of a result or of a prompt.
+/// Converts a block of a result or of a prompt.
 pub(crate) fn piece(block: &ContentBlock, cleaner: &Cleaner) -> AnswerContent {
     let file = |data: &str, mime_type: &str, is_image: bool| {
         let mime_type = short(mime_type, cleaner);
@@ -71,7 +71,7 @@ pub(crate) fn piece(block: &ContentBlock, cleaner: &Cleaner) -> AnswerContent {
     }
 }
 
-/// What a server says of a resource.
+/// Converts the description of a resource.
 pub(crate) fn link(resource: &Resource, cleaner: &Cleaner) -> ResourceLink {
     ResourceLink {
         uri: cut(&cleaner.clean(&resource.uri), MAX_URI),
@@ -83,7 +83,7 @@ pub(crate) fn link(resource: &Resource, cleaner: &Cleaner) -> ResourceLink {
     }
 }
 
-/// The content of a resource.
+/// Converts the content of a resource.
 pub(crate) fn of_resource(contents: &ResourceContents, cleaner: &Cleaner) -> AnswerContent {
     match contents {
         ResourceContents::TextResourceContents {
@@ -122,24 +122,24 @@ pub(crate) fn of_resource(contents: &ResourceContents, cleaner: &Cleaner) -> Ans
     }
 }
 
-/// Some servers leave out what fills the last group.
+/// Decodes base64; some servers leave out the padding.
 fn decoded(data: &str) -> Option<Vec<u8>> {
     let data = data.trim_end_matches('=').as_bytes();
     STANDARD_NO_PAD.decode(data).ok()
 }
 
-/// A name without secrets, on one line and not too long.
+/// Returns a name with secrets masked, on one line and shortened.
 pub(crate) fn short(text: &str, cleaner: &Cleaner) -> String {
     let text = cleaner.clean(text).replace(['\n', '\r'], " ");
     cut(&text, MAX_NAME)
 }
 
-/// The same of one that may be missing.
+/// Does the same for a name that may be missing.
 pub(crate) fn maybe_short(text: Option<&str>, cleaner: &Cleaner) -> Option<String> {
     text.map(|text| short(text, cleaner))
 }
 
-/// A description without secrets and not too long.
+/// Returns a description with secrets masked and shortened.
 pub(crate) fn description(text: Option<&str>, cleaner: &Cleaner) -> Option<String> {
     text.map(|text| cut(&cleaner.clean(text), MAX_DESCRIPTION))
 }

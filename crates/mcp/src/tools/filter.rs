@@ -1,10 +1,9 @@
-//! Which tools of a server are offered (S1.23).
+//! Decides which tools of a server are offered (S1.23).
 
 use sepal_core::domain::{McpServerConfig, Tool};
 
-/// Whether a tool passes the lists of its server's entry, by the server's own name of it. An
-/// excluded one stays out even if it is included too; an empty list of included tools lets none in
-/// (S1.25).
+/// Returns true if a tool, by the server's own name, passes the lists of its server's entry. Exclusion wins
+/// over inclusion; an empty list of included tools includes none (S1.25).
 pub fn is_offered(config: &McpServerConfig, tool: &Tool) -> bool {
     let lists = |list: &Option<Vec<String>>| list.as_ref().map(|list| list.contains(&tool.name));
     lists(&config.exclude_tools) != Some(true) && lists(&config.include_tools) != Some(false)

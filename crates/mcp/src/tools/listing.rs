@@ -1,4 +1,4 @@
-//! What a server offers, in our own terms and within bounds: a server that floods us is cut.
+//! Lists a server's tools as our own types, within bounds: a list that is too long is cut.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::sending;
 use crate::wire::message;
 use sepal_core::domain::{Tool, ToolAnnotations, ToolView};
 
-/// Tools that one server may offer.
+/// The most tools of one server.
 const MAX_TOOLS: usize = 1_000;
-/// Pages of its list.
+/// The most pages of the list.
 const MAX_PAGES: usize = 100;
-/// Bytes of one definition.
+/// Most bytes of one definition.
 const MAX_TOOL_BYTES: usize = 64 * 1024;
-/// Characters of a tool's name.
+/// The longest name of a tool, in bytes.
 const MAX_NAME: usize = 200;
 
 /// Lists all tools, in the server's order.
@@ -49,7 +49,7 @@ pub(crate) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<Vec<To
     Ok(tools)
 }
 
-/// A definition in our own terms; none for one that cannot be offered.
+/// Converts a definition; `None` if the tool cannot be offered.
 pub(crate) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> Option<Tool> {
     let name = tool.name.as_ref();
     let is_plain = |c: char| c.is_ascii_graphic() && c != '*';
@@ -84,8 +84,8 @@ pub(crate) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> O
     })
 }
 
-/// The definitions as far as their server's tasks go: without them, a tool that works only as a task
-/// cannot be called, and every other one is called without.
+/// Adapts a definition to its server's task support. Without support, a tool that works only as a task cannot
+/// be called, and every other tool is called without a task.
 pub(crate) fn with_tasks(tool: Tool, server: &str, has_tasks: bool) -> Tool {
     if tool.needs_tasks && !has_tasks {
         tracing::warn!(mcp.server = server, tool.name = %tool.name,
@@ -98,7 +98,7 @@ pub(crate) fn with_tasks(tool: Tool, server: &str, has_tasks: bool) -> Tool {
     }
 }
 
-/// The definitions without secrets; a tool whose very name holds one is left out.
+/// Masks secrets in the definitions; a tool whose name contains a secret is left out.
 pub(crate) fn cleaned(tools: Vec<Tool>, cleaner: &Cleaner) -> Vec<Tool> {
     let clean = |text: String| cleaner.clean(&text);
     let tools = tools
@@ -118,7 +118,7 @@ pub(crate) fn cleaned(tools: Vec<Tool>, cleaner: &Cleaner) -> Vec<Tool> {
         .collect()
 }
 
-/// An address that holds a secret is none: it would be another one without it.
+/// Drops a view address that contains a secret: masked, it would be another address.
 fn without_secret(view: Arc<ToolView>, cleaner: &Cleaner) -> Arc<ToolView> {
     let is_secret = |uri: &String| cleaner.clean(uri) != *uri;
     if view.uri.as_ref().is_some_and(is_secret) {

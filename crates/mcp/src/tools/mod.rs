@@ -1,4 +1,4 @@
-//! Tools as servers offer them: their definitions, which are offered on, and what they answered.
+//! Converts the tools that servers offer, their definitions and their answers.
 
 pub(super) mod bundled;
 pub(super) mod content;

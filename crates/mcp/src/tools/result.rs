@@ -1,4 +1,4 @@
-//! What a tool answered: as text for the model, and piece by piece for people.
+//! Converts a tool's answer: into text for the model, and into blocks for people.
 
 use std::fmt::Write as _;
 
@@ -9,30 +9,30 @@ use super::content::{self, AnswerContent, AnswerFile};
 use crate::mask::Cleaner;
 use sepal_core::domain::Audience;
 
-/// Bytes of text that one answer may have; above, head and tail are kept.
+/// Most bytes of text of one answer; of a longer text, head and tail are kept.
 const MAX_TEXT_BYTES: usize = 60 * 1024;
-/// Pictures, sounds and other files of one answer that are kept.
+/// The most pictures, sounds and other files of one answer that are kept.
 const MAX_FILES: usize = 10;
-/// Pieces of one answer that people see one by one.
+/// The most blocks of one answer that people see.
 const MAX_BLOCKS: usize = 100;
 
 /// A tool's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolAnswer {
-    /// What the model reads: the texts, and other blocks as one line each.
+    /// The text that the model reads: the texts, and other blocks as one line each.
     pub text: String,
     pub structured: Option<Value>,
-    /// Bytes left out of `text`.
+    /// The bytes left out of `text`.
     pub truncated_bytes: Option<u64>,
-    /// Whether the tool says that it failed.
+    /// True if the tool reports a failure.
     pub is_error: bool,
-    /// Its pieces in order, the first of them.
+    /// The first blocks of the answer, in order.
     pub blocks: Vec<AnswerBlock>,
-    /// Whether the pieces say more than `text` and the pictures among them.
+    /// True if the blocks say more than `text` and the pictures among them.
     pub is_rich: bool,
 }
 
-/// One piece of an answer.
+/// One block of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerBlock {
     pub content: AnswerContent,
@@ -40,7 +40,8 @@ pub struct AnswerBlock {
 }
 
 impl ToolAnswer {
-    /// Secrets go before anything is cut: half of one is none that anybody would know again.
+    /// Converts an answer. Secrets are masked before anything is cut: half of a secret would not be
+    /// recognized.
     pub(crate) fn from_wire(result: CallToolResult, cleaner: &Cleaner) -> Self {
         let is_for_model = |block: &&ContentBlock| audience_of(block) != Audience::User;
         let read = result.content.iter().filter(is_for_model);
@@ -69,12 +70,12 @@ impl ToolAnswer {
         }
     }
 
-    /// Lets the model read the structured result where no text says the same.
+    /// Adds the structured result to the text that the model reads, unless a text already says the same.
     pub(super) fn add_structured(&mut self) {
         let Some(structured) = &self.structured else {
             return;
         };
-        // Libraries of servers wrap a text into an object (`{"result": text}`), to have one.
+        // Server libraries wrap a text into an object (`{"result": text}`) to have a structured result.
         let wrapped = structured.as_object().filter(|object| object.len() == 1);
         let wrapped = wrapped.and_then(|object| object.values().next()?.as_str());
         let says_it = |text: &str| {
@@ -89,12 +90,12 @@ impl ToolAnswer {
             }
         };
         if !says_it(&self.text) && !self.blocks.iter().any(is_text) {
-            // Writing into a text cannot fail.
+            // Writing into a string cannot fail.
             let _ = write!(self.text, "\n{structured}");
         }
     }
 
-    /// Says something of the result, to the model and to people.
+    /// Adds a remark about the result, for the model and for people.
     pub(super) fn remark(&mut self, words: &str) {
         let words = format!("[{words}]");
         self.text.push('\n');
@@ -105,7 +106,7 @@ impl ToolAnswer {
 }
 
 impl AnswerBlock {
-    /// Whether a text and a list of pictures do not say it.
+    /// Returns true if a text and a list of pictures do not convey the block.
     fn is_rich(&self) -> bool {
         let is_plain = match &self.content {
             AnswerContent::Text(_) => true,
@@ -123,7 +124,7 @@ impl AnswerBlock {
     }
 }
 
-/// The pieces for people, within bounds; what is left out is said.
+/// Converts the blocks for people, within bounds; a note says how many are left out.
 fn blocks(content: &[ContentBlock], cleaner: &Cleaner) -> Vec<AnswerBlock> {
     let (mut room, mut files) = (MAX_TEXT_BYTES, 0);
     let mut blocks = Vec::new();
@@ -148,7 +149,7 @@ fn blocks(content: &[ContentBlock], cleaner: &Cleaner) -> Vec<AnswerBlock> {
         });
         if let Some(file) = whole.filter(|_| files < MAX_FILES) {
             files += 1;
-            // The model has read the ends of it.
+            // The model has already read the head and tail of the text.
             blocks.push(AnswerBlock {
                 content: AnswerContent::File(file),
                 audience: Audience::User,
@@ -164,7 +165,7 @@ fn blocks(content: &[ContentBlock], cleaner: &Cleaner) -> Vec<AnswerBlock> {
     blocks
 }
 
-/// Cuts a text to the room that is left; all of it as a file, if it was cut.
+/// Cuts a text to the room that is left, and returns the whole text as a file if it was cut.
 fn shorten(content: &mut AnswerContent, room: &mut usize) -> Option<AnswerFile> {
     let (text, uri) = match content {
         AnswerContent::Text(text) => (text, None),
@@ -184,7 +185,7 @@ fn shorten(content: &mut AnswerContent, room: &mut usize) -> Option<AnswerFile> 
     })
 }
 
-/// Whom a block is meant for. One that names nobody, or both, is for both.
+/// Returns the audience of a block. A block that names none, or both, is for both.
 fn audience_of(block: &ContentBlock) -> Audience {
     let annotations: Option<&Annotations> = match block {
         ContentBlock::Text(text) => text.annotations.as_ref(),
@@ -203,7 +204,7 @@ fn audience_of(block: &ContentBlock) -> Audience {
     }
 }
 
-/// A block as the model reads it.
+/// Converts a block to the line that the model reads.
 fn line(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
@@ -239,7 +240,7 @@ fn line(block: &ContentBlock) -> String {
     }
 }
 
-/// Keeps the first and last half of what is allowed, cut between characters.
+/// Keeps the first and last half of the allowed bytes, cut between characters.
 fn head_and_tail(text: &str, most: usize) -> (String, Option<u64>) {
     if text.len() <= most {
         return (text.to_owned(), None);
@@ -318,7 +319,7 @@ mod tests {
         assert!(
             matches!(&whole.content, AnswerContent::File(file) if file.bytes == long.as_bytes() && file.name == Some("output.txt"))
         );
-        // No room is left for it in the record.
+        // No room is left for the text in the record.
         assert!(
             matches!(&short.content, AnswerContent::Resource { text, .. } if text.contains("bytes left out here"))
         );

@@ -1,4 +1,4 @@
-//! The tools of a session: unique names, argument schemas, digests.
+//! Collects the tools of a session: unique names, argument schemas, digests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -14,25 +14,26 @@ use sepal_core::domain::{
 
 /// The longest name that all model vendors accept.
 const MAX_NAME: usize = 64;
-/// Bytes of the input schemas of one server together: each is compiled for each list that it is on.
+/// Most bytes of the input schemas of one server together: each schema is compiled for each list that it is
+/// on.
 const MAX_SCHEMAS: usize = 2 * 1024 * 1024;
-/// Hex digits of the hash that keep a shortened name apart from others.
+/// The hex digits of the hash that distinguishes a shortened name.
 const HASH_DIGITS: usize = 6;
 
-/// Whether tools carry their server's name (`settings.toolNamespacing` of `mcp-config.json`).
+/// The policy for adding the server's name to tool names (`settings.toolNamespacing` of `mcp-config.json`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Naming {
-    /// Where another server has a tool of the same name.
+    /// Only if another server has a tool of the same name.
     #[default]
     Auto,
     /// Always.
     Prefix,
-    /// Never; a name that is taken is not offered.
+    /// Never; a tool whose name is taken is not offered.
     None,
 }
 
-/// The tools that a session's model may ask for.
+/// The tools that a session's model may call.
 #[derive(Default)]
 pub struct Toolbox {
     tools: BTreeMap<String, ToolboxTool>,
@@ -41,55 +42,55 @@ pub struct Toolbox {
 /// A server whose tools are added.
 #[derive(Debug, Clone, Copy)]
 pub struct Offer<'a> {
-    /// Its name in the registry.
+    /// The server's name in the registry.
     pub server: &'a str,
-    /// What stands in front of its tools' names.
+    /// The prefix of the tools' names.
     pub prefix: &'a str,
-    /// Whether its name does too.
+    /// The policy for adding the server's name to the tools' names.
     pub naming: Naming,
-    /// Whether the operator trusts its hints.
+    /// True if the operator trusts the server's hints.
     pub is_trusted: bool,
 }
 
-/// One tool, ready to be asked about.
+/// One tool, with its compiled schemas.
 pub struct ToolboxTool {
     /// The definition, with the name that the model uses.
     pub tool: Tool,
     pub at: ToolRef,
-    /// Hash of the definition.
+    /// The hash of the definition.
     pub definition: Digest,
-    /// Whether the operator trusts its server's hints.
+    /// True if the operator trusts its server's hints.
     pub is_trusted: bool,
-    /// The schema of its arguments, as calls carry it.
+    /// The schema of the arguments, as calls carry it.
     pub schema: Arc<Schema>,
     arguments: sepal_schema::Schema,
-    /// Of its structured results, made ready by the first one.
+    /// The compiled schema of structured results; compiled at the first result.
     results: OnceLock<Result<sepal_schema::Schema, sepal_schema::Error>>,
 }
 
-/// A tool cannot be offered.
+/// The reason that a tool cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolboxError {
-    /// Its schema is not a JSON Schema, or above a bound.
+    /// The input schema is not a JSON Schema, or exceeds a bound.
     #[error("the input schema of tool `{tool}` of server `{server}` cannot be used: {reason}")]
     Schema {
         server: String,
         tool: String,
         reason: String,
     },
-    /// The schemas of its server are too large together.
+    /// The schemas of the server are too large together.
     #[error(
         "tool `{tool}` of server `{server}` is left out: the input schemas of one server may have \
          {MAX_SCHEMAS} bytes together"
     )]
     TooMuch { server: String, tool: String },
-    /// Another tool has its name.
+    /// Another tool has the same name.
     #[error("the name of tool `{tool}` of server `{server}` is taken; set a `toolPrefix`")]
     Name { server: String, tool: String },
 }
 
 impl Toolbox {
-    /// Adds a server's tools, and says which of them cannot be offered.
+    /// Adds a server's tools, and returns an error for each tool that cannot be offered.
     pub fn add(&mut self, offer: Offer<'_>, tools: &[Tool]) -> Vec<ToolboxError> {
         let mut room = MAX_SCHEMAS;
         let added = tools.iter().map(|tool| {
@@ -136,8 +137,8 @@ impl Toolbox {
         Ok(())
     }
 
-    /// A name that is free and that every vendor accepts. It depends on what was added before only
-    /// where names clash.
+    /// Returns a free name that every vendor accepts. The name depends on previously added tools only if
+    /// names clash.
     fn free_name(&self, offer: Offer<'_>, tool: &str) -> Option<String> {
         let own = fitting(&format!("{}{tool}", offer.prefix));
         let long = fitting(&format!("{}__{}{tool}", offer.server, offer.prefix));
@@ -152,23 +153,24 @@ impl Toolbox {
         wanted.find(|name| !is_ours(name) && !self.tools.contains_key(name))
     }
 
-    /// The tool that the model calls so.
+    /// Finds a tool by the name that the model uses.
     pub fn find(&self, name: &str) -> Option<&ToolboxTool> {
         self.tools.get(name)
     }
 
-    /// All tools, in the order of the names that the model uses.
+    /// Returns all tools, in the order of the names that the model uses.
     pub fn tools(&self) -> impl Iterator<Item = &ToolboxTool> {
         self.tools.values()
     }
 
-    /// All definitions, in the order of their names: the same from turn to turn.
+    /// Returns all definitions, ordered by name: the order is the same from turn to turn.
     pub fn definitions(&self) -> impl Iterator<Item = &Tool> {
         self.tools.values().map(|entry| &entry.tool)
     }
 }
 
-/// The name as every vendor takes it: `[a-zA-Z0-9_-]{1,64}`. A changed one gets a hash of itself.
+/// Returns the name in the form that every vendor accepts: `[a-zA-Z0-9_-]{1,64}`. A changed name gets a hash
+/// of the original.
 fn fitting(name: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_allowed) {
@@ -182,9 +184,9 @@ fn fitting(name: &str) -> String {
 }
 
 impl ToolboxTool {
-    /// Holds the structured result of a call against the schema that the tool gave for it. What does not
-    /// fit is told beside the result, to the model and to people. What the texts do not say of it is
-    /// added for the model.
+    /// Checks the structured result of a call against the tool's output schema. A mismatch is added as a
+    /// remark for the model and for people. If the texts do not contain the structured result, it is added
+    /// for the model.
     pub fn check_answer(&self, answer: &mut ToolAnswer) {
         let Some(schema) = self.tool.output_schema.as_deref() else {
             return;
@@ -214,7 +216,7 @@ impl ToolboxTool {
         }
     }
 
-    /// What is wrong with the arguments, naming the field; `None` if they fit the schema.
+    /// Returns the problem of the arguments, naming the field; `None` if they fit the schema.
     pub fn problem_with(&self, args: &Value) -> Option<String> {
         let (place, reason) = told(self.arguments.check(args))?;
         Some(format!(
@@ -224,7 +226,7 @@ impl ToolboxTool {
     }
 }
 
-/// The place and reason of a value that does not fit; none = it fits.
+/// Returns the place and the reason of a mismatch; `None` if the value fits.
 fn told(checked: Result<Option<Misfit>, OverBudget>) -> Option<(String, String)> {
     match checked {
         Ok(None) => None,

@@ -1,7 +1,7 @@
-//! The stream to a server that speaks in lines, one JSON-RPC message each.
+//! Implements the stream to a server that sends one JSON-RPC message per line.
 //!
-//! The library has such a stream too, which knows nothing of how long a line may be. Messages that wait for
-//! the stream at the same time go out as one write.
+//! rmcp has such a stream too, but without a limit on the length of a line. Messages that wait for the stream
+//! at the same time go out as one write.
 
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,42 +14,42 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use super::message::read;
 use super::oversized::{Envelope, MAX_MESSAGE_BYTES, answer};
 
-/// What a buffer for lines keeps when a longer one has gone through it.
+/// The capacity that a line buffer keeps after a longer line went through it.
 const KEPT_BYTES: usize = 16 * 1024;
 
 /// Both directions of a stream.
 pub(crate) struct Lines<R, W> {
     output: BufReader<R>,
-    /// The line so far. It stays when a read is given up in the middle of it.
+    /// The current line so far. It is kept when a read is cancelled in the middle of it.
     line: Vec<u8>,
-    /// What is known of the line, if it is too long to be kept.
+    /// The state of the current line, if it is too long to be kept.
     too_long: Option<TooLong>,
     input: Arc<Input<W>>,
 }
 
-/// A line that is not kept, up to where it ends.
+/// A line that is too long and not kept, until its end.
 #[derive(Default)]
 struct TooLong {
     message: Envelope,
-    /// Whether whoever waits for it knows.
+    /// True if the waiting request was told.
     is_told: bool,
 }
 
-/// What a line brought.
+/// The outcome of reading a line.
 enum Came {
-    /// A whole one lies in `line`.
+    /// A complete line is in `line`.
     Line,
-    /// This, in place of one that is too long.
+    /// A message that replaces a line that is too long.
     Instead(Box<RxJsonRpcMessage<RoleClient>>),
     /// The stream has ended.
     End,
 }
 
-/// What the server reads.
+/// The stream to the server.
 struct Input<W> {
-    /// Messages that nobody has begun to write. Never held across an await.
+    /// Messages that are not being written yet. Never held across an await.
     waiting: Mutex<Vec<u8>>,
-    /// `None` once it is closed or broken. Held while something is written.
+    /// `None` once the stream is closed or broken. Locked during a write.
     stream: tokio::sync::Mutex<Option<W>>,
 }
 
@@ -66,8 +66,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
-    /// Reads until a line has come. Nothing is lost when the wait is given up: what was taken from the
-    /// stream lies in `line`, or is counted.
+    /// Reads until a line is complete. Cancel safe: bytes that were taken from the stream are in `line`, or
+    /// are counted.
     async fn next_line(&mut self) -> std::io::Result<Came> {
         loop {
             let came = self.output.fill_buf().await?;
@@ -98,7 +98,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
-    /// What takes the place of the line that is too long, as soon as that is known.
+    /// Returns the message that replaces a line that is too long, as soon as it is known.
     fn instead(&mut self, is_end: bool) -> Option<RxJsonRpcMessage<RoleClient>> {
         let too_long = self.too_long.as_mut().filter(|line| !line.is_told)?;
         let message = &too_long.message;
@@ -171,7 +171,7 @@ impl<W: AsyncWrite + Unpin> Input<W> {
         Ok(())
     }
 
-    /// Writes everything that waits; another one may have done so by now, or failed.
+    /// Writes all waiting messages; another writer may have written them already, or failed.
     async fn write(&self) -> Result<(), Error> {
         let mut stream = self.stream.lock().await;
         let Some(open) = stream.as_mut() else {
@@ -187,7 +187,7 @@ impl<W: AsyncWrite + Unpin> Input<W> {
         };
         let written = written.await;
         if written.is_err() {
-            // Those whose messages went with these find it broken.
+            // Senders whose messages were part of this write find the stream broken.
             stream.take();
         }
         written
@@ -294,7 +294,7 @@ mod tests {
             serde_json::from_str(&text).unwrap()
         };
         let (first, second) = (lines.send(say(1)), lines.send(say(2)));
-        // The later one takes both with it; the earlier one finds that it is done.
+        // The later sender writes both messages; the earlier one finds nothing left to write.
         second.await.unwrap();
         first.await.unwrap();
         lines.close().await.unwrap();

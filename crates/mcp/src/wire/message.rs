@@ -1,8 +1,8 @@
-//! Messages of servers, read from their bytes.
+//! Parses messages of servers.
 //!
-//! The library reads a message by trying every kind of message, and in an answer every kind of result,
-//! one after the other; that alone was a tenth of what a call cost. Here the plain answer to a call is
-//! read at once, and everything else as the library reads it.
+//! rmcp parses a message by trying every kind of message, and in an answer every kind of result, one after
+//! the other; that alone took a tenth of the time of a call. This module parses the plain answer to a call
+//! directly, and leaves everything else to rmcp.
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -13,18 +13,19 @@ use rmcp::service::RxJsonRpcMessage;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-/// A byte order mark, which a reader of JSON may pass over.
+/// A byte order mark, which a JSON parser may ignore.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
-/// What a tool says of how it wants to be run. The library does not know it, and would drop it.
+/// The member in which a tool says how it wants to be run. rmcp does not know it, and would drop it.
 const EXECUTION: &str = "execution";
-/// What a server of 2025-11-25 says of its tasks. The library knows those of 2026-07-28 alone.
+/// The member in which a server of 2025-11-25 declares its tasks. rmcp knows only those of 2026-07-28.
 const TASKS: &str = "tasks";
-/// The member by which a task is known.
+/// The member that identifies a task.
 const TASK_ID: &str = "taskId";
-/// Under which a task passes the library, which would read it in the form of 2026-07-28 and drop the rest.
+/// The member that carries a task through rmcp, which would otherwise parse it in the form of 2026-07-28 and
+/// drop the rest.
 pub(crate) const TASK: &str = "sepal/task";
 
-/// The message of a line or body; `None` if it is none that we know.
+/// Parses the message of a line or body; `None` if it is not a known message.
 pub(crate) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
     let line = line.strip_prefix(MARK).unwrap_or(line).trim_ascii();
     if line.is_empty() {
@@ -44,7 +45,7 @@ pub(crate) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
     }
 }
 
-/// The message as the library reads it.
+/// Parses the message with rmcp.
 fn whole(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleClient>> {
     match std::str::from_utf8(line) {
         Ok(text) if is_odd(text) => serde_json::from_str(&kept_whole(text.to_owned())),
@@ -52,16 +53,16 @@ fn whole(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleClient>> {
     }
 }
 
-/// Whether a message may say what the library would drop.
+/// Returns true if a message may contain members that rmcp would drop.
 fn is_odd(message: &str) -> bool {
     [EXECUTION, TASK_ID, TASKS]
         .iter()
         .any(|word| message.contains(word))
 }
 
-/// A message of which the library drops nothing that we read: every listed tool has what it says of its
-/// execution among its `_meta`, a server what it says of its tasks among its experimental
-/// capabilities, and a task stands in a member of its own. Any other message as it is.
+/// Rewrites a message so that rmcp drops nothing that we read: `execution` of every listed tool moves into
+/// its `_meta`, `tasks` of a server moves into its experimental capabilities, and a task moves into a member
+/// of its own. Any other message stays as it is.
 pub(crate) fn kept_whole(message: String) -> String {
     if !is_odd(&message) {
         return message;
@@ -89,7 +90,7 @@ pub(crate) fn kept_whole(message: String) -> String {
     value.to_string()
 }
 
-/// Moves a member into an object beside it. Only we say it in this way.
+/// Moves a member into an object beside it, replacing a member of that name there: only we write that form.
 fn keep_beside(of: &mut Value, member: &str, into: &str) {
     let Some(of) = of.as_object_mut() else { return };
     let said = of.remove(member);
@@ -99,32 +100,32 @@ fn keep_beside(of: &mut Value, member: &str, into: &str) {
     }
     if let Some(into) = into.as_object_mut() {
         into.remove(member);
-        // The library takes no capability that is no object.
+        // rmcp accepts only objects as capabilities.
         let said = said.filter(Value::is_object);
         into.extend(said.map(|said| (member.to_owned(), said)));
     }
 }
 
-/// Whether a result is a task, or says that one was created.
+/// Returns true if a result is a task, or says that one was created.
 fn is_task(result: &Value) -> bool {
     let has_id = |task: &Value| task.get(TASK_ID).is_some() && task.get("status").is_some();
     let is_result = result.get("content").is_some();
     !is_result && (has_id(result) || result.get("task").is_some_and(has_id))
 }
 
-/// What a server of 2025-11-25 declares of its tasks.
+/// Returns what a server of 2025-11-25 declares about its tasks.
 pub(crate) fn declared_tasks(
     declared: &ServerCapabilities,
 ) -> Option<&serde_json::Map<String, Value>> {
     declared.experimental.as_ref()?.get(TASKS)
 }
 
-/// Whether a tool works only as a task.
+/// Returns true if a tool works only as a task.
 pub(crate) fn needs_tasks(tool: &rmcp::model::Tool) -> bool {
     task_support(tool) == Some("required")
 }
 
-/// Whether a tool works as a task, too.
+/// Returns true if a tool can run as a task.
 pub(crate) fn takes_tasks(tool: &rmcp::model::Tool) -> bool {
     matches!(task_support(tool), Some("required" | "optional"))
 }
@@ -134,7 +135,7 @@ fn task_support(tool: &rmcp::model::Tool) -> Option<&str> {
     said.get("taskSupport")?.as_str()
 }
 
-/// The answer to a call and nothing beside it, which no other kind of message looks like.
+/// The answer to a call without further members; no other kind of message has this form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlainAnswer {
@@ -156,14 +157,14 @@ struct PlainResult {
     meta: Option<MetaObject>,
 }
 
-/// A result that is no step on the way to one.
+/// The result type of a final result.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Complete {
     Complete,
 }
 
-/// What is there, even if it is `null`.
+/// Deserializes a member that is present, even if it is `null`.
 fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
 }
@@ -283,7 +284,7 @@ mod tests {
             };
             assert_eq!(said.0[TASK], result);
         }
-        // A result is one, whatever else it has.
+        // A result with content is a result, whatever other members it has.
         let line = json!({ "jsonrpc": "2.0", "id": 1, "result":
             { "content": [], "taskId": "7", "status": "working" } });
         assert!(matches!(result_of(&line), ServerResult::CallToolResult(_)));

@@ -1,4 +1,4 @@
-//! Messages on the way to and from a server: their bytes, their framing, and how long one may be.
+//! Reads and writes messages of servers: parsing, framing and size limits.
 
 pub(super) mod lines;
 pub(super) mod message;

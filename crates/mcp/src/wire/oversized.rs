@@ -1,5 +1,5 @@
-//! Messages that are longer than what is read: whom they answer and how long they are, so that what waits
-//! for them hears of it at once.
+//! Scans messages beyond the size limit for the request that they answer and for their length, so that the
+//! waiting request gets an error at once.
 
 use std::fmt;
 
@@ -8,24 +8,24 @@ use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::RxJsonRpcMessage;
 use serde_json::json;
 
-/// What is read of one message.
+/// Most bytes of one message that is read.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
-/// How far a message is counted before it is said that it is longer than that.
+/// Most bytes of a message that are counted; the size of a longer one is reported as more than this.
 pub(crate) const MAX_COUNTED_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What we put in place of an answer that is too large. JSON-RPC gives no code of this kind to anybody.
+/// The error code that we put in place of an answer that is too large. JSON-RPC reserves no such code.
 const TOO_LARGE: ErrorCode = ErrorCode(413);
-/// A byte order mark, which a reader of JSON may pass over.
+/// A byte order mark, which a JSON parser may ignore.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
-/// No name of a member that matters, and no id that we gave, is longer.
+/// Longer than any relevant member name, and than any id that we create.
 const MAX_TOKEN_BYTES: usize = 256;
 
-/// How long a message is.
+/// The size of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Bytes that were counted.
+    /// The counted bytes.
     pub bytes: u64,
-    /// Whether there are more.
+    /// True if the message has more bytes than were counted.
     pub is_more: bool,
 }
 
@@ -36,14 +36,14 @@ impl fmt::Display for Size {
     }
 }
 
-/// What waits for the answer reads this instead.
+/// Builds the error that replaces an answer that is too large.
 pub(crate) fn answer(id: RequestId, size: Size) -> RxJsonRpcMessage<RoleClient> {
     let data = json!({ "bytes": size.bytes, "isMore": size.is_more });
     let error = ErrorData::new(TOO_LARGE, "the answer is too large", Some(data));
     JsonRpcMessage::error(error, Some(id))
 }
 
-/// The size in such an answer; none in an error that the server itself wrote.
+/// Returns the size in such an error; `None` for an error that the server itself wrote.
 pub(crate) fn size(data: &ErrorData) -> Option<Size> {
     let said = data.data.as_ref().filter(|_| data.code == TOO_LARGE)?;
     Some(Size {
@@ -52,20 +52,20 @@ pub(crate) fn size(data: &ErrorData) -> Option<Size> {
     })
 }
 
-/// The outermost members of a message, read along without keeping the rest.
+/// Scans the outermost members of a message without storing the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope {
     bytes: u64,
     depth: usize,
     text: Text,
-    /// The name or the simple value of a member that is being read.
+    /// The name or the simple value of the current member.
     token: Vec<u8>,
     member: Member,
     id: Option<RequestId>,
     kind: Kind,
 }
 
-/// Where in a text of JSON the reader is.
+/// The position in or outside of a JSON string.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Text {
     #[default]
@@ -74,17 +74,17 @@ enum Text {
     Escaped,
 }
 
-/// What the message is, as far as it was read.
+/// The kind of the message, as far as it was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Kind {
     #[default]
     Unknown,
     Answer,
-    /// A request, a notification, or nothing that we know: it stays so.
+    /// A request, a notification, or an unknown message: this kind is final.
     Other,
 }
 
-/// The member that is being read.
+/// The current member.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Member {
     #[default]
@@ -93,7 +93,7 @@ enum Member {
 }
 
 impl Envelope {
-    /// Goes on with the next piece.
+    /// Scans the next piece.
     pub(crate) fn read(&mut self, piece: &[u8]) {
         self.bytes = self.bytes.saturating_add(piece.len() as u64);
         for byte in piece {
@@ -166,7 +166,7 @@ impl Envelope {
         self.token.clear();
     }
 
-    /// How much was read.
+    /// Returns the size of what was read.
     pub(crate) fn size(&self) -> Size {
         Size {
             bytes: self.bytes,
@@ -174,12 +174,12 @@ impl Envelope {
         }
     }
 
-    /// The request that the message answers, as far as it was read.
+    /// Returns the id of the request that the message answers, as far as it was read.
     pub(crate) fn answers(&self) -> Option<&RequestId> {
         self.id.as_ref().filter(|_| self.kind == Kind::Answer)
     }
 
-    /// What takes the place of the message when it has been counted for long enough.
+    /// Returns the error that replaces the message, once [`MAX_COUNTED_BYTES`] are exceeded.
     pub(crate) fn given_up(&self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let size = Size {
             bytes: MAX_COUNTED_BYTES,

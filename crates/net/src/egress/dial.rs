@@ -1,4 +1,5 @@
-//! From a name to a connection: listed, resolved once, judged, and connected to what was judged.
+//! Connects to a host: checks that it is allowed, resolves its name once, checks the addresses, and connects
+//! to one of them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,21 +11,21 @@ use super::grants::Granted;
 use super::{CONNECT_LIMIT, Egress, Reach};
 use sepal_core::domain::egress::{HostProblem, Listed, canonical_name};
 
-/// Where a program wants to go.
+/// The host and port that a program wants to reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
-    /// Canonical where it is a name.
+    /// The canonical form of the name, if it is a name.
     pub(super) host: String,
     pub(super) port: u16,
 }
 
-/// Why it does not get there.
+/// The reason why the host is not reached.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
-    /// An entry of the list would help.
+    /// No entry of the list allows the host.
     #[error("it is not among the hosts that may be reached")]
     Unlisted,
-    /// It was allowed meanwhile.
+    /// The host was allowed only after the running command was shown.
     #[error("it was allowed after the running command was shown")]
     Unshown,
     #[error(
@@ -33,7 +34,7 @@ pub(super) enum Refused {
     NotTls,
     #[error("the TLS of the connection names no host")]
     Nameless,
-    /// Another host may stand at the same address.
+    /// The TLS connection names another host, which may share the address.
     #[error("the TLS of the connection is for another host, `{0}`")]
     OtherName(String),
     #[error("it is an address, and hosts are reached by their names")]
@@ -54,7 +55,7 @@ pub(super) enum Refused {
 }
 
 impl Target {
-    /// The host and port of a request.
+    /// The target of a request's host and port.
     pub(super) fn of(host: &str, port: u16) -> Result<Self, (Self, Refused)> {
         match canonical_name(host) {
             Ok(host) => Ok(Self { host, port }),
@@ -65,12 +66,12 @@ impl Target {
         }
     }
 
-    /// Whether it is a name, which is told whole.
+    /// Returns true if the host is a name, which is logged in full.
     pub(super) fn is_name(&self) -> bool {
         canonical_name(&self.host).is_ok()
     }
 
-    /// The entry that would allow it.
+    /// The list entry that would allow the target.
     pub(super) fn entry(&self) -> String {
         match self.port {
             443 | 80 if self.host.contains('.') => self.host.clone(),
@@ -98,7 +99,7 @@ impl From<HostProblem> for Refused {
 }
 
 impl Refused {
-    /// The entry of a list that would help, if one would.
+    /// The list entry that would allow the connection, if one would.
     pub(super) fn entry(&self, target: &Target) -> Option<String> {
         match self {
             Self::Unlisted => Some(target.entry()),
@@ -127,7 +128,7 @@ pub(super) async fn dial(
         let found: Vec<_> = found
             .map_err(|error| Refused::Unknown(Some(error)))?
             .collect();
-        // A name below a wildcard is chosen by whoever owns the domain, and may lead anywhere.
+        // A name below a wildcard is chosen by the domain's owner, and may point to any address.
         let is_free = reach == Reach::Private && listed == Listed::Exactly;
         if !is_free && egress.guard.judge_all(&target.host, &found).is_err() {
             return Err(Refused::Private);
@@ -139,7 +140,7 @@ pub(super) async fn dial(
         .unwrap_or(Err(Refused::TooSlow))
 }
 
-/// How the host is allowed, and whether it may be at a private address.
+/// The match that allows the host, and whether it may have a private address.
 fn find(target: &Target, egress: &Egress) -> Result<(Listed, Reach), Refused> {
     if let Some(listed) = egress.hosts.find(&target.host, target.port) {
         return Ok((listed, egress.reach));
@@ -152,13 +153,13 @@ fn find(target: &Target, egress: &Egress) -> Result<(Listed, Reach), Refused> {
     }
 }
 
-/// The first of those addresses that answers.
+/// Connects to the first of the addresses that answers.
 async fn connect(found: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), Refused> {
     let mut last = None;
     for address in found {
         match TcpStream::connect(address).await {
             Ok(stream) => {
-                // Small requests are not held back for more.
+                // Sends small requests without delay.
                 let _ = stream.set_nodelay(true);
                 return Ok((stream, *address));
             }

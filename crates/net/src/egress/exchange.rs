@@ -1,4 +1,5 @@
-//! The requests of one connection: `CONNECT` for TLS and for whatever an entry lets pass, and plain HTTP.
+//! Handles the requests of one connection: `CONNECT` for TLS or for any protocol that an entry permits, and
+//! plain HTTP.
 
 use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
@@ -22,24 +23,24 @@ use super::message::{Body, Refusal, address_to, broken, remove_hop_by_hop, text}
 use super::traffic::{Counted, Traffic};
 use super::{Egress, IDLE_LIMIT};
 
-/// A connection of the program while it is HTTP.
+/// A connection of the program, as long as it speaks HTTP to the proxy.
 pub(super) struct Exchange<'a> {
     egress: &'a Egress,
     journal: &'a Journal,
     tasks: &'a TaskTracker,
-    /// What its `CONNECT` opened. Never held across an await.
+    /// The tunnel that `CONNECT` opened. Never locked across an await.
     opened: Mutex<Option<Opened>>,
 }
 
-/// What is not HTTP to us any more.
+/// A tunnel, which no longer speaks HTTP to the proxy.
 struct Opened {
     program: OnUpgrade,
     host: Counted<TcpStream>,
-    /// Logged when it is dropped.
+    /// Written to the log when it is dropped.
     record: Record,
 }
 
-/// A host that is connected to.
+/// A connection to a host.
 struct Reached {
     host: Counted<TcpStream>,
     record: Record,
@@ -55,7 +56,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// One request, which always has an answer.
+    /// Answers one request; failures are answers too.
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
@@ -68,7 +69,7 @@ impl<'a> Exchange<'a> {
         Ok(answered.unwrap_or_else(Refusal::answer))
     }
 
-    /// Moves the bytes of what was opened, if anything was.
+    /// Copies the bytes of the tunnel, if one was opened.
     pub(super) async fn pass_on(self) {
         let opened = self
             .opened
@@ -88,7 +89,7 @@ impl<'a> Exchange<'a> {
             match Interception::of(self.egress, target) {
                 Some(interception) => interception.run(program, opened.host).await,
                 None if self.begins(&mut program, &mut opened.host, target).await => {
-                    // An error means that one of them left in the middle, which they tell each other.
+                    // An error means that one side disconnected, which the other side notices itself.
                     drop(copy_bidirectional(&mut program, &mut opened.host).await);
                 }
                 None => {}
@@ -101,8 +102,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Passes on how the program begins, if it may go on: with TLS for the host, or with anything where an
-    /// entry says so.
+    /// Checks the start of a tunnel and passes it on. Returns true if the program may continue: with TLS for
+    /// the host, or with any protocol if an entry permits that.
     async fn begins(
         &self,
         program: &mut (impl AsyncRead + AsyncWrite + Unpin),
@@ -117,7 +118,7 @@ impl<'a> Exchange<'a> {
             Err(why) => {
                 self.journal.refused(target, &why, &self.egress.refusals);
                 if !matches!(why, Refused::NotTls) {
-                    // The program may have left already.
+                    // The program may have disconnected already.
                     drop(program.write_all(&UNRECOGNIZED_NAME).await);
                 }
                 drop(program.shutdown().await);
@@ -152,7 +153,7 @@ impl<'a> Exchange<'a> {
         let egress = self.egress.clone();
         self.tasks.spawn(async move {
             tokio::select! {
-                // Whoever waits for the answer sees what goes wrong.
+                // The waiting request reports errors of the connection.
                 _ = connection => {}
                 () = traffic.until_idle(IDLE_LIMIT) => {}
                 () = egress.withdrawn(&record.target) => {}
@@ -192,7 +193,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// In words for whoever reads it, a person or a model.
+    /// The refusal as a text for people and models.
     fn refusal(&self, target: &Target, why: &Refused) -> Refusal {
         let Target { host, port } = target;
         let may = self.what_may_be_reached();
@@ -239,7 +240,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Whose program this is, and what helps.
+    /// The owner of the program, and the way to allow the host.
     fn who_can_allow(&self, target: &Target) -> (&'static str, String) {
         if self.egress.grants.is_some() {
             let remedy = "The session's page shows this line and who can allow the host for the session; \
@@ -254,7 +255,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Host and port of a request; the port of the scheme where it names none.
+/// The host and port of a request; the default port if it names none.
 fn place(uri: &Uri, usual_port: u16) -> Option<(String, u16)> {
     let authority = uri.authority()?;
     let port = match authority.port() {

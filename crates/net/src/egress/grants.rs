@@ -1,4 +1,4 @@
-//! Hosts that a program may reach beside its list, given and taken back while it runs.
+//! Hosts that a program may reach beside its list, granted and revoked while it runs.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use tokio::sync::watch;
 use super::{Reach, now};
 use sepal_core::domain::{AllowedHost, Listed, Timestamp};
 
-/// One host that was given.
+/// A granted host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     pub host: AllowedHost,
-    /// Whether it may be at a private address by its own name.
+    /// Tells whether the host, listed by its exact name, may have a private address.
     pub reach: Reach,
-    /// When it ends by itself; `None` = when it is taken back.
+    /// The end of the grant; `None` = until it is revoked.
     pub until: Option<Timestamp>,
-    /// Whether what runs now was shown with it: what was shown without it does not reach it.
+    /// True if the running command was shown with this grant; otherwise the command may not use it.
     pub is_shown: bool,
 }
 
-/// What was given for now. Clones are one list: each connection is judged by the list of its moment.
+/// The current grants. Clones share one list; each connection is checked against the current list.
 #[derive(Debug, Clone)]
 pub struct Grants(Arc<watch::Sender<Arc<[Grant]>>>);
 
-/// What the list says of a host.
+/// The result of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Granted {
     Yes(Listed, Reach),
-    /// It is given, and what runs now was shown without it.
+    /// The host is granted, but the running command was shown without the grant.
     Unshown,
     No,
 }
@@ -41,7 +41,7 @@ impl Default for Grants {
 }
 
 impl Grants {
-    /// What is given from now on. Connections that no longer rest on anything are closed.
+    /// Replaces the grants. Connections that no grant allows any longer are closed.
     pub fn replace(&self, grants: Vec<Grant>) {
         self.0.send_if_modified(|known| {
             let is_other = **known != *grants;
@@ -52,7 +52,7 @@ impl Grants {
         });
     }
 
-    /// The hosts that can be reached now, as entries of lists name them.
+    /// The hosts that can be reached now, in the form of list entries.
     pub fn hosts(&self) -> Vec<String> {
         let now = now();
         let grants = self.grants();
@@ -63,7 +63,7 @@ impl Grants {
             .collect()
     }
 
-    /// What is given of a host by its canonical name.
+    /// The grant of a host, by its canonical name.
     pub(super) fn find(&self, host: &str, port: u16) -> Granted {
         let now = now();
         let mut found = Granted::No;
@@ -73,7 +73,7 @@ impl Grants {
             };
             let is_free = listed == Listed::Exactly && grant.reach == Reach::Private;
             found = match found {
-                // The nearest is as good as it gets.
+                // No other grant can allow more.
                 _ if grant.is_shown && is_free => return Granted::Yes(listed, grant.reach),
                 _ if grant.is_shown => Granted::Yes(listed, grant.reach),
                 Granted::No => Granted::Unshown,
@@ -83,7 +83,7 @@ impl Grants {
         found
     }
 
-    /// Whether connections to a host, by its canonical name, may carry any protocol now.
+    /// Returns true if connections to a host, by its canonical name, may carry any protocol now.
     pub(super) fn is_raw(&self, host: &str, port: u16) -> bool {
         let now = now();
         self.grants().iter().any(|grant| {
@@ -92,7 +92,7 @@ impl Grants {
         })
     }
 
-    /// Comes back when the host is not given any more: it was taken back, or its time is over.
+    /// Returns once the host is no longer granted: the grant was revoked or expired.
     pub(super) async fn withdrawn(&self, host: &str, port: u16) {
         let mut changes = self.0.subscribe();
         loop {
@@ -101,14 +101,14 @@ impl Grants {
                 return;
             }
             tokio::select! {
-                // The list lives as long as this.
+                // `self` keeps the sender alive, so this cannot fail.
                 _ = changes.changed() => {}
                 () = self.next_end() => {}
             }
         }
     }
 
-    /// Comes back when the next of them ends by itself.
+    /// Returns when the next grant expires.
     async fn next_end(&self) {
         let now = now();
         let ends: Vec<_> = self.grants().iter().filter_map(|it| it.until).collect();

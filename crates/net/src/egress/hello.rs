@@ -1,5 +1,5 @@
-//! Checks that a tunnel begins with a TLS `ClientHello` for the host that was asked for. An address
-//! serves many hosts, and the name decides which of them answers.
+//! Checks that a tunnel starts with a TLS `ClientHello` for the requested host. Many hosts share an address,
+//! and the name in the `ClientHello` selects one of them.
 
 use std::io;
 
@@ -11,15 +11,15 @@ use super::HEAD_LIMIT;
 use super::dial::Refused;
 use sepal_core::domain::egress::canonical_name;
 
-/// The most bytes of a `ClientHello`; those with large keys have two or three KiB.
+/// The most bytes of a `ClientHello`; one with large keys has two or three KiB.
 const MAX_HELLO_BYTES: usize = 64 << 10;
 /// The first byte of a TLS handshake (RFC 8446, 5.1).
 const HANDSHAKE: u8 = 22;
-/// The fatal alert `unrecognized_name` (RFC 6066, 3), which clients show in words.
+/// The fatal alert `unrecognized_name` (RFC 6066, 3), which clients show as a message.
 pub(super) const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
-/// Reads the `ClientHello` of the program and gives its bytes, to be passed on; nothing where the program
-/// left without a word.
+/// Reads the program's `ClientHello` and returns its bytes, to be passed on; empty if the program
+/// disconnected without sending anything.
 pub(super) async fn read_hello(
     program: &mut (impl AsyncRead + Unpin),
     host: &str,
@@ -77,7 +77,7 @@ mod tests {
 
     use super::{Refused, read_hello};
 
-    /// The first bytes of a client that wants that host.
+    /// The `ClientHello` of a client that connects to the host.
     pub(in crate::egress) fn hello(name: &str) -> Vec<u8> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)

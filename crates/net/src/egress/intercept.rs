@@ -1,8 +1,8 @@
-//! TLS that is opened here, because a secret goes into it on the way: for the hosts of that secret alone.
+//! Intercepts TLS connections to insert secrets: only to the hosts that a secret is for.
 //!
-//! The program speaks TLS with us, who prove by the sandbox's own authority that we are the host; the host
-//! speaks TLS with us, and has to prove itself to us as it would have to the program. What is asked goes to
-//! the host that was named when the connection began, whatever the request itself says.
+//! Toward the program, the proxy acts as the host, with a certificate of the sandbox's own authority. Toward
+//! the host, the proxy is a TLS client and verifies the host's certificate as the program would. Requests go
+//! to the host that was named when the connection started, whatever the requests themselves say.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,24 +26,24 @@ use super::message::{Body, Refusal, address_to, broken, remove_hop_by_hop};
 use super::secrets::Secrets;
 use super::{CONNECT_LIMIT, Egress, HEAD_LIMIT, MAX_HEAD_BYTES};
 
-/// The port that an `https` address has no need to name.
+/// The default port of `https`.
 const HTTPS: u16 = 443;
 
-/// One connection into which secrets go.
+/// One connection into which secrets are inserted.
 pub(super) struct Interception<'a> {
     secrets: Arc<Secrets>,
     target: &'a Target,
 }
 
 impl<'a> Interception<'a> {
-    /// Of a connection to a host that a secret is for; none of any other.
+    /// The interception of a connection, if a secret is for its host.
     pub(super) fn of(egress: &Egress, target: &'a Target) -> Option<Self> {
         let secrets = egress.secrets.clone()?;
         let is_one = secrets.is_for(target);
         is_one.then_some(Self { secrets, target })
     }
 
-    /// Answers the program's requests until either side ends.
+    /// Answers the program's requests until either side disconnects.
     pub(super) async fn run(
         self,
         program: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -75,7 +75,7 @@ impl<'a> Interception<'a> {
             );
         let onwards = async {
             if let Some(connection) = connection {
-                // Whoever waits for an answer sees what goes wrong.
+                // The waiting request reports errors of the connection.
                 let _ = connection.await;
             }
             std::future::pending::<()>().await;
@@ -86,7 +86,7 @@ impl<'a> Interception<'a> {
         }
     }
 
-    /// TLS with the host itself; else what is said to the program instead.
+    /// Establishes TLS with the host; the error is the message for the program.
     async fn connect<S>(
         &self,
         host: S,
@@ -126,7 +126,7 @@ impl<'a> Interception<'a> {
         };
         Ok(answered.unwrap_or_else(|refusal| {
             let mut answer = refusal.answer();
-            // The next one begins anew.
+            // The next request needs a new connection.
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(header::CONNECTION, close);
             answer

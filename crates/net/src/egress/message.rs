@@ -1,4 +1,4 @@
-//! What requests and answers have in common, whichever way they came to the proxy.
+//! Helpers for requests and responses, whether they were intercepted or proxied as plain HTTP.
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
@@ -11,7 +11,7 @@ use super::dial::Target;
 
 pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 
-/// Said between two neighbours only, and passed on by none.
+/// Hop-by-hop headers, which are not forwarded.
 const HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
@@ -22,10 +22,10 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::UPGRADE,
     HeaderName::from_static("keep-alive"),
 ];
-/// Not in any standard, and sent all the same.
+/// A header that is in no standard, but sent by clients.
 const PROXY_CONNECTION: &str = "proxy-connection";
 
-/// An answer of our own.
+/// A response of the proxy itself.
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) said: String,
@@ -41,11 +41,11 @@ impl Refusal {
     }
 }
 
-/// Makes it a request to the host itself, which learns nothing of the proxy. `usual_port` is the one that
-/// its scheme has no need to name.
+/// Rewrites a request so that it goes directly to the host and reveals nothing of the proxy. `usual_port` is
+/// the default port of the scheme.
 pub(super) fn address_to(request: &mut Request<Incoming>, target: &Target, usual_port: u16) {
     let path = request.uri().path_and_query().cloned();
-    // What came as a whole address has a path, if only `/`.
+    // A request with an absolute address always has a path, at least `/`.
     *request.uri_mut() = path.map_or_else(Uri::default, Uri::from);
     *request.version_mut() = Version::HTTP_11;
     let headers = request.headers_mut();
@@ -54,7 +54,7 @@ pub(super) fn address_to(request: &mut Request<Incoming>, target: &Target, usual
         port if port == usual_port => target.host.clone(),
         port => format!("{}:{port}", target.host),
     };
-    // Whatever it said before: one host is asked for here, and no other behind the same address.
+    // Overrides the request's own host name, so that it cannot reach another host at the same address.
     if let Ok(name) = HeaderValue::from_str(&name) {
         headers.insert(header::HOST, name);
     }

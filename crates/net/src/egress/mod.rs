@@ -1,10 +1,10 @@
-//! The way out of a sandboxed program: an HTTP proxy that lets it reach the hosts of a list.
+//! The network egress of a sandboxed program: an HTTP proxy that lets it reach the hosts of a list.
 //!
-//! A name is resolved here, once for each connection, and the connection goes to exactly the address
-//! that was judged. TLS passes unopened, but for the hosts of a secret that the proxy puts in ([`Secrets`]),
-//! and only where it begins with the name of that host: many hosts share an address.
-//! [`Proxy::serve`] speaks to one connection of the program,
-//! whatever stream that comes by; it knows nothing of sandboxes.
+//! A name is resolved by the proxy, once per connection, and the connection goes to exactly the address that
+//! was checked. TLS is passed on unopened, except to hosts for which the proxy inserts a secret
+//! ([`Secrets`]), and only if it starts with the name of the allowed host, because many hosts share an
+//! address. [`Proxy::serve`] handles one connection of the program over any stream; it knows nothing of
+//! sandboxes.
 
 mod dial;
 mod exchange;
@@ -38,44 +38,44 @@ pub use self::journal::HostMask;
 pub use self::refusals::{Refusals, Witness};
 pub use self::secrets::{AUTHORITY_VARIABLE, AuthorityError, EdgeSecret, Secrets};
 
-/// The most that a request may say before its body.
+/// The most bytes of a request head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
-/// How long that may take.
+/// The time limit of a request head.
 const HEAD_LIMIT: Duration = Duration::from_secs(30);
-/// How long a connection may be without a byte.
+/// The time without traffic after which a connection counts as idle.
 const IDLE_LIMIT: Duration = Duration::from_mins(5);
-/// How long a name and a connection may take together.
+/// The time limit for resolving a name and connecting, together.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Whose list it is, which decides about private addresses.
+/// The owner of the list, which decides about private addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// The operator's: a host that is listed by its own name may be at a private address.
+    /// The operator: a host that is listed by its exact name may have a private address.
     Private,
-    /// A tenant's: public addresses only, and those that the operator has named as exceptions.
+    /// A tenant: public addresses only, and the exceptions that the operator named.
     Public,
 }
 
-/// What one program may reach. Clones share what was refused.
+/// The hosts that one program may reach. Clones share the list of refusals.
 #[derive(Debug, Clone)]
 pub struct Egress {
-    /// The hosts, by name and port.
+    /// The allowed hosts, by name and port.
     pub hosts: Arc<AllowedHosts>,
     pub reach: Reach,
-    /// Keeps private addresses out.
+    /// Blocks private addresses.
     pub guard: Guard,
-    /// Where refused hosts are noted.
+    /// The list of refused hosts.
     pub refusals: Refusals,
-    /// What goes in on the way; `None` = TLS of every host passes unopened.
+    /// The secrets to insert; `None` = TLS to every host is passed on unopened.
     pub secrets: Option<Arc<Secrets>>,
-    /// Secrets that the program knows, which are kept out of what is told of its hosts.
+    /// The secrets that the program knows, which are masked in reports of its hosts.
     pub mask: HostMask,
-    /// What a session was allowed for its own sandbox beside the hosts; `None` = this is no session's.
+    /// The hosts that a session was granted for its own sandbox; `None` = the program belongs to no session.
     pub grants: Option<Grants>,
 }
 
 impl Egress {
-    /// Those hosts, with nobody who wants to know what was refused.
+    /// Allows the given hosts; nobody is told of refusals.
     pub fn new(hosts: AllowedHosts, reach: Reach, guard: Guard) -> Self {
         Self {
             hosts: Arc::new(hosts),
@@ -88,7 +88,7 @@ impl Egress {
         }
     }
 
-    /// Whether connections to that host may carry any protocol.
+    /// Returns true if connections to the host may carry any protocol.
     fn is_raw(&self, target: &dial::Target) -> bool {
         let is_listed = self
             .hosts
@@ -98,7 +98,7 @@ impl Egress {
         is_listed || grants.is_some_and(|grants| grants.is_raw(&target.host, target.port))
     }
 
-    /// Comes back when a host that is open may not be reached any more; never for one of the list.
+    /// Returns once an open host may no longer be reached; never for a host of the list.
     async fn withdrawn(&self, target: &dial::Target) {
         let is_listed = self.hosts.find(&target.host, target.port).is_some();
         match self.grants.as_ref().filter(|_| !is_listed) {
@@ -108,17 +108,17 @@ impl Egress {
     }
 }
 
-/// The proxy of one program. Clones share its work.
+/// The proxy of one program. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct Proxy {
     egress: Egress,
     journal: Journal,
-    /// Connections onwards, which end with their streams.
+    /// Tasks of the connections to hosts, which end with their streams.
     tasks: TaskTracker,
 }
 
 impl Proxy {
-    /// For the server of that name; `lines` gets what its log shows.
+    /// Creates the proxy for the named server; `lines` receives the lines of its log.
     pub fn new(egress: Egress, server: &str, lines: mpsc::Sender<String>) -> Self {
         Self {
             journal: Journal::new(server, lines, egress.mask.clone()),
@@ -127,7 +127,7 @@ impl Proxy {
         }
     }
 
-    /// Answers what comes by one connection of the program, until either side ends it.
+    /// Handles one connection of the program until either side ends it.
     pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
         let exchange = Exchange::new(&self.egress, &self.journal, &self.tasks);
         let answering = http1::Builder::new()
@@ -139,14 +139,14 @@ impl Proxy {
                 service_fn(|request| exchange.answer(request)),
             )
             .with_upgrades();
-        // What a program says that is no HTTP is its own affair.
+        // Invalid HTTP harms only the program itself.
         if let Err(error) = answering.await {
             tracing::debug!(%error, "A sandboxed program speaks no HTTP to its proxy");
         }
         exchange.pass_on().await;
     }
 
-    /// Says that the program has more connections than it may.
+    /// Reports that the program has too many connections.
     pub fn refuse_crowd(&self) {
         self.journal.crowded();
     }

@@ -1,4 +1,4 @@
-//! What a program wanted to reach and could not, for whoever may allow it.
+//! Records the hosts that a program was refused, for people who may allow them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::dial::{Refused, Target};
 use sepal_core::domain::{RefusedHost, Timestamp};
 
-/// Hosts that are remembered; a program can make up any number of them.
+/// The most hosts that are remembered; a program can invent any number of names.
 const MAX_REMEMBERED: usize = 32;
 
-/// Hears of every refusal, also of one that was noted before.
+/// Observes every refusal, including repeated ones.
 pub trait Witness: fmt::Debug + Send + Sync {
-    /// The program was just refused that host. Nobody waits here.
+    /// Called for each refused host. Must not block.
     fn refused(&self, refused: &RefusedHost);
 }
 
-/// The hosts that were refused last. Clones are one list.
+/// The hosts that were refused last. Clones share one list.
 #[derive(Debug, Clone, Default)]
 pub struct Refusals {
     list: Arc<Mutex<BTreeMap<(String, u16), RefusedHost>>>,
@@ -25,7 +25,7 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// The same list, for a program whose refusals somebody else hears of too.
+    /// The same list with an observer.
     #[must_use]
     pub fn witnessed(self, witness: Arc<dyn Witness>) -> Self {
         Self {
@@ -34,15 +34,15 @@ impl Refusals {
         }
     }
 
-    /// What was refused, the latest first.
+    /// The refused hosts, latest first.
     pub fn list(&self) -> Vec<RefusedHost> {
         let mut list: Vec<_> = self.lock().values().cloned().collect();
         list.sort_by_key(|it| Reverse(it.at));
         list
     }
 
-    /// Notes one with the entry that would allow it, if one would; whether it is the first of that host
-    /// and port.
+    /// Records a refusal, with the list entry that would allow the host, if any. Returns true for the first
+    /// refusal of this host and port.
     pub(super) fn note(
         &self,
         (target, entry): (&Target, Option<String>),

@@ -1,8 +1,8 @@
-//! Secrets that a program never has: it holds a stand-in, and the proxy puts the secret in on the way to
-//! the hosts that were named for it.
+//! Keeps secrets away from the program: it holds only a stand-in, which the proxy replaces by the secret in
+//! requests to the hosts that the secret is for.
 //!
-//! For that the proxy opens the TLS of those hosts, as an authority of the sandbox's own, which is made for
-//! one start of one program and kept in memory.
+//! For that the proxy intercepts the TLS of those hosts with a certificate authority of the sandbox. The
+//! authority is created at each start of a program and kept only in memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,36 +27,37 @@ use super::dial::Target;
 use super::message::Refusal;
 use sepal_core::domain::AllowedHosts;
 
-/// Where a program's tunnel finds the authority, as PEM. The program does not see the variable.
+/// The environment variable that gives the authority as PEM to a program's tunnel. The program itself does
+/// not see it.
 pub const AUTHORITY_VARIABLE: &str = "SEPAL_TUNNEL_AUTHORITY";
-/// Plain HTTP, into which no secret goes.
+/// The port of plain HTTP, into which no secret is inserted.
 const HTTP: u16 = 80;
-/// Hosts for which an identity is kept: a wildcard stands for any number of them.
+/// The most hosts whose certificate is cached: a wildcard matches any number of hosts.
 const MAX_IDENTITIES: usize = 64;
 
-/// One secret, and what stands for it.
+/// A secret and its stand-in.
 #[derive(Debug, Clone)]
 pub struct EdgeSecret {
-    /// What the program has: letters, digits and `-`, long enough that it occurs nowhere else.
+    /// The text that the program has instead: letters, digits and `-`, long enough to occur nowhere else.
     pub stand_in: String,
     pub value: SecretString,
-    /// Where it goes in, by `https`.
+    /// The hosts that receive the secret, over `https`.
     pub hosts: AllowedHosts,
 }
 
-/// The secrets of one start of one program.
+/// The secrets of one start of a program.
 pub struct Secrets {
     all: Vec<EdgeSecret>,
     authority: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
     pem: String,
-    /// What hosts have to prove themselves by.
+    /// The TLS settings for the hosts, with the trusted roots.
     client: Arc<ClientConfig>,
-    /// As which hosts we have spoken already. Never held across an await.
+    /// The certificates that were issued so far, by host. Never locked across an await.
     identities: Mutex<HashMap<String, Arc<ServerConfig>>>,
 }
 
-/// Why there is no authority, which no machine in order meets.
+/// The reason why no authority could be created; does not occur on a working system.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     #[error("an authority for a sandbox cannot be made")]
@@ -72,7 +73,7 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Makes the authority. Hosts are believed that `roots` vouches for.
+    /// Creates the authority. Hosts are verified against `roots`.
     pub fn new(secrets: Vec<EdgeSecret>, roots: RootCertStore) -> Result<Self, AuthorityError> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -94,12 +95,12 @@ impl Secrets {
         })
     }
 
-    /// What the program has to believe, as PEM.
+    /// The authority's certificate as PEM, which the program has to trust.
     pub fn authority(&self) -> &str {
         &self.pem
     }
 
-    /// Whether something goes in on the way there.
+    /// Returns true if a secret is inserted into connections to the target.
     pub(super) fn is_for(&self, target: &Target) -> bool {
         self.of(target).next().is_some()
     }
@@ -108,7 +109,7 @@ impl Secrets {
         Arc::clone(&self.client)
     }
 
-    /// What we prove with that we are that host; `None` where no certificate can name it.
+    /// The TLS settings for acting as the host; `None` if no certificate can name it.
     pub(super) fn acting_as(&self, host: &str) -> Option<Arc<ServerConfig>> {
         let mut known = self
             .identities
@@ -147,7 +148,7 @@ impl Secrets {
         Ok(config)
     }
 
-    /// Puts the secrets of that host into the headers and the address of a request.
+    /// Inserts the host's secrets into the headers and the URL of a request.
     pub(super) fn put_in(
         &self,
         request: &mut Request<Incoming>,

@@ -1,4 +1,4 @@
-//! Bytes of one connection, counted as they pass, and an end for those that lie idle.
+//! Counts the bytes of a connection, and ends connections that are idle.
 
 use std::io;
 use std::pin::Pin;
@@ -9,23 +9,23 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How much passed. Clones count together.
+/// The traffic of a connection. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Traffic {
-    /// From the program to the host.
+    /// Bytes from the program to the host.
     sent: Arc<AtomicU64>,
-    /// From the host to the program.
+    /// Bytes from the host to the program.
     received: Arc<AtomicU64>,
 }
 
 impl Traffic {
-    /// Bytes to the host, and from it.
+    /// Bytes sent to the host and received from it.
     pub(super) fn bytes(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (read(&self.sent), read(&self.received))
     }
 
-    /// Comes back when nothing passed for that long.
+    /// Returns when nothing was transferred for at least `limit`, and at most twice that time.
     pub(super) async fn until_idle(&self, limit: Duration) {
         let mut before = self.bytes();
         loop {

@@ -1,9 +1,9 @@
-//! Keeps requests to addresses that tenants name out of our own networks.
+//! Blocks requests from tenant-supplied addresses into our own networks (SSRF).
 //!
-//! A tenant may say where a provider or server is. Without a guard that reaches the machine itself,
-//! its neighbours, and the metadata service of a cloud. The check stands where the connection is
-//! made: a name is resolved once, every address of it is judged, and only those are connected to,
-//! so that an answer that changes between check and use (DNS rebinding) gains nothing.
+//! A tenant may set the address of a provider or server. Without a guard, such an address could reach the
+//! machine itself, its neighbors, and a cloud's metadata service. The check happens where the connection is
+//! made: a name is resolved once, every address is checked, and only these addresses are connected to, so DNS
+//! rebinding between check and use gains nothing.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,32 +15,32 @@ use reqwest::Proxy;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-/// Where a refused literal address is sent instead: a name that never leaves our resolver.
+/// The suffix of names that stand for refused literal addresses; they never leave our resolver.
 const REFUSED: &str = ".refused.invalid";
 
-/// A request was kept in.
+/// The guard blocked a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{host}` is at a private or reserved address, which only the installation may allow \
      (`runtime.outgoing.allow`, SPL_OUTGOING_ALLOW)"
 )]
 pub struct Blocked {
-    /// The host as it was named.
+    /// The host as the request named it.
     pub host: String,
 }
 
-/// Which addresses may be reached. Clones share the exceptions.
+/// The rules for reachable addresses. Clones share the exceptions.
 #[derive(Debug, Clone, Default)]
 pub struct Guard(Arc<[IpNet]>);
 
 impl Guard {
-    /// A guard with exceptions of the operator.
+    /// Creates a guard with the operator's exceptions.
     pub fn new(allow: Vec<IpNet>) -> Self {
         Self(allow.into())
     }
 
-    /// Whether the address may be named at all; a name is looked up. This is for a clear answer to
-    /// whoever types it: what holds is the check of [`super::guarded_client`].
+    /// Checks a URL when it is entered, after resolving its name, to give a clear answer at once. The binding
+    /// check is that of [`super::guarded_client`].
     pub async fn check(&self, url: &Url) -> Result<(), Blocked> {
         match url.host() {
             None => Ok(()),
@@ -48,13 +48,13 @@ impl Guard {
             Some(Host::Ipv6(address)) => self.judge(&address.to_string(), address.into()),
             Some(Host::Domain(name)) => match look_up(name.to_owned()).await {
                 Ok(found) => self.judge_all(name, &found),
-                // A name that leads nowhere leads to nothing of ours.
+                // A name without an address reaches nothing.
                 Err(_) => Ok(()),
             },
         }
     }
 
-    /// Whether every one of the addresses of that host may be reached.
+    /// Checks that every address of the host may be reached.
     pub(crate) fn judge_all(&self, host: &str, found: &[SocketAddr]) -> Result<(), Blocked> {
         found
             .iter()
@@ -79,8 +79,8 @@ impl Guard {
         }
     }
 
-    /// Literal addresses never reach a resolver; this leads the refused ones to ours, as the proxy
-    /// that they would have to go through.
+    /// Sends refused literal addresses to our resolver, in the form of a proxy. Literal addresses never reach
+    /// a resolver otherwise.
     pub(super) fn detour(&self) -> Proxy {
         let guard = self.clone();
         Proxy::custom(move |url| {
@@ -96,7 +96,7 @@ impl Guard {
     }
 }
 
-/// The guard's refusal below a failed request, if that is why it failed.
+/// Finds the guard's refusal among the causes of an error.
 pub fn blocked<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Blocked> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -110,7 +110,7 @@ pub fn blocked<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a B
 
 type LookUp = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-/// Resolves, judges every address, and hands on exactly those that it judged.
+/// Resolves a name, checks every address, and returns exactly the checked addresses.
 struct Resolver {
     guard: Guard,
     look_up: Box<dyn Fn(String) -> LookUp + Send + Sync>,
@@ -143,7 +143,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// The special-purpose registry of IANA, and the metadata address of Azure.
+/// False for addresses in IANA's special-purpose registry, and for Azure's metadata address.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_special = match (a, b, c) {
@@ -162,16 +162,16 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !is_special
 }
 
-/// Global unicast only; an IPv4 address inside is judged as one.
+/// True for global unicast addresses only; an embedded IPv4 address is checked as such.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let inner = |high: u16, low: u16| {
         let bits = (u32::from(high) << 16) | u32::from(low);
         is_public_v4(Ipv4Addr::from_bits(bits))
     };
     match address.segments() {
-        // Translated by NAT64, or carried by 6to4.
+        // Addresses translated by NAT64 or carried by 6to4.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => inner(high, low),
-        // Protocols (Teredo and others), documentation, segment routing.
+        // Special protocols such as Teredo, documentation, and segment routing.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
         [first, ..] => first & 0xe000 == 0x2000,
     }

@@ -1,4 +1,4 @@
-//! Which addresses are public, and that a guarded client connects to no other.
+//! Which addresses are public, and that a guarded client connects to no others.
 
 use std::io;
 use std::net::SocketAddr;
@@ -109,7 +109,7 @@ async fn an_address_is_judged_when_it_is_named() {
     check("https://no-such-name.invalid/", true).await;
 }
 
-/// A server that counts its visitors and greets them.
+/// A server that counts its connections and greets each client.
 async fn server() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -147,7 +147,7 @@ async fn a_guarded_client_connects_to_nothing_private() {
 
     let allowed = guarded_client(&Settings::default(), &guard("127.0.0.0/8")).unwrap();
     let answer = allowed.get(format!("http://127.0.0.1:{port}/"));
-    // A redirect is handed out, never followed.
+    // A redirect is returned to the caller, never followed.
     assert_eq!(answer.send().await.unwrap().status(), 302);
     assert_eq!(visits.load(Ordering::Relaxed), 1);
 }

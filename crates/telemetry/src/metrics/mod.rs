@@ -1,7 +1,7 @@
-//! Figures for Prometheus, of this process as a whole like its log.
+//! Prometheus metrics of this process.
 //!
-//! Labels are `&'static str`: they come from fixed lists, so no tenant, session or name that a
-//! person chose can become one. Nothing is counted per token.
+//! Labels are `&'static str` from fixed lists, so a tenant, a session or a user-chosen name can never become
+//! a label. Nothing is counted per token.
 
 mod process;
 mod table;
@@ -27,7 +27,7 @@ type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram
 
 static INSTRUMENTS: LazyLock<Instruments> = LazyLock::new(Instruments::new);
 
-/// What is counted. The methods may be called from anywhere and never wait.
+/// The instruments of the process. Their methods can be called from anywhere and never wait.
 #[derive(Debug)]
 pub struct Instruments {
     registry: Registry,
@@ -59,15 +59,15 @@ pub fn instruments() -> &'static Instruments {
     &INSTRUMENTS
 }
 
-/// Everything in the text form of Prometheus.
+/// All metrics in the text format of Prometheus.
 pub fn exposition() -> String {
     let mut text = String::new();
-    // Writing into a text cannot fail; what was written until then is what is known.
+    // Writing to a string cannot fail.
     let _ = encode(&mut text, &INSTRUMENTS.registry);
     text
 }
 
-/// Something that is there now; dropping it says that it is gone.
+/// Counts one thing in a gauge until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Present(Gauge);
@@ -85,7 +85,7 @@ impl Drop for Present {
     }
 }
 
-/// Something that takes time until this is dropped.
+/// Measures the time until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Timing {
@@ -138,67 +138,67 @@ impl Instruments {
         }
     }
 
-    /// A session is in memory while this lives.
+    /// Counts a session as in memory until the guard is dropped.
     pub fn session_opened(&'static self) -> Present {
         Present::of(&self.sessions)
     }
 
-    /// A client is connected while this lives.
+    /// Counts a client as connected until the guard is dropped.
     pub fn socket_opened(&'static self) -> Present {
         Present::of(&self.sockets)
     }
 
-    /// Tools that need a sandbox can run while this lives.
+    /// Reports that sandboxed tools can run, until the guard is dropped.
     pub fn sandbox_ready(&'static self) -> Present {
         Present::of(&self.sandboxed)
     }
 
-    /// A turn ended as `answered`, `failed` or `cancelled`.
+    /// Counts a turn that ended as `answered`, `failed` or `cancelled`.
     pub fn turn_ended(&self, outcome: &'static str) {
         self.turns.get_or_create(&[("outcome", outcome)]).inc();
     }
 
-    /// A turn had its final answer after that time.
+    /// Records the duration of a turn that ended with a final answer.
     pub fn turn_took(&self, provider: &'static str, time: Duration) {
         let turns = self.turn_seconds.get_or_create(&[("provider", provider)]);
         turns.observe(time.as_secs_f64());
     }
 
-    /// The first piece of an answer came.
+    /// Records the time to the first piece of an answer.
     pub fn first_token(&self, provider: &'static str, time: Duration) {
         let pieces = self.first_token.get_or_create(&[("provider", provider)]);
         pieces.observe(time.as_secs_f64());
     }
 
-    /// A model request ended as `answered` or `failed`.
+    /// Records a model request that ended as `answered` or `failed`.
     pub fn model_asked(&self, provider: &'static str, outcome: &'static str, time: Duration) {
         let labels = [("provider", provider), ("outcome", outcome)];
         let requests = self.requests.get_or_create(&labels);
         requests.observe(time.as_secs_f64());
     }
 
-    /// An attempt of a model request failed and is repeated.
+    /// Counts a failed attempt of a model request that is retried.
     pub fn model_retried(&self, provider: &'static str) {
         self.retries.get_or_create(&[("provider", provider)]).inc();
     }
 
-    /// A provider of that kind is not asked while this lives.
+    /// Counts a provider of that kind as out until the guard is dropped.
     pub fn provider_out(&self, provider: &'static str) -> Present {
         Present::of(&self.providers_out.get_or_create(&[("provider", provider)]))
     }
 
-    /// A call came into that state.
+    /// Counts a call that entered the state.
     pub fn call_became(&self, state: &'static str) {
         self.calls.get_or_create(&[("state", state)]).inc();
     }
 
-    /// A person decided a call that waited so long.
+    /// Records how long a call waited for a person's decision.
     pub fn approval_took(&self, verdict: &'static str, time: Duration) {
         let approvals = self.approvals.get_or_create(&[("verdict", verdict)]);
         approvals.observe(time.as_secs_f64());
     }
 
-    /// A sandbox was started by that driver, `warm` or `cold`, as `ok` or `failed`.
+    /// Records a sandbox start by that driver, `warm` or `cold`, that ended as `ok` or `failed`.
     pub fn sandbox_started(
         &self,
         driver: &'static str,
@@ -210,8 +210,8 @@ impl Instruments {
         starts.observe(time.as_secs_f64());
     }
 
-    /// A connection of a sandboxed server was `refused`, `failed`, or ended after it was `reached`;
-    /// then so many bytes were sent and received.
+    /// Counts a connection of a sandboxed server: `refused`, `failed`, or `reached` and now closed, with the
+    /// bytes that were sent and received.
     pub fn egress_ended(&self, outcome: &'static str, (sent, received): (u64, u64)) {
         self.egress.get_or_create(&[("outcome", outcome)]).inc();
         for (direction, bytes) in [("sent", sent), ("received", received)] {
@@ -220,7 +220,7 @@ impl Instruments {
         }
     }
 
-    /// A commit is appended to that store until this is dropped.
+    /// Measures the append of a commit to that store until the guard is dropped.
     pub fn append(&self, store: &'static str) -> Timing {
         Timing {
             into: self.appends.get_or_create_owned(&[("store", store)]),
@@ -228,48 +228,47 @@ impl Instruments {
         }
     }
 
-    /// A client did not take so many signals in time.
+    /// Counts signals that a client did not take in time.
     pub fn signals_dropped(&self, count: u64) {
         self.dropped.inc_by(count);
     }
 
-    /// So many spans of traces were lost: they did not fit the `queue`, or the `collector` did not
-    /// take them.
+    /// Counts lost spans of traces: the `queue` was full, or the `collector` did not accept them.
     pub fn spans_lost(&self, place: &'static str, count: u64) {
         self.spans.get_or_create(&[("at", place)]).inc_by(count);
     }
 
-    /// Something was refused, because a limit of `runtime.limits` or `sandbox.max` was reached: which,
-    /// and whether it was the `user`'s, the `tenant`'s, another one's, or that of `all`.
+    /// Counts a refusal because a limit of `runtime.limits` or `sandbox.max` was reached; `whose` tells whose
+    /// limit it was: the `user`'s, the `tenant`'s, another one's, or that of `all`.
     pub fn limit_reached(&self, limit: &'static str, whose: &'static str) {
         let labels = [("limit", limit), ("whose", whose)];
         self.limits.get_or_create(&labels).inc();
     }
 
-    /// So many bytes are left on the fullest of the disks that sandboxes or data are on.
+    /// Sets the free bytes on the fullest disk that holds sandboxes or data.
     pub fn disk_free(&self, bytes: u64) {
         self.disk_free.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    /// Sandboxes stand still because a disk is nearly full, or do not any more.
+    /// Sets whether sandboxes are paused because a disk is nearly full.
     pub fn disk_pressure(&self, is_pressed: bool) {
         self.disk_pressure.set(i64::from(is_pressed));
     }
 
-    /// So many events were read from a journal for a client.
+    /// Counts events that were read from a journal for a client.
     pub fn events_replayed(&self, count: usize) {
         self.replayed.inc_by(u64::try_from(count).unwrap_or(0));
     }
 }
 
-/// Registers under a name of the table; the library adds a counter's `_total` itself.
+/// Registers a metric under a name of the table; the library itself adds `_total` to counters.
 fn register<M: Metric + Clone>(registry: &mut Registry, name: &'static str, metric: M) -> M {
     let short = name.strip_suffix("_total").unwrap_or(name);
     registry.register(short, help(name), metric.clone());
     metric
 }
 
-/// What the table says of a name.
+/// The help text of a name in the table.
 fn help(name: &str) -> &'static str {
     let figure = FIGURES.iter().find(|figure| figure.name == name);
     figure.map_or("", |figure| figure.help)
@@ -279,19 +278,19 @@ fn family<const N: usize>(buckets: fn() -> Histogram) -> Histograms<N> {
     Family::new_with_constructor(buckets)
 }
 
-/// From half a millisecond to seconds: a disk or a server nearby.
+/// From half a millisecond to 5 s: a disk or a nearby server.
 fn short() -> Histogram {
     Histogram::new([
         0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0,
     ])
 }
 
-/// From hundredths to half a minute: a process or a container.
+/// From 10 ms to half a minute: a process or a container.
 fn medium() -> Histogram {
     Histogram::new([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0])
 }
 
-/// From tenths to minutes: a model.
+/// From 100 ms to 15 minutes: a model.
 fn long() -> Histogram {
     Histogram::new([
         0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0, 900.0,
@@ -385,7 +384,7 @@ mod tests {
         };
         let before = there();
         let socket = instruments().socket_opened();
-        // Other tests have theirs.
+        // Other tests change the gauge at the same time.
         assert!(there() > before - 1);
         drop(socket);
         assert!(there() <= before + 1);

@@ -1,4 +1,4 @@
-//! What the kernel and the runtime say of this process, asked at each scrape.
+//! Reads metrics of this process from the kernel and the runtime, at each scrape.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::help;
 
-/// The figures of this process. Where there is no `/proc`, those of the kernel are missing.
+/// The metrics of this process. Without `/proc`, those of the kernel are missing.
 #[derive(Debug)]
 pub(super) struct Process;
 
@@ -29,7 +29,7 @@ impl Collector for Process {
     }
 }
 
-/// Nothing where no runtime runs.
+/// The number of live tasks; `None` outside of a runtime.
 fn tasks() -> Option<i64> {
     let runtime = tokio::runtime::Handle::try_current().ok()?;
     i64::try_from(runtime.metrics().num_alive_tasks()).ok()
@@ -46,6 +46,6 @@ fn resident_bytes() -> Option<i64> {
 
 fn open_files() -> Option<i64> {
     let count = std::fs::read_dir("/proc/self/fd").ok()?.count();
-    // The folder itself was open while it was read.
+    // Does not count the folder itself, which is open while it is read.
     i64::try_from(count.saturating_sub(1)).ok()
 }

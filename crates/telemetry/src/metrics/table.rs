@@ -1,19 +1,19 @@
-//! Every figure once: its name, kind, labels and meaning. What is registered, documented and drawn
-//! follows it, and tests hold that.
+//! The table of all metrics: name, kind, labels and meaning. Registration, documentation and dashboards
+//! follow it, which tests check.
 
-/// What a figure is.
+/// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows.
+    /// Only increases.
     Counter,
     /// Goes up and down.
     Gauge,
-    /// Durations in seconds, by size.
+    /// Durations in seconds, in buckets.
     Histogram,
 }
 
 impl Kind {
-    /// Its name in Prometheus' text.
+    /// The name of the kind in the text format of Prometheus.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -23,13 +23,13 @@ impl Kind {
     }
 }
 
-/// One figure.
+/// One metric.
 #[derive(Debug, Clone, Copy)]
 pub struct Figure {
-    /// As it is asked for; a counter's ends in `_total`.
+    /// The name in queries; a counter's name ends in `_total`.
     pub name: &'static str,
     pub kind: Kind,
-    /// Its labels. Their values come from fixed lists, never from tenants or sessions.
+    /// The label names. Label values come from fixed lists, never from tenants or sessions.
     pub labels: &'static [&'static str],
     pub help: &'static str,
 }
@@ -48,7 +48,7 @@ const fn figure(
     }
 }
 
-/// All figures, in the order of the documentation.
+/// All metrics, in the order of the documentation.
 pub const FIGURES: &[Figure] = &[
     figure(
         "sepal_build_info",

@@ -1,8 +1,8 @@
-//! Sends batches of spans to the collector. What it does not take is lost, which is counted, and
-//! said in the log at most once a minute.
+//! Sends batches of spans to the collector. Spans that the collector does not accept are lost; they are
+//! counted, and logged at most once a minute.
 //!
-//! The sender of `opentelemetry-otlp` is not used: it reads the environment behind the settings'
-//! back, and its clients are not built by `net`.
+//! The sender of `opentelemetry-otlp` is not used: it reads environment variables regardless of the settings,
+//! and its clients are not built by `net`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,16 +30,16 @@ use super::queue::Queue;
 use crate::instruments;
 use sepal_config as config;
 
-/// How long one request may take.
+/// The time limit of one request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// Pauses before further attempts. Meanwhile spans wait in the queue.
+/// The pauses before further attempts. Meanwhile spans wait in the queue.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
-/// How often the log says that spans are lost.
+/// The shortest time between log entries about lost spans.
 const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
-/// Bytes of an answer that are looked at.
+/// The most bytes of a response that are read.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// Why a collector has not taken spans.
+/// The reason why a collector did not accept spans.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("it is not reached")]
@@ -51,7 +51,7 @@ enum Error {
 }
 
 impl Error {
-    /// Whether the same spans may be taken later (OTLP: "retryable response codes").
+    /// Returns true if the same spans may be accepted later (OTLP: "retryable response codes").
     fn is_passing(&self) -> bool {
         match self {
             Self::Away(_) => true,
@@ -61,16 +61,17 @@ impl Error {
     }
 }
 
-/// The library calls it from a thread of its own, which waits for it.
+/// The exporter. The library calls it from a thread of its own, which blocks until the export is done.
 #[derive(Debug)]
 pub(super) struct Exporter {
     collector: Collector,
     resource: ResourceAttributesWithSchema,
     runtime: Handle,
     requests: TaskTracker,
-    /// Where spans wait for it.
+    /// The queue in which spans wait for export.
     queue: Arc<Queue>,
-    /// When was last said that spans are lost, and how many were since. Never held across an await.
+    /// The time of the last log entry about lost spans, and the number of spans in lost batches since then.
+    /// Never locked across an await.
     lost: Mutex<(Option<Instant>, usize)>,
 }
 
@@ -83,7 +84,7 @@ struct Collector {
 }
 
 impl Exporter {
-    /// `None` where the settings name no collector.
+    /// Creates the exporter; `None` if the settings name no collector.
     pub(super) fn new(
         settings: &config::Telemetry,
         http: Client,
@@ -146,7 +147,7 @@ impl SpanExporter for Exporter {
                 self.complain(&error, spans);
                 Err(OTelSdkError::InternalFailure(error.to_string()))
             }
-            // The runtime is gone: the process ends.
+            // The runtime is gone, because the process is ending.
             Err(_) => Err(OTelSdkError::AlreadyShutdown),
         }
     }
@@ -180,7 +181,7 @@ impl Collector {
             .header(CONTENT_TYPE, "application/x-protobuf")
             .timeout(REQUEST_LIMIT)
             .body(body);
-        // The address may hold a key.
+        // The URL may hold a key.
         let away = |error: reqwest::Error| Error::Away(error.without_url());
         let mut answer = request.send().await.map_err(away)?;
         if !answer.status().is_success() {
@@ -193,7 +194,7 @@ impl Collector {
                 break;
             }
         }
-        // Some collectors answer with something else; the status has said that they took all.
+        // Some collectors send another body; by the status, they accepted all spans.
         let said = ExportTraceServiceResponse::decode(said.as_slice()).unwrap_or_default();
         match said
             .partial_success
@@ -205,7 +206,7 @@ impl Collector {
     }
 }
 
-/// The address of traces below the collector's own (OTLP/HTTP).
+/// The URL of the traces below the collector's base URL (OTLP/HTTP).
 fn traces_url(endpoint: &Url) -> Url {
     let mut url = endpoint.clone();
     if let Ok(mut path) = url.path_segments_mut() {
@@ -214,7 +215,7 @@ fn traces_url(endpoint: &Url) -> Url {
     url
 }
 
-/// A checked header, kept out of what is printed.
+/// A validated header, marked as sensitive so that it is never printed.
 fn header(name: &str, value: &SecretString) -> Option<(HeaderName, HeaderValue)> {
     let name = HeaderName::try_from(name).ok()?;
     let mut value = HeaderValue::try_from(value.expose_secret()).ok()?;
@@ -222,7 +223,7 @@ fn header(name: &str, value: &SecretString) -> Option<(HeaderName, HeaderValue)>
     Some((name, value))
 }
 
-/// What the spans say of their gateway: what the operator says goes above what we say.
+/// The attributes of this gateway; the operator's override ours.
 fn resource(settings: &config::Telemetry) -> Resource {
     let ours = [
         ("service.name", crate::PROGRAM.to_owned()),
@@ -246,7 +247,7 @@ fn resource(settings: &config::Telemetry) -> Resource {
         .build()
 }
 
-/// The address without what may hold a key.
+/// The URL without the parts that may hold a key.
 fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }

@@ -1,7 +1,7 @@
-//! Traces for OpenTelemetry: finished spans, batched in the background and sent by OTLP over HTTP.
+//! OpenTelemetry traces: finished spans are batched in the background and sent by OTLP over HTTP.
 //!
-//! A span is told when it is over, by whoever knows both ends of it; nothing listens to the log, so
-//! nothing that a library or a log line says can come here. Without a collector nothing is built.
+//! A span is reported when it is over, by code that knows its start and end. Nothing is derived from the log,
+//! so no text of a library or a log line can get into a trace. Without a collector nothing is built.
 
 mod export;
 mod queue;
@@ -27,18 +27,18 @@ use sepal_config as config;
 use sepal_core::domain::Timestamp;
 use sepal_jobs::Pool;
 
-/// Finished spans that wait for the collector; the newest beyond it are dropped and counted.
+/// The most finished spans that wait for the collector; further spans are dropped and counted.
 const QUEUE: usize = 2_048;
-/// Spans of one request to the collector.
+/// The most spans of one request to the collector.
 const BATCH: usize = 512;
-/// How long spans wait for others.
+/// The time that spans wait to be batched.
 const EVERY: Duration = Duration::from_secs(2);
-/// How long the last spans have when the gateway stops.
+/// The time limit for sending the last spans when the gateway stops.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
-/// Letters of a text that somebody else chose.
+/// The most characters of a user-chosen text.
 const LETTERS: usize = 200;
 
-/// Where finished spans go; the default keeps nothing. Cloning it is cheap.
+/// The destination of finished spans; the default discards them. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Traces(Option<Arc<Pipe>>);
 
@@ -46,13 +46,13 @@ struct Pipe {
     batches: BatchSpanProcessor,
     queue: Arc<Queue>,
     scope: InstrumentationScope,
-    /// Tells the exporter that nobody waits for a second attempt any more.
+    /// Tells the exporter to stop retrying.
     closing: CancellationToken,
 }
 
 impl Traces {
-    /// Sends to the collector of the settings, if they have one, by that client. Call it within a
-    /// runtime: requests run there.
+    /// Sends spans to the collector of the settings, if any, with the given client. Call it within a runtime,
+    /// on which the requests run.
     pub fn open(settings: &config::Telemetry, http: &reqwest::Client) -> Self {
         let closing = CancellationToken::new();
         let queue = Arc::new(Queue::new(QUEUE));
@@ -79,30 +79,30 @@ impl Traces {
         }))
     }
 
-    /// Whether anybody wants spans.
+    /// Returns true if there is a collector.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Hands a span over that ended then. Never waits: what does not fit the queue is dropped and
-    /// counted.
+    /// Ends a span at the given time and queues it. Never waits: if the queue is full, the span is dropped
+    /// and counted.
     pub fn end(&self, span: Span, at: Timestamp) {
         let Some(pipe) = &self.0 else { return };
         if !pipe.queue.enter() {
             return;
         }
         let mut data = span.0;
-        // Clocks of two gateways may differ; a span never ends before it began.
+        // Clocks of two gateways may differ, but a span must not end before it starts.
         data.end_time = time(at).max(data.start_time);
         data.instrumentation_scope = pipe.scope.clone();
         pipe.batches.on_end(data);
     }
 
-    /// Sends what waits, for at most five seconds; later spans are dropped.
+    /// Sends the waiting spans, for at most five seconds; later spans are dropped.
     pub async fn close(&self) {
         let Some(pipe) = self.0.clone() else { return };
         pipe.closing.cancel();
-        // It blocks its thread until the last batch is out.
+        // The shutdown blocks its thread until the last batch is sent.
         let flushing = Pool::new("last traces", 1);
         let flushed = flushing.run(move || pipe.batches.shutdown_with_timeout(FLUSH_LIMIT).is_ok());
         if !flushed.await.unwrap_or_default() {
@@ -111,8 +111,8 @@ impl Traces {
     }
 }
 
-/// One trace with its first span. Whoever knows the same facts derives the same one, so that
-/// gateways that know nothing of each other tell parts of one trace.
+/// A trace and its root span. Both ids are derived from facts, so that gateways that do not communicate
+/// report parts of the same trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {
     id: TraceId,
@@ -120,11 +120,11 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The trace of what these facts name.
+    /// The trace that the facts identify.
     pub fn of(facts: &[&str]) -> Self {
         let mut hash = Sha256::new();
         for fact in facts {
-            // With their lengths, so that no two lists of facts read the same.
+            // Length prefixes keep different lists of facts from having the same hash.
             hash.update((fact.len() as u64).to_be_bytes());
             hash.update(fact.as_bytes());
         }
@@ -140,17 +140,17 @@ impl Trace {
     }
 }
 
-/// A span that is not over yet. Dropping it leaves no trace.
+/// A span that is not over yet. Dropping it reports nothing.
 #[derive(Debug)]
 pub struct Span(SpanData);
 
 impl Span {
-    /// The first span of the trace.
+    /// The root span of the trace.
     pub fn root(of: Trace, name: &str, start: Timestamp) -> Self {
         Self::new((of.id, of.root), SpanId::INVALID, name, start)
     }
 
-    /// A span below the first one.
+    /// A child of the root span.
     pub fn child(of: Trace, name: &str, start: Timestamp) -> Self {
         let id = SpanId::from_bytes(rand::random());
         Self::new((of.id, id), of.root, name, start)
@@ -176,30 +176,30 @@ impl Span {
         })
     }
 
-    /// Says that it is a request to somebody else.
+    /// Marks the span as a request to another service.
     #[must_use]
     pub fn as_client(mut self) -> Self {
         self.0.span_kind = SpanKind::Client;
         self
     }
 
-    /// Adds a number or a word of ours.
+    /// Sets an attribute to a value of our own.
     pub fn set(&mut self, name: &'static str, value: impl Into<Value>) {
         self.0.attributes.push(KeyValue::new(name, value));
     }
 
-    /// Adds a name that somebody else chose, cut to 200 letters.
+    /// Sets an attribute to a user-chosen name, truncated to 200 characters.
     pub fn name(&mut self, name: &'static str, value: &str) {
         self.set(name, short(value).to_owned());
     }
 
-    /// Adds a list of one name, where the conventions want a list.
+    /// Sets an attribute to a list of one name, for conventions that require a list.
     pub fn list(&mut self, name: &'static str, value: &str) {
         let value = StringValue::from(short(value).to_owned());
         self.set(name, Value::Array(Array::String(vec![value])));
     }
 
-    /// Adds something that happened meanwhile.
+    /// Adds an event within the span.
     pub fn happened(
         &mut self,
         what: &'static str,
@@ -213,7 +213,7 @@ impl Span {
         self.0.events.events.push(event);
     }
 
-    /// Says that it failed, by the stable name of the reason.
+    /// Marks the span as failed, with the stable name of the reason.
     pub fn fail(&mut self, code: &'static str) {
         self.set("error.type", code);
         self.0.status = Status::error(code);

@@ -1,5 +1,5 @@
-//! How many finished spans wait for the collector. The library drops what its queue has no room for
-//! without telling anybody, so we count first.
+//! Counts the finished spans that wait for the collector. The library drops spans silently if its queue is
+//! full, so we count before it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use crate::instruments;
 pub(super) struct Queue {
     places: usize,
     waiting: AtomicUsize,
-    /// Whether it was said that spans are dropped.
+    /// True once it was logged that spans are dropped.
     is_dropping: AtomicBool,
 }
 
@@ -23,8 +23,8 @@ impl Queue {
         }
     }
 
-    /// Takes a place for one span; `false` if there is none, which is counted, and said when it
-    /// begins.
+    /// Reserves a place for one span. Returns false if there is none; the loss is counted, and logged when it
+    /// starts.
     pub(super) fn enter(&self) -> bool {
         let room = |waiting: usize| (waiting < self.places).then_some(waiting + 1);
         let entered = self
@@ -44,10 +44,11 @@ impl Queue {
         false
     }
 
-    /// So many spans were taken out of it.
+    /// Frees the places of spans that were taken out of the queue.
     pub(super) fn leave(&self, spans: usize) {
         let before = self.waiting.fetch_sub(spans, Ordering::AcqRel);
-        // Not at the first free place: a queue that stays full would say the same again and again.
+        // Waits until half of the queue is free: otherwise a queue that stays full would be logged
+        // repeatedly.
         if before.saturating_sub(spans) <= self.places / 2 {
             self.is_dropping.store(false, Ordering::Release);
         }

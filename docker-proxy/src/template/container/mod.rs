@@ -1,4 +1,5 @@
-//! The container of a sandbox. Its walls stand here and not in the request.
+//! Writes the request for a sandbox's container. Its restrictions come from this template, not from the
+//! request.
 
 #[cfg(test)]
 mod tests;
@@ -15,17 +16,17 @@ use crate::{
 
 /// The size of `/tmp` and of `/dev/shm`; both count as memory.
 const TEMPORARY_BYTES: i64 = 64 << 20;
-/// Open files of one process.
+/// The most open files of one process.
 const MAX_OPEN_FILES: i64 = 1024;
-/// Where a workspace is mounted.
+/// The mount point of a workspace.
 const WORKSPACE: &str = "/workspace";
-/// Where what was installed in another sandbox is mounted, read-only.
+/// The mount point of packages that were installed in another sandbox, read-only.
 const PACKAGES: &str = "/packages";
-/// Where the sandboxes' own image has Sepal's programs, and a volume with them is mounted, read-only.
-/// Nothing is mounted elsewhere.
+/// The folder of Sepal's programs in the sandboxes' own image, and the mount point of a volume with them,
+/// read-only. No other mount points are allowed.
 const PROGRAMS: &str = "/sepal";
 
-/// What of a request is used.
+/// The fields of a request that are used.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase", default)]
 struct Asked {
@@ -72,7 +73,7 @@ struct AskedVolumeOptions {
     no_copy: bool,
 }
 
-/// A container that may be made.
+/// A container that may be created.
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) body: Value,
@@ -80,7 +81,7 @@ pub(crate) struct Container {
     pub(crate) volumes: Vec<String>,
 }
 
-/// Writes the request that makes the container of that name.
+/// Writes the request that creates the container of that name.
 pub(crate) fn container(
     name: &ContainerName,
     body: &[u8],
@@ -125,7 +126,7 @@ pub(crate) fn container(
     })
 }
 
-/// What may differ behind the same walls.
+/// The values that may differ behind the same restrictions.
 struct Inside {
     user: &'static str,
     entrypoint: Option<Vec<String>>,
@@ -136,7 +137,7 @@ struct Inside {
     is_read_only: bool,
 }
 
-/// Runs whatever is asked for: the walls are there for that.
+/// Allows any program: the restrictions contain it.
 fn ordinary(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
     let allowed = settings.network.as_deref();
     let network = match asked.host_config.network_mode.as_deref() {
@@ -160,9 +161,9 @@ fn ordinary(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
     })
 }
 
-/// A run that counts the workspace is root with the right to look into every folder. With that
-/// right, a program of somebody's choice could open files of the machine by their number; so only
-/// the sandboxes' own image may have it, and runs nothing but this `find`.
+/// Allows only the measuring of a workspace, which runs as root with the right to read every folder. With
+/// that right, an arbitrary program could open files of the machine by their inode number; so only the
+/// sandboxes' own image may have it, and runs nothing but this `find`.
 fn measuring(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
     if asked.image != settings.image {
         let remedy = "only the sandboxes' own image (`--image`) may count a workspace";
@@ -188,8 +189,8 @@ fn working_dir(asked: Option<&str>) -> Result<Option<&str>, Refusal> {
     Ok(asked)
 }
 
-/// Everything that keeps it inside. What is empty here would be empty anyway; it stands here so
-/// that no default of an engine and no oversight below can fill it.
+/// Returns all restrictions of the container. Fields that are empty here would be empty anyway; they are
+/// explicit so that no default of an engine and no oversight below can fill them.
 fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Value, Refusal> {
     let most = settings.most;
     let memory = at_most("HostConfig.Memory", asked.memory, most.memory_bytes)?;
@@ -201,7 +202,7 @@ fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Val
     let ulimit = |name, most: i64| json!({ "Name": name, "Soft": most, "Hard": most });
     Ok(json!({
         "Memory": memory,
-        // The same: no swap.
+        // The same value: no swap.
         "MemorySwap": memory,
         "NanoCpus": cpus,
         "PidsLimit": processes,
@@ -209,7 +210,7 @@ fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Val
         "Privileged": false,
         "CapAdd": inside.rights,
         "CapDrop": ["ALL"],
-        // The default seccomp profile stays in force as long as none is named here.
+        // The default seccomp profile stays in force as long as no other is named here.
         "SecurityOpt": ["no-new-privileges:true"],
         "NetworkMode": inside.network,
         "ReadonlyRootfs": true,
@@ -230,7 +231,7 @@ fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Val
         "Links": [],
         "ExtraHosts": [],
         "Mounts": [],
-        // What a server says on stdout is MCP traffic: a log would fill the engine's disk.
+        // A server's stdout is MCP traffic: a log would fill the engine's disk.
         "LogConfig": { "Type": "none" },
         "AutoRemove": false,
         "RestartPolicy": { "Name": "no" },
@@ -239,7 +240,7 @@ fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Val
     }))
 }
 
-/// The volumes that a container sees, each in its one place.
+/// The volumes that a container mounts, each at its one place.
 struct Seen {
     workspace: Option<String>,
     packages: Option<String>,
@@ -269,13 +270,14 @@ impl Seen {
         (labels, settings): (&Labels, &Settings),
     ) -> Vec<Value> {
         let workspace = self.workspace.iter().map(|volume| {
-            // Should it go before the container is made, the engine makes it anew, as ours.
+            // If the volume is removed before the container is created, the engine creates it anew, with our
+            // labels.
             let own = json!({ "Labels": labels });
             mount((volume, WORKSPACE), inside.is_read_only, &own)
         });
         let packages = self.packages.iter();
         let packages = packages.map(|volume| mount((volume, PACKAGES), true, &json!({})));
-        // What everybody's containers see comes from the sandboxes' own image alone.
+        // The volume that all containers share is filled only from the sandboxes' own image.
         let mut options = asked.host_config.mounts.iter().flatten();
         let is_asked = options.any(|it| it.volume_options.as_ref().is_some_and(|it| it.no_copy));
         let no_copy = if asked.image != settings.image || is_asked {
@@ -298,7 +300,7 @@ fn is_workspace(mount: &AskedMount) -> bool {
     ![PACKAGES, PROGRAMS].contains(&mount.target.as_str())
 }
 
-/// The volume of another sandbox, which has what was installed, or our programs.
+/// Returns the volume of another sandbox, which holds installed packages or our programs.
 fn of_another_sandbox(mount: &AskedMount) -> Result<String, Refusal> {
     if name::sandbox_of_volume(&mount.source).is_none() {
         let remedy = "it has to be the volume of a sandbox, `sepal-ws-sbx_<32 hexadecimal digits>`";
@@ -324,7 +326,7 @@ fn with_mounts(mut made: Value, mounts: Vec<Value>) -> Value {
     made
 }
 
-/// What was asked for, if it is something and not too much; else the most.
+/// Returns the requested value, if it is positive and within the maximum; the maximum if none is requested.
 fn at_most(field: &str, asked: Option<i64>, most: i64) -> Result<i64, Refusal> {
     match asked {
         None => Ok(most),

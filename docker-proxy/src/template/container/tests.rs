@@ -1,11 +1,11 @@
-//! Table tests of the container's template.
+//! Tests the container's template with tables.
 
 use super::*;
 use crate::settings::tests::settings;
 
 const SANDBOX: &str = "sbx_0000000000000000000000000000000a";
 
-/// What Sepal asks for.
+/// Returns the request that Sepal sends.
 fn asked() -> Value {
     json!({
         "Hostname": "sandbox",
@@ -196,7 +196,7 @@ fn what_was_installed_in_another_sandbox_is_mounted_read_only_in_its_one_place()
     assert_eq!(made["HostConfig"]["Mounts"].as_array().unwrap().len(), 1);
 }
 
-/// What all containers see, of every tenant, must not come from an image of somebody's choice.
+/// The volume that all containers of every tenant mount must not be filled from an arbitrary image.
 #[test]
 fn the_volume_of_our_programs_is_filled_by_our_own_image_alone() {
     let programs = "sepal-ws-sbx_0000000000000000000000000000000c";
@@ -293,7 +293,7 @@ fn a_count_is_one_find_in_our_own_image() {
     asked["HostConfig"]["Mounts"][0]["ReadOnly"] = json!(true);
     let made = measure(&asked).unwrap();
     assert_eq!(made["HostConfig"]["Mounts"][0]["ReadOnly"], true);
-    // The same with anything of the caller's choice, or as another container.
+    // The same with a value of the caller's choice, or as another container.
     assert!(made_as("", &asked, &settings()).is_err());
     for (name, value) in [
         ("Env", json!(["LD_PRELOAD=/workspace/x.so"])),

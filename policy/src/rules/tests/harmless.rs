@@ -1,5 +1,5 @@
-//! Commands that begin as a rule says and do more than it says: whatever the words are that follow, an
-//! allow rule lets a command run only if it is known that they are harmless.
+//! Tests commands that begin like a rule and do more than it says: an allow rule lets a command run only if
+//! the words after its prefix are known to be harmless.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::{Call, CommandPrefix, Conditions, Effect, Rule, Rules, Scope, propose
 use Effect::Allow;
 use Scope::{Person, Session};
 
-/// The rule that the card offers for commands like this one.
+/// Returns the rule that the card offers for similar commands.
 #[track_caller]
 fn offered(command: &str) -> Rule {
     let arguments = json!({ "command": command });
@@ -24,7 +24,7 @@ fn offered(command: &str) -> Rule {
     offer.into_rule("card", Session, None)
 }
 
-/// The call that the card is of, a later one, and the words of the reason.
+/// The call of the card, later calls, and words of the reason.
 const MORE: &[(&str, &[(&str, &str)])] = &[
     (
         "npm test",
@@ -529,7 +529,7 @@ fn the_folder_for_another_command_is_one_that_the_rule_names() {
     assert!(on_command(&rules, "cd && npm test").starts_with("Asked"));
 }
 
-/// A rule of before there was `any_words`, with an example that it matched then.
+/// A rule from before `any_words` existed, with an example that it matched then.
 #[test]
 fn a_kept_prefix_takes_only_harmless_words_from_now_on() {
     let kept = json!({
@@ -563,7 +563,7 @@ fn a_kept_prefix_takes_only_harmless_words_from_now_on() {
     assert_eq!(decide("npm test --script-shell=./evil.sh"), Effect::Ask);
 }
 
-/// Rules that refuse look into every form in which a command may be hidden.
+/// Deny rules find a command in every form in which it may be hidden.
 #[test]
 fn what_is_denied_is_refused_in_every_form_that_is_read() {
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! The order of rules, conditions beside commands, and what is said about it, as tables.
+//! Tests the order of rules, conditions beside commands, and the reasons, as tables.
 
 mod harmless;
 mod network;
@@ -46,7 +46,7 @@ fn compile(rules: &[Rule]) -> Rules {
     Rules::compile(rules.to_vec()).unwrap()
 }
 
-/// The decision on a command, as text.
+/// Returns the decision on a command, as text.
 #[track_caller]
 fn on_command(rules: &[Rule], command: &str) -> String {
     let arguments = json!({"command": command, "timeout_s": 5});
@@ -205,7 +205,7 @@ fn an_ask_that_wants_more_than_the_owners_yes_is_asked_whatever_is_allowed_neare
     }
 }
 
-/// The yes of others to one part of a command lets no other part run.
+/// The approval of other people for one part of a command lets no other part run.
 #[test]
 fn what_no_rule_asks_of_others_is_asked_of_the_owner_too() {
     let mut ask = rule("npm", Ask, Tenant, commands(&["npm"]));
@@ -259,8 +259,8 @@ fn exceptions_leave_a_part_to_other_rules_only_if_it_is_surely_meant() {
     }
 }
 
-/// Conditions, arguments and cost; what a rule that allows does alone, and what one that denies does
-/// beside one that allows everything.
+/// Conditions, arguments and cost; then the effects of an allow rule alone, and of a deny rule beside one
+/// that allows everything.
 type Row = (Conditions, Value, Option<u64>, Effect, Effect);
 
 fn rows_of_places() -> Vec<Row> {
@@ -402,7 +402,7 @@ fn commands_are_allowed_only_with_harmless_arguments_beside_them() {
             ..Call::new("s", "t", &arguments)
         };
         assert_eq!(compile(rules).decide(&call).effect, expected, "{arguments}");
-        // The same rule says nothing about a tool that runs no commands.
+        // The same rule decides nothing about a tool that runs no commands.
         if rules == &prefix {
             assert_eq!(
                 compile(rules)

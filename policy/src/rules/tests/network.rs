@@ -1,4 +1,4 @@
-//! What a session's commands may reach is no matter of its calls.
+//! Tests that rules about a session's network decide no calls.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::Effect::{Allow, Ask, Deny};
 use crate::Scope::{Person, Session, Tenant};
 use crate::{Call, Conditions, Network, Rule, Rules};
 
-/// A rule about connections decides no call, and is nothing but that.
+/// A rule about connections decides no call, and has no other conditions.
 #[test]
 fn hosts_of_a_session_decide_no_call() {
     let network = Some(Network {
@@ -35,7 +35,7 @@ fn hosts_of_a_session_decide_no_call() {
         let mut rule = hosts.clone();
         change(&mut rule);
         assert!(Rules::compile(vec![rule.clone()]).is_err(), "{rule:?}");
-        // Kept all the same, it decides no more than before.
+        // If it is stored nevertheless, it decides no more than before.
         let safe = Rules::compile_safely(vec![rule]);
         assert_eq!(safe.decide(&call).effect, Ask);
     };

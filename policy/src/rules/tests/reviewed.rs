@@ -1,4 +1,4 @@
-//! Which calls rules open to a model's review.
+//! Tests which calls rules open to a model's review.
 
 use serde_json::json;
 
@@ -78,11 +78,11 @@ fn a_command_is_open_only_where_every_part_surely_is() {
     ] {
         check(&[npm()], command, false);
     }
-    // A part that runs unasked needs no review.
+    // A part that runs without asking needs no review.
     let ls = rule("ls", Allow, Tenant, commands(&["ls"]));
     check(&[npm(), ls.clone()], "npm test | ls", true);
     check(&[npm(), ls.clone()], "ls", false);
-    // What may be denied is for people.
+    // People decide on a call that may be denied.
     let rm = rule("rm", Deny, Tenant, commands(&["rm"]));
     check(&[opening("all", Conditions::default()), rm], "$X", false);
     let but = Rule {
@@ -111,7 +111,7 @@ fn only_ask_rules_of_administrators_that_want_the_owner_alone_open_calls() {
     let mut gesture = open();
     gesture.approvers.fresh_gesture = true;
     assert!(is_wrong(gesture));
-    // One that was kept in another way asks, and opens nothing.
+    // A stored rule with another scope asks, and opens nothing.
     let kept = Rules::compile_safely(vec![Rule {
         scope: Person,
         ..open()

@@ -1,4 +1,4 @@
-//! Rules with schemas that take too long, or never end, for some arguments.
+//! Tests rules with schemas whose evaluation takes too long, or never ends, for some arguments.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn a_schema_above_a_bound_is_refused_with_the_reason() {
     }
 }
 
-/// Nobody knows whether the arguments fit, so an allow rule does not allow and a deny rule asks.
+/// The fit is unsure, so an allow rule does not allow and a deny rule asks.
 #[test]
 fn arguments_that_take_too_many_steps_are_asked_about() {
     let schema = json!({ "properties": { "a": { "pattern": "^(a?){1000}a{1000}b$" } } });

@@ -1,4 +1,4 @@
-//! What becomes of rules that are stored: checked, written, read, and ended.
+//! Tests stored rules: checking, writing, reading and expiry.
 
 use serde_json::json;
 
@@ -148,7 +148,7 @@ fn an_allow_rule_ends_with_its_time_and_with_the_definition() {
             (Ask, expected)
         );
     }
-    // What refuses is not ended by a server that describes its tool anew.
+    // A server cannot end a deny rule by changing its tool's description.
     let deny = Rule {
         effect: Deny,
         until_ms: None,

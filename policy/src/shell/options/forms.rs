@@ -1,17 +1,17 @@
-//! The table of commands: which of their options only read, which write, and which run something.
+//! Holds the table of commands: which of their options only read, which write, and which run something.
 //!
-//! `-v` takes no value, `-n=` takes one in the same word or in the next, `--color[=]` one in the same
-//! word only, and `-NUM` is a number such as `-5`. "Runs" also holds what names a program, a folder or
-//! a configuration to run from, and what chooses another account or server. An option that stands
-//! nowhere is unknown, and asked.
+//! `-v` takes no value, `-n=` takes one in the same word or in the next, `--color[=]` one in the same word
+//! only, and `-NUM` is a number such as `-5`. "Runs" also covers options that name a program, a folder or a
+//! configuration to run from, and options that choose another account or server. An option that is not listed
+//! is unknown, and asked.
 //!
-//! Commands that run the project (`npm test`, `cargo build`) do what their name says: their entries
-//! list the options that change nothing about what is run. [`offered`] ones may stand on a card, other
-//! entries are for rules that people typed.
+//! Commands that run the project (`npm test`, `cargo build`) do what their name says: their entries list the
+//! options that do not change what is run. [`offered`] entries may appear on a card, other entries are for
+//! rules that people typed.
 
 use super::{Behind, Form, Operands, Style};
 
-/// An entry that the card may offer.
+/// Creates an entry that the card may offer.
 const fn offered(command: &'static str, reads: &'static [&'static str]) -> Form {
     Form {
         is_offered: true,
@@ -19,7 +19,7 @@ const fn offered(command: &'static str, reads: &'static [&'static str]) -> Form 
     }
 }
 
-/// An entry for rules that people typed.
+/// Creates an entry for rules that people typed.
 const fn typed(command: &'static str, reads: &'static [&'static str]) -> Form {
     Form {
         command,
@@ -38,7 +38,7 @@ const fn typed(command: &'static str, reads: &'static [&'static str]) -> Form {
     }
 }
 
-/// A program of which every option of its manual only reads.
+/// Creates an entry for a program whose manual lists only options that read.
 const fn reader(command: &'static str, reads: &'static [&'static str]) -> Form {
     Form {
         is_complete: true,
@@ -46,7 +46,7 @@ const fn reader(command: &'static str, reads: &'static [&'static str]) -> Form {
     }
 }
 
-/// The options before the subcommands of a program.
+/// Creates an entry for the options before the subcommands of a program.
 const fn global(command: &'static str, reads: &'static [&'static str], runs: &'static str) -> Form {
     Form {
         is_global: true,
@@ -86,13 +86,13 @@ impl Form {
         self
     }
 
-    /// It goes by files of the folder in which it runs.
+    /// Marks a command that depends on files of the folder in which it runs.
     const fn of_folder(mut self) -> Self {
         self.is_of_folder = true;
         self
     }
 
-    /// It starts `gpg` for these texts.
+    /// Marks a command of git, which starts `gpg` for these format texts.
     const fn of_git(mut self) -> Self {
         self.running_texts = &["%G", "%(signature"];
         self.is_of_folder = true;
@@ -102,7 +102,7 @@ impl Form {
 
 const HELP: &str = "--help --version";
 
-/// `git`: how differences are shown.
+/// `git`: options that format differences.
 const DIFF: &str = "-p -u --patch -s --no-patch -U= --unified= --output-indicator-new= \
     --output-indicator-old= --output-indicator-context= --raw --patch-with-raw --indent-heuristic \
     --no-indent-heuristic --minimal --patience --histogram --anchored= --diff-algorithm= --stat[=] \
@@ -123,7 +123,7 @@ const DIFF_WRITES: &str = "--output= --remerge-diff";
 const DIFF_RUNS: &str = "--ext-diff --textconv --submodule[=] --recurse-submodules --show-signature \
     --help";
 
-/// `git log` and `git show`: which commits, and how they are shown.
+/// `git log` and `git show`: options that select and format commits.
 const COMMITS: &str = "--max-count= -n= -NUM --skip= --since= --after= --until= --before= \
     --since-as-filter= --author= --committer= --grep-reflog= --grep= --all-match --invert-grep -i \
     --regexp-ignore-case --basic-regexp -E --extended-regexp -F --fixed-strings -P --perl-regexp \
@@ -140,7 +140,7 @@ const COMMITS: &str = "--max-count= -n= -NUM --skip= --since= --after= --until= 
     --decorate[=] --decorate-refs= --decorate-refs-exclude= --clear-decorations --source --mailmap \
     --use-mailmap --no-mailmap --no-use-mailmap --full-diff --log-size -L= -q";
 
-/// `npm`: how much is told, and how.
+/// `npm`: options of the output.
 const NPM: &str = "--silent -s --quiet -q -d -dd -ddd --verbose --json --long -l --parseable -p \
     --color[=] --no-color --loglevel= --no-fund --no-audit --no-update-notifier --unicode \
     --no-unicode --offline --prefer-offline --no-progress";
@@ -150,7 +150,7 @@ const NPM_RUNS: &str = "--script-shell= --node-options= --prefix= -C= --userconf
     --ignore-scripts[=] --location= --global -g";
 const NPM_WRITES: &str = "--logs-dir= --save --force -f --fix --timing";
 
-/// `cargo`: which packages, targets and features, and how they are built.
+/// `cargo`: options that select packages, targets and features, and how they are built.
 const CARGO: &str = "-q --quiet -v -vv --verbose --color= -p= --package= --workspace --all --exclude= \
     --lib --bins --bin= --examples --example= --tests --test= --benches --bench= --all-targets -F= \
     --features= --all-features --no-default-features -j= --jobs= -r --release --profile= --locked \
@@ -162,20 +162,20 @@ const CARGO_WRITES: &str = "--target-dir= --artifact-dir= --out-dir= --timings[=
 const LIBTEST: &str = "--nocapture --no-capture --show-output --test-threads= --ignored \
     --include-ignored --exact --skip= --list -q --quiet --color= --bench --test --format= --report-time[=]";
 
-/// `go`: how packages are built for what the command is about.
+/// `go`: options that control how packages are built.
 const GO: &str = "-v -x -n -race -msan -asan -p= -tags= -trimpath -buildvcs[=] -json[=]";
 const GO_RUNS: &str = "-exec= -toolexec= -vettool= -ldflags= -gcflags= -asmflags= -gccgoflags= \
     -compiler= -overlay= -modfile= -C= -args -pgo= -buildmode= -linkshared -installsuffix= -modcacherw";
 const GO_WRITES: &str = "-o= -c -i -coverprofile= -cpuprofile= -memprofile= -blockprofile= \
     -mutexprofile= -trace= -outputdir= -work -pkgdir= -mod= -a -fix -w -testlogfile= -gocoverdir=";
 
-/// `docker`: which engine.
+/// `docker`: options that select the engine.
 const DOCKER_RUNS: &str = "-H= --host= --config= -c= --context= --tlscacert= --tlscert= --tlskey= --tls \
     --tlsverify";
 
-/// Each command once.
+/// The table, with each command once.
 pub(super) const FORMS: &[Form] = &[
-    // Programs that only read, whatever their options are.
+    // Programs all of whose options only read.
     reader("basename", &[HELP, "-a --multiple -s= --suffix= -z --zero"]),
     reader(
         "cat",
@@ -522,7 +522,7 @@ pub(super) const FORMS: &[Form] = &[
         .operands(Operands::Names)
         .runs("-C= --dir= -r --recursive -F= --filter= -g --global -w --workspace-root")
         .of_folder(),
-    // Words behind a script's name are the script's own.
+    // Words after a script's name belong to the script.
     offered("pnpm run", &[])
         .runs("--script-shell= --shell-emulator -C= --dir=")
         .behind(Behind::Unknown)
@@ -807,7 +807,7 @@ pub(super) const FORMS: &[Form] = &[
         .operands(Operands::None)
         .style(Style::Words)
         .of_folder(),
-    // Never offered: what people allow by rules of their own.
+    // Never offered: for rules that people write themselves.
     typed(
         "make",
         &["-k --keep-going -n --dry-run --just-print --recon -s --silent --quiet --no-silent -j[=] \

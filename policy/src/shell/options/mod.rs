@@ -1,13 +1,13 @@
-//! Tells whether the words behind a rule's prefix are known to be harmless.
+//! Decides whether the words after a rule's prefix are known to be harmless.
 //!
-//! [`forms`] is the table: for each command that it knows, the options that only read, those that
-//! write and those that run something else. An option that the table does not list as reading is
-//! asked, and so is every option of a program that the table does not have.
+//! [`forms`] is the table: for each command that it knows, the options that only read, those that write and
+//! those that run something else. An option that the table does not list as reading is asked, and so is every
+//! option of a program that the table does not have.
 //!
-//! Options are compared as they are written. A long option that is cut short is never taken for one
-//! that reads, because programs complete it by all options that they have, not by those listed here.
-//! A word behind an option that takes a value is its value only if it does not look like an option
-//! itself: programs and versions differ in which options take values.
+//! Options are compared as they are written. An abbreviated long option never counts as one that reads,
+//! because programs complete it from all their options, not only from those listed here. A word after an
+//! option that takes a value is its value only if it does not look like an option itself: programs and
+//! versions differ in which options take values.
 
 mod forms;
 
@@ -15,23 +15,24 @@ use super::runners::checks_its_options;
 use super::{Part, Word};
 use forms::FORMS;
 
-/// Options of one command that are looked up; more are asked. Each rule looks them up anew.
+/// The most options of one command that are looked up; beyond that the call is asked. Each rule looks them up
+/// anew.
 const MAX_OPTIONS: usize = 64;
 
-/// The reason why a command may do more than its rule's prefix says. Each names the word.
+/// The reason that a command may do more than its rule's prefix says. Each names the word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Harm {
     /// The option writes to a file.
     Writes(String),
     /// The option names or starts a program, or a folder or configuration to run from.
     Runs(String),
-    /// It is not known what the option or the subcommand does.
+    /// The effect of the option or the subcommand is unknown.
     Unknown(String),
     /// The command does more than read with this word.
     Operand(String),
     /// The command writes unless it has this option.
     Without(&'static str),
-    /// The word is only known when the command runs, and may become an option.
+    /// The word is known only when the command runs, and may become an option.
     Open,
 }
 
@@ -49,54 +50,54 @@ pub(super) struct Form {
     style: Style,
     operands: Operands,
     behind: Behind,
-    /// Whether `reads` holds every option of the program's manual, so that a word that is only known
-    /// when the command runs cannot become one that writes or runs.
+    /// True if `reads` holds every option of the program's manual, so that a word that is known only when the
+    /// command runs cannot become an option that writes or runs.
     is_complete: bool,
-    /// Whether the card may offer it.
+    /// True if the card may offer it.
     is_offered: bool,
-    /// Whether files of the folder in which it runs decide what it does: settings, scripts, tests.
+    /// True if files of the folder in which it runs decide what it does: settings, scripts, tests.
     is_of_folder: bool,
-    /// The option without which it writes.
+    /// The option without which the command writes.
     needs: Option<&'static str>,
     /// Texts in words that make the program start another one.
     running_texts: &'static [&'static str],
-    /// Whether only options before a subcommand are listed.
+    /// True if only options before a subcommand are listed.
     is_global: bool,
 }
 
-/// The way in which a program reads its options.
+/// The way in which a program parses its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// As `getopt_long`: single letters may stand together, and a value may stand in the same word.
+    /// As `getopt_long`: single letters may be combined, and a value may be part of the same word.
     Letters,
-    /// Letters may stand together, but values are always words of their own.
+    /// Letters may be combined, but values are always separate words.
     LettersOnly,
     /// Each option is a word, with one dash or two.
     Words,
 }
 
-/// Words that are no options and change nothing that the prefix does not say.
+/// The operands that do not change what the prefix says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operands {
     Any,
     None,
-    /// One, as the second names a file that is written.
+    /// At most one, because the second names a file that is written.
     AtMostOne,
     /// Paths below the folder in which it runs: it runs what they name.
     Inside,
-    /// Plain names of packages: with other signs they are addresses or folders.
+    /// Plain names of packages: with other characters they are addresses or folders.
     Names,
     /// Words that begin with `+`, as formats of `date` do.
     Formats,
-    /// This word alone.
+    /// Only this word.
     Word(&'static str),
 }
 
-/// The meaning of words behind `--`.
+/// The meaning of words after `--`.
 #[derive(Debug, Clone, Copy)]
 enum Behind {
     Operands,
-    /// Options of another program, which is not known.
+    /// Options of another program, which is unknown.
     Unknown,
     /// Options of another program, of which these only read.
     Options(&'static str),
@@ -111,11 +112,11 @@ enum Class {
     Unknown,
 }
 
-/// An option as it stands in a command.
+/// An option as it was parsed in a command.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     class: Class,
-    /// Whether the next word is its value.
+    /// True if the next word is its value.
     wants_value: bool,
 }
 
@@ -156,7 +157,8 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// The reason the words of `part` behind the first `named` ones are not surely harmless; `None` if they are.
+/// Returns the reason that the words of `part` after the first `named` ones are not surely harmless; `None`
+/// if they are.
 pub(crate) fn harm(part: &Part, named: usize) -> Option<Harm> {
     let words = &part.words;
     if let Some(script) = part.script_at {
@@ -179,7 +181,7 @@ pub(crate) fn harm(part: &Part, named: usize) -> Option<Harm> {
     }
 }
 
-/// The words with which a card offers commands like this one, if it may.
+/// Returns the words with which a card offers similar commands, if it may.
 pub(crate) fn offered_prefix(part: &Part) -> Option<Vec<&str>> {
     let words: Vec<&str> = part.words.iter().map_while(Word::literal).collect();
     let name = words.first().copied()?;
@@ -200,7 +202,7 @@ pub(crate) fn offered_prefix(part: &Part) -> Option<Vec<&str>> {
     is_harmless.then(|| words.into_iter().take(length).collect())
 }
 
-/// Whether files of the folder in which the command runs may decide what it does.
+/// Returns true if files of the folder in which the command runs may decide what it does.
 pub(super) fn is_of_folder(part: &Part) -> bool {
     if part.script_at.is_some() {
         return true;
@@ -223,12 +225,12 @@ pub(super) fn is_of_folder(part: &Part) -> bool {
     }
 }
 
-/// Whether the builtin changes the folder of all commands behind it.
+/// Returns true if the builtin changes the folder of all later commands.
 pub(super) fn is_mover(name: &str) -> bool {
     matches!(name, "cd" | "pushd" | "popd")
 }
 
-/// The name by which the table knows a program: `/usr/bin/git` is `git`, `./git` is anything.
+/// Returns the table's name of a program: `/usr/bin/git` is `git`; `./git` may be any program.
 fn known_name(program: &str) -> Option<&str> {
     let name = program
         .strip_prefix("/usr/bin/")
@@ -238,12 +240,12 @@ fn known_name(program: &str) -> Option<&str> {
 }
 
 enum Found {
-    /// The entry, and the first word behind its name.
+    /// The entry, and the index of the first word after its name.
     Form(&'static Form, usize),
-    /// No entry; the first word that may be an option.
+    /// No entry; the index of the first word that may be an option.
     NotInTable(usize),
     Harm(Harm),
-    /// There is no subcommand.
+    /// The command has no subcommand.
     Nothing,
 }
 
@@ -284,7 +286,7 @@ fn find(name: &str, words: &[Word], named: usize) -> Found {
     }
 }
 
-/// Whether words of a program that is not known may be options.
+/// Returns the harm of words of an unknown program that may be options.
 fn of_unknown(words: &[Word], from: usize) -> Option<Harm> {
     let rest = words.get(from..).unwrap_or_default();
     rest.iter().find_map(|word| match word {
@@ -296,12 +298,13 @@ fn of_unknown(words: &[Word], from: usize) -> Option<Harm> {
     })
 }
 
-/// `-` alone is a file's name.
+/// Returns true for an option; `-` alone is a file name.
 fn is_option(text: &str) -> bool {
     text.len() > 1 && text.starts_with('-')
 }
 
-/// Whether a word behind an option that wants a value is this value: `-5` is one, `-o` may not be.
+/// Returns true if a word after an option that takes a value is that value: `-5` is one, `-o` may be an
+/// option.
 fn is_value(word: &Word) -> bool {
     let is_number = |text: &str| {
         text.bytes()
@@ -312,13 +315,13 @@ fn is_value(word: &Word) -> bool {
         .is_some_and(|text| !is_option(text) || is_number(text))
 }
 
-/// The word as a reason names it: without its value, and cut.
+/// Formats the word for a reason: without its value, and shortened.
 fn shown(text: &str) -> String {
     let name = text.split('=').next().unwrap_or(text);
     name.chars().take(60).collect()
 }
 
-/// A name as scripts of a project have them.
+/// Returns true for a name as scripts of a project have them.
 fn is_plain_name(word: &str) -> bool {
     word.starts_with(|sign: char| sign.is_ascii_alphabetic())
         && word
@@ -342,7 +345,7 @@ impl Form {
         self.command.split(' ').next().unwrap_or_default()
     }
 
-    /// Whether its first operand names a script of the project.
+    /// Returns true if its first operand names a script of the project.
     fn takes_script(&self) -> bool {
         self.command.ends_with(" run") && self.program() != "vitest"
     }
@@ -380,7 +383,7 @@ impl Form {
                 continue;
             }
             if self.command == "find" && matches!(text.as_str(), "-exec" | "-execdir") {
-                // What it runs is a command of its own.
+                // The command that `find` executes is a part of its own.
                 at = super::runners::end_of_exec(words, at);
                 continue;
             }
@@ -407,7 +410,7 @@ impl Form {
                 return Some(Harm::Unknown(shown(text)));
             }
             let has_value = reading.wants_value && words.get(at).is_some_and(is_value);
-            // A prefix that ends with an option that runs something says nothing of its value.
+            // A prefix that ends with an option that runs something does not cover the option's value.
             let is_named = is_named && (!has_value || at < named);
             if let Some(harm) = reading.harm(text).filter(|_| !is_named) {
                 return Some(harm);
@@ -418,13 +421,13 @@ impl Form {
         needed.map(Harm::Without)
     }
 
-    /// Whether it does not matter what the word becomes.
+    /// Returns true if the expansion of the word cannot matter.
     fn takes_open(&self, word: &Word, is_behind: bool) -> bool {
         let is_operand = !word.is_wild() || (is_behind && matches!(self.behind, Behind::Operands));
         self.is_complete || (is_operand && self.operands == Operands::Any)
     }
 
-    /// Whether an operand, the `count`th, does what the prefix says.
+    /// Returns true if an operand, the `count`th, does not change what the prefix says.
     fn takes_operand(&self, text: &str, count: usize) -> bool {
         match self.operands {
             Operands::Any => true,
@@ -490,7 +493,7 @@ fn read_option<'a>(
         };
     }
     if text.starts_with("--") || style == Style::Words {
-        // What it may be short for, if that is harmful.
+        // The harmful option that it may abbreviate, if there is one.
         let may_be = |(class, entry): &&(Class, Listed<'_>)| {
             *class != Class::Reads && name.len() > 3 && entry.name.starts_with(name)
         };
@@ -503,7 +506,7 @@ fn read_option<'a>(
     read_letters(text, style, &entries)
 }
 
-/// `-la` is `-l -a`, and `-n5` is `-n` with its value.
+/// Parses combined letters: `-la` is `-l -a`, and `-n5` is `-n` with its value.
 fn read_letters(text: &str, style: Style, entries: &[(Class, Listed<'_>)]) -> Reading {
     let mut wants_value = false;
     let mut letters = text.strip_prefix('-').unwrap_or(text).chars();
@@ -539,7 +542,7 @@ fn read_letters(text: &str, style: Style, entries: &[(Class, Listed<'_>)]) -> Re
 }
 
 impl Class {
-    /// The class of an option that is written with a value that it does not take.
+    /// Returns the class of an option that is written with a value although it takes none.
     fn max_harm(self, listed: Self) -> Self {
         if listed == Self::Reads { self } else { listed }
     }

@@ -1,4 +1,4 @@
-//! Rules that every row of the table has to follow.
+//! Tests the invariants of every row of the table.
 
 use std::collections::BTreeMap;
 

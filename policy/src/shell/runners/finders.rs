@@ -1,4 +1,4 @@
-//! `find -exec` and `xargs`: commands that get words from elsewhere.
+//! Handles `find -exec` and `xargs`: commands that get words from elsewhere.
 
 use super::super::{Hidden, Word};
 use super::Look;
@@ -7,8 +7,8 @@ pub(super) fn is_finder(name: &str) -> bool {
     matches!(name, "find" | "xargs")
 }
 
-/// What `find` runs for what it finds. Its paths begin with a folder that it is told, so `{}` alone
-/// begins no option.
+/// Returns the commands that `find` executes. The paths that it finds begin with a folder from its arguments,
+/// so `{}` alone begins no option.
 pub(super) fn find(rest: &[Word]) -> Look {
     let mut look = Look::default();
     let mut at = 0;
@@ -35,8 +35,8 @@ pub(super) fn find(rest: &[Word]) -> Look {
     look
 }
 
-/// The word behind the end of a command that begins at `from`: `;` ends it, and `+` right behind `{}`.
-/// Without an end, all words are the command's.
+/// Returns the index after the end of a command that begins at `from`: `;` ends it, and `+` right after `{}`.
+/// Without an end, all words belong to the command.
 pub(in crate::shell) fn end_of_exec(words: &[Word], from: usize) -> usize {
     let rest = words.get(from..).unwrap_or_default();
     let is = |at: usize, text: &str| rest.get(at).and_then(Word::literal) == Some(text);
@@ -45,7 +45,7 @@ pub(in crate::shell) fn end_of_exec(words: &[Word], from: usize) -> usize {
     from + end.map_or(rest.len() + 1, |at| at + 1)
 }
 
-/// The word after something is put in for `mark`.
+/// Returns the word after `mark` was replaced by a text that is unknown now.
 fn replaced(word: &Word, mark: &str, is_tame: bool) -> Word {
     match word {
         Word::Literal(text) if text.contains(mark) => Word::Open {
@@ -55,7 +55,7 @@ fn replaced(word: &Word, mark: &str, is_tame: bool) -> Word {
     }
 }
 
-/// What `xargs` runs: the rest of its words, with words of its input.
+/// Returns the command that `xargs` runs: its remaining words, with words of its input.
 pub(super) fn xargs(rest: &[Word]) -> Look {
     let mut mark = None;
     let mut at = 0;
@@ -73,7 +73,7 @@ pub(super) fn xargs(rest: &[Word]) -> Look {
                 at += 1;
             }
             _ if option.starts_with('I') => mark = option.get(1..),
-            // Clusters: letters without values, and a last one that may have one.
+            // Combined letters without values, and a last one that may have a value.
             _ => match option.trim_start_matches(['0', 'r', 't', 'x']) {
                 "" if !option.is_empty() => {}
                 last if valued(last) => at += usize::from(last.len() == 1),

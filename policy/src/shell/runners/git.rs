@@ -1,4 +1,4 @@
-//! `git`, which runs commands by its settings, by options and by some subcommands.
+//! Handles `git`, which runs commands by its settings, by options and by some subcommands.
 
 use super::super::{Hidden, Word};
 use super::Look;
@@ -41,7 +41,8 @@ const OPTIONS: &[&str] = &[
     "--upload-pack",
 ];
 
-/// What a command of `git` runs, and the same command without options before its subcommand.
+/// Returns the commands that a `git` command runs, and the command itself without options before its
+/// subcommand.
 pub(super) fn look(words: &[Word]) -> Look {
     let mut at = 1;
     let mut hidden = None;
@@ -95,7 +96,7 @@ fn runs_by_option(subcommand: &str, rest: &[Word]) -> bool {
         _ => &[],
     };
     rest.iter().filter_map(Word::literal).any(|word| {
-        // `--text` is an option of its own, and not short for `--textconv`.
+        // `--text` is an option of its own, not an abbreviation of `--textconv`.
         let word = if word == "--text" { "" } else { word };
         word.starts_with("ext::")
             || OPTIONS

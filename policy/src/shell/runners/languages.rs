@@ -1,4 +1,4 @@
-//! Shells, interpreters of other languages, and the small languages of `awk` and `sed`.
+//! Handles shells, interpreters of other languages, and the small languages of `awk` and `sed`.
 
 use super::super::{Hidden, Word};
 use super::Look;
@@ -41,18 +41,18 @@ pub(super) fn is_language(name: &str) -> bool {
         || matches!(name, "eval" | "sed")
 }
 
-/// Whether [`look`] checks all of its options.
+/// Returns true if [`look`] checks all options of the program.
 pub(super) fn is_checked(name: &str) -> bool {
     is_language(name) && name != "sed"
 }
 
-/// `python3.12` is `python`.
+/// Returns true for an interpreter; `python3.12` is `python`.
 fn is_interpreter(name: &str) -> bool {
     let plain = name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.');
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&plain)
 }
 
-/// What an interpreter runs; `None` for other programs.
+/// Returns what an interpreter runs; `None` for other programs.
 pub(super) fn look(name: &str, words: &[Word]) -> Option<Look> {
     let rest = words.get(1..).unwrap_or_default();
     if SHELLS.contains(&name) {
@@ -70,7 +70,7 @@ pub(super) fn look(name: &str, words: &[Word]) -> Option<Look> {
     is_interpreter(name).then(|| interpreter(name, words))
 }
 
-/// `sh -c TEXT`, `sh FILE`, and a shell that reads its input.
+/// Handles `sh -c TEXT`, `sh FILE`, and a shell that reads its input.
 fn shell(words: &[Word]) -> Look {
     let mut wants_text = false;
     for (at, word) in words.iter().enumerate().skip(1) {
@@ -79,7 +79,7 @@ fn shell(words: &[Word]) -> Look {
         };
         match text.strip_prefix('-') {
             Some("-") => {}
-            // Of these letters, only `c` changes where the commands come from.
+            // Of these letters, only `c` and `s` change where the commands come from.
             Some(letters)
                 if !wants_text
                     && !letters.is_empty()
@@ -129,7 +129,7 @@ fn interpreter(name: &str, words: &[Word]) -> Look {
     }
 }
 
-/// Programs of `awk` run commands by `system`, by pipes, and by names that are made when they run.
+/// Handles `awk`, whose programs run commands by `system`, by pipes, and by names that are built at run time.
 fn awk(rest: &[Word]) -> Look {
     let runs = |word: &str| word.contains(['|', '@']) || word.contains("system");
     let mut has_program = false;
@@ -143,7 +143,7 @@ fn awk(rest: &[Word]) -> Look {
                 matches!(text.as_str(), "-v" | "-F") || text.starts_with("-F")
             }
             Word::Literal(text) => {
-                // `print > "file"`; in a comparison it is asked needlessly.
+                // `print > "file"`; a comparison is asked needlessly.
                 writes |= !has_program && text.contains('>');
                 has_program = true;
                 !runs(text)
@@ -160,7 +160,7 @@ fn awk(rest: &[Word]) -> Look {
     }
 }
 
-/// Scripts of `sed` run commands by `e`. Only substitutions and lines by number are sure not to.
+/// Handles `sed`, whose scripts run commands by `e`. Only substitutions and lines by number surely do not.
 fn sed(rest: &[Word]) -> Look {
     let mut options = rest.iter().map(Word::literal).peekable();
     while let Some(Some(option)) = options.peek().copied() {
@@ -184,7 +184,7 @@ fn sed(rest: &[Word]) -> Look {
     }
 }
 
-/// `s/a/b/g`, `10,20p`, `$d`.
+/// Returns true for scripts such as `s/a/b/g`, `10,20p`, `$d`.
 fn is_plain_script(script: &str) -> bool {
     if script.contains('\n') {
         return false;
@@ -197,7 +197,7 @@ fn is_plain_script(script: &str) -> bool {
         else {
             return false;
         };
-        // A backslash or a bracket may hide a border, so what has one is not surely read.
+        // A backslash or a bracket may hide a delimiter, so a script with one is not surely understood.
         let mut pieces = substitution.split(border).skip(1);
         let flags = pieces.nth(2);
         return !substitution.contains('[')

@@ -1,7 +1,7 @@
-//! Programs and builtins that run other commands: which ones, as far as their words say it.
+//! Finds the commands that programs and builtins run, as far as their words tell.
 //!
-//! A program that is unknown here and runs its arguments is a program like any other; the lists
-//! cannot be complete. Files that a command runs are not read.
+//! An unknown program that runs its arguments is treated like any other program; the lists cannot be
+//! complete. Files that a command runs are not read.
 
 mod finders;
 mod git;
@@ -11,18 +11,18 @@ mod wrappers;
 
 use super::{Hidden, Word};
 
-/// What a command runs beside itself.
+/// The commands and files that a command uses beside its own program.
 #[derive(Debug, Default)]
 pub(super) struct Look {
     /// Commands, as words.
     pub(super) commands: Vec<Vec<Word>>,
-    /// Other readings of the command itself, for rules that refuse or ask.
+    /// Other readings of the command itself, for deny and ask rules.
     pub(super) shadows: Vec<Vec<Word>>,
     /// Command lines of a shell.
     pub(super) texts: Vec<String>,
     pub(super) hidden: Option<Hidden>,
     pub(super) script_at: Option<usize>,
-    /// Whether it opens a file to write to it.
+    /// True if it opens a file for writing.
     pub(super) writes: bool,
 }
 
@@ -46,7 +46,7 @@ impl Look {
         }
     }
 
-    /// The command runs the file that word `at` names.
+    /// Describes a command that runs the file named by word `at`.
     fn script(words: &[Word], at: usize) -> Self {
         Self {
             shadows: words.get(at..).map(<[Word]>::to_vec).into_iter().collect(),
@@ -56,20 +56,20 @@ impl Look {
     }
 }
 
-/// The program's name without its folder.
+/// Returns the program's name without its folder.
 pub(crate) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
 pub(super) use finders::end_of_exec;
 
-/// Whether [`look`] checks every option of the program, so that one that it does not know hides what
-/// runs.
+/// Returns true if [`look`] checks every option of the program, so that an unknown option counts as hiding
+/// what runs.
 pub(super) fn checks_its_options(name: &str) -> bool {
     wrappers::is_wrapper(name) || languages::is_checked(name) || name == "xargs"
 }
 
-/// Whether a prefix that begins with this program could give everything away.
+/// Returns true if a prefix that begins with this program could allow everything.
 fn may_run_others(words: &[&str]) -> bool {
     let Some(name) = words.first().map(|name| base_name(name)) else {
         return true;
@@ -80,7 +80,7 @@ fn may_run_others(words: &[&str]) -> bool {
         || finders::is_finder(name)
 }
 
-/// What `words` run beside the program itself.
+/// Returns what `words` run beside the program itself.
 pub(super) fn look(words: &[Word]) -> Look {
     let Some((first, rest)) = words.split_first() else {
         return Look::default();
@@ -107,7 +107,7 @@ pub(super) fn look(words: &[Word]) -> Look {
     runs(name, words, rest)
 }
 
-/// `trap TEXT SIGNAL`: the text runs later. Rules that refuse look into it.
+/// Handles `trap TEXT SIGNAL`: the text runs later. Deny rules look into it.
 fn trap(rest: &[Word]) -> Look {
     let text = rest.iter().map_while(Word::literal);
     let mut text = text.skip_while(|word| *word == "--");

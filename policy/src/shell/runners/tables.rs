@@ -1,9 +1,9 @@
-//! Lists of programs that run what they are told, by name and by option.
+//! Lists programs that run other programs, by name and by option.
 
 use super::super::{Hidden, Word};
 use super::Look;
 
-/// Builtins after which words of the shell may mean something else, or which evaluate their words.
+/// Builtins after which words of the shell may have another meaning, or which evaluate their words.
 const CHANGE_SHELL: &[&str] = &[
     ".",
     "alias",
@@ -34,7 +34,7 @@ const CHANGE_SHELL: &[&str] = &[
     "wait",
 ];
 
-/// Programs that run commands, code or programs in ways that are not looked into.
+/// Programs that run commands, code or programs in ways that are not analyzed.
 pub(super) const ALWAYS_HIDDEN: &[&str] = &[
     "at",
     "batch",
@@ -101,8 +101,8 @@ pub(super) const ALWAYS_HIDDEN: &[&str] = &[
     "tcsh",
 ];
 
-/// Options with which these programs run something. Long ones may be cut short, and single letters
-/// may stand in a cluster.
+/// Options with which these programs run something. Long ones may be abbreviated, and single letters may be
+/// combined.
 const RUNNING_OPTIONS: &[(&str, &[&str])] = &[
     ("bun", &["-e", "--eval", "-p", "--print", "-r", "--preload"]),
     ("cargo", &["--config"]),
@@ -129,7 +129,7 @@ const RUNNING_OPTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("zip", &["-TT", "--unzip-command"]),
-    // Evaluates what stands in brackets.
+    // These evaluate the text in brackets.
     ("test", &["-v", "-R"]),
     ("[", &["-v", "-R"]),
     ("printf", &["-v"]),
@@ -151,7 +151,7 @@ const RUNNING_SUBCOMMANDS: &[(&str, &[&str])] = &[
     ("yarn", &["dlx", "exec", "node"]),
 ];
 
-/// Whether the name is of one of the lists that are about options and subcommands.
+/// Returns true if one of the lists of options and subcommands has the program.
 pub(super) fn is_listed(name: &str) -> bool {
     CHANGE_SHELL.contains(&name)
         || ALWAYS_HIDDEN.contains(&name)
@@ -162,7 +162,7 @@ pub(super) fn is_listed(name: &str) -> bool {
             .any(|(program, _)| *program == name)
 }
 
-/// Whether the builtin changes what later words mean.
+/// Returns true if the builtin changes the meaning of later words.
 pub(super) fn changes_shell(name: &str, rest: &[Word]) -> bool {
     let is_switch = |word: &Word| {
         word.literal().is_some_and(|word| {
@@ -172,13 +172,13 @@ pub(super) fn changes_shell(name: &str, rest: &[Word]) -> bool {
         })
     };
     match name {
-        // `set -euo pipefail` only makes failures louder.
+        // `set -euo pipefail` only makes failures more visible.
         "set" => !rest.iter().all(is_switch),
         name => CHANGE_SHELL.contains(&name),
     }
 }
 
-/// Whether an option runs something.
+/// Returns true if an option runs something.
 pub(super) fn has_running_option(name: &str, rest: &[Word]) -> bool {
     let Some((_, options)) = RUNNING_OPTIONS.iter().find(|(program, _)| *program == name) else {
         return false;
@@ -197,7 +197,7 @@ pub(super) fn has_running_option(name: &str, rest: &[Word]) -> bool {
             .any(|word| sets_variable(word) || options.iter().any(|option| may_be(word, option)))
 }
 
-/// Whether `word` may be `option`: cut short, with a value, or in a cluster of letters.
+/// Returns true if `word` may be `option`: abbreviated, with a value, or among combined letters.
 pub(super) fn may_be(word: &str, option: &str) -> bool {
     let word = word.split('=').next().unwrap_or(word);
     if option.starts_with("--") {
@@ -213,12 +213,12 @@ pub(super) fn may_be(word: &str, option: &str) -> bool {
     }
 }
 
-/// What a program runs by one of its subcommands.
+/// Returns what a program runs by one of its subcommands.
 pub(super) fn subcommand(name: &str, rest: &[Word]) -> Option<Look> {
     let (_, subcommands) = RUNNING_SUBCOMMANDS
         .iter()
         .find(|(program, _)| *program == name)?;
-    // Options of which it is not known whether they take a value may stand before it.
+    // The subcommand may follow options of which it is unknown whether they take a value.
     let first = rest.first()?;
     let may_hide = match first.literal() {
         None => true,

@@ -1,16 +1,17 @@
-//! Programs that run the rest of their words: `env`, `timeout`, `nice`, `sudo`.
+//! Handles programs that run the rest of their words: `env`, `timeout`, `nice`, `sudo`.
 
 use super::super::{Hidden, Word};
 use super::Look;
 
-/// A program that runs the rest of its words, with all of its options. Others hide what runs.
+/// A program that runs the rest of its words, with all its options. Any other option counts as hiding what
+/// runs.
 struct Wrapper {
     name: &'static str,
     /// Options without a value.
     flags: &'static [&'static str],
     /// Options with a value, in the next word or in their own.
     valued: &'static [&'static str],
-    /// Words before the command.
+    /// The number of words before the command.
     operands: usize,
 }
 
@@ -73,7 +74,7 @@ pub(super) fn is_wrapper(name: &str) -> bool {
     WRAPPERS.iter().any(|wrapper| wrapper.name == name)
 }
 
-/// What a wrapper runs; `None` for other programs.
+/// Returns what a wrapper runs; `None` for other programs.
 pub(super) fn look(name: &str, words: &[Word]) -> Option<Look> {
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name)?;
     let rest = words.get(1..).unwrap_or_default();
@@ -108,7 +109,7 @@ impl Wrapper {
             }
         }
         let first = rest.first().and_then(Word::literal).unwrap_or_default();
-        // `time ! rm`, and options behind the operands, as `flock FILE -c TEXT` has them.
+        // `time ! rm`, and options after the operands, as in `flock FILE -c TEXT`.
         if first.starts_with('-')
             || is_grammar(first)
             || (self.name == "time" && first.contains('='))
@@ -117,13 +118,13 @@ impl Wrapper {
         }
         Look {
             hidden,
-            // It creates the file that it locks.
+            // `flock` creates the file that it locks.
             writes: self.name == "flock",
             ..Look::command(rest)
         }
     }
 
-    /// `None` for an option that is unknown.
+    /// Returns the words after the options; `None` if an option is unknown.
     fn behind_options<'a>(&self, mut rest: &'a [Word]) -> Option<&'a [Word]> {
         while let Some(Word::Literal(word)) = rest.first() {
             if word == "--" {
@@ -152,7 +153,7 @@ impl Wrapper {
             || (!letters.is_empty() && (letters.chars().all(is_letter) || is_level))
     }
 
-    /// Whether the option brings its value in the same word.
+    /// Returns true if the option has its value in the same word.
     fn has_own_value(&self, word: &str) -> bool {
         let is_brought = |option: &&str| match word.strip_prefix(option) {
             Some(value) if option.starts_with("--") => value.starts_with('='),
@@ -163,7 +164,7 @@ impl Wrapper {
     }
 }
 
-/// Whether the shell reads the word as grammar behind `time`.
+/// Returns true if the shell reads the word after `time` as grammar.
 fn is_grammar(word: &str) -> bool {
     matches!(
         word,

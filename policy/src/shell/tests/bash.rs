@@ -1,4 +1,4 @@
-//! What is read of random command lines, against what bash itself starts for them.
+//! Compares the parser on random command lines with the commands that bash itself starts.
 
 use std::process::{Command, Stdio};
 
@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use crate::shell::grammar::begins_no_option;
 use crate::shell::{Hidden, Word, read};
 
-/// The words of every command that bash would start for `text`, by a hook that runs instead of them.
-/// Bash writes line by line, so commands that run side by side write no end of a line.
+/// Returns the words of every command that bash would start for `text`, through a hook that runs instead of
+/// them. Bash writes line by line, so concurrent commands write no line end.
 fn started_by_bash(text: &str, folder: &TempDir) -> Vec<Vec<String>> {
     let (log, home) = (folder.path().join("log"), folder.path().join("home"));
     std::fs::create_dir_all(&home).unwrap();
@@ -37,7 +37,7 @@ fn started_by_bash(text: &str, folder: &TempDir) -> Vec<Vec<String>> {
     lines.into_iter().map(words).collect()
 }
 
-/// Whether bash could have got `started` from `words`.
+/// Returns true if bash could have made `started` from `words`.
 fn may_become(words: &[Word], started: &[String]) -> bool {
     match words.split_first() {
         None => started.is_empty(),
@@ -57,7 +57,7 @@ fn may_become(words: &[Word], started: &[String]) -> bool {
     }
 }
 
-/// Pieces from which texts are made that look like commands, and like nothing.
+/// Generates texts from pieces: some look like commands, some like nothing.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         6 => prop::sample::select(vec!["a", "b", "c1", "-x", "{}", "é", "=", "x=", "~", "1", "2"]),
@@ -123,7 +123,7 @@ const ENDS: &[&str] = &[
     " <<X && b\nc\nX\n",
 ];
 
-/// Texts that bash mostly understands, with everything that may hide where a word or a line ends.
+/// Generates texts that bash mostly understands, with everything that may hide where a word or a line ends.
 fn lists() -> impl Strategy<Value = String> {
     let words = prop::sample::select(WORDS);
     let word = words.prop_map(|word| (*word).to_owned());
@@ -160,7 +160,7 @@ fn lists() -> impl Strategy<Value = String> {
         })
 }
 
-/// Of what is random: at least 1,024 texts; `PROPTEST_CASES` asks for more.
+/// Runs at least 1,024 random texts; `PROPTEST_CASES` sets more.
 fn config() -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig {
@@ -173,10 +173,10 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Whatever bash starts for a text that was read is one of its parts.
+    /// Every command that bash starts for a parsed text is one of its parts.
     #[test]
     fn bash_starts_nothing_that_was_not_read(text in prop_oneof![1 => pieces(), 2 => lists()]) {
-        // Endless for bash, because its hook succeeds.
+        // An endless loop in bash, because its hook succeeds.
         if text.contains("while") || text.contains("until") {
             return Ok(());
         }
@@ -189,7 +189,7 @@ proptest! {
         }
         let files = std::fs::read_dir(folder.path().join("home")).unwrap();
         let redirects = parts.iter().any(|part| part.redirects);
-        // `eval '>'{`: what a hidden command writes is not known.
+        // `eval '>'{`: the writes of a hidden command are unknown.
         prop_assert!(redirects || is_hidden || files.count() == 0, "{:?} wrote", text);
     }
 

@@ -1,10 +1,10 @@
-//! What is read of command lines, as tables.
+//! Tests the parser of command lines, as tables.
 
 mod bash;
 
 use super::{Part, Word, read};
 
-/// Parts as text: `name word` each, `*` for tame and `?` for wild open words, with marks behind.
+/// Formats a part as text: `[word]` each, `*` for tame and `?` for wild open words, followed by marks.
 fn shown(part: &Part) -> String {
     let words = part.words.iter().map(|word| match word {
         Word::Literal(text) => format!("[{text}]"),
@@ -178,7 +178,7 @@ fn commands_in_commands_are_looked_through() {
     check("tar -I a -xf b", &["[tar][-I][a][-xf][b] hidden"]);
 }
 
-/// Texts that bash refuses, or of which it is not sure what bash makes.
+/// Texts that bash refuses, or whose meaning in bash is uncertain.
 const UNREAD: &[&str] = &[
     "",
     "  ",

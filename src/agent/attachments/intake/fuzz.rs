@@ -1,9 +1,9 @@
-//! Fuzzes what people and tools send as files: pictures above all.
+//! Fuzzes the intake of files from people and tools, above all of pictures.
 
 use super::{MAX_EDGE, prepare};
 use crate::domain::BlobId;
 
-/// What is kept is small, is what its facts say, and is taken again as the same kind.
+/// A prepared attachment is small, matches its metadata, and is accepted again as the same kind.
 #[test]
 fn attachments() {
     sepal_fuzz::check("attachments", |input| {

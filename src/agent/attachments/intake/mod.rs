@@ -1,6 +1,5 @@
-//! Makes an attachment of whatever somebody uploads. Pure, and slow for pictures: they are decoded
-//! within limits, turned upright, scaled down to what models read, and written anew, which leaves out
-//! whatever else the file told.
+//! Turns an uploaded file into an attachment. Pure, and slow for pictures: they are decoded within limits,
+//! turned upright, scaled down to what models read, and encoded anew, which drops all metadata.
 
 use std::io::Cursor;
 
@@ -9,21 +8,21 @@ use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use crate::domain::{Attachment, BlobId, MediaType};
 
-/// The longest edge of a picture as it is kept: what vendors scale larger ones down to.
+/// The longest edge of a stored picture: vendors scale larger ones down to this.
 const MAX_EDGE: u32 = 1568;
-/// Pixels of a picture as it comes. A small file may claim any number.
+/// The most pixels of an uploaded picture. A small file may claim any number.
 const MAX_PIXELS: u64 = 50_000_000;
-/// Bytes that a decoder may take for one picture.
+/// The most bytes that a decoder may allocate for one picture.
 const MAX_DECODED: u64 = 256 * 1024 * 1024;
-/// Bytes of a picture as it is kept: below what every vendor takes, written as base64.
+/// The most bytes of a stored picture: as base64 it is below the limit of every vendor.
 const MAX_IMAGE_BYTES: usize = 3_500_000;
-/// Bytes of a text: more would fill the window of most models.
+/// The most bytes of a text: more would fill the window of most models.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
-/// Characters of a name.
+/// The most characters of a name.
 const MAX_NAME_CHARS: usize = 200;
 const JPEG_QUALITY: u8 = 88;
 
-/// Why something cannot be attached.
+/// The reason a file cannot be attached.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unfit {
     #[error("the file is empty")]
@@ -42,10 +41,10 @@ pub(super) enum Unfit {
     Unwritable(#[source] image::ImageError),
 }
 
-/// An attachment and the content to keep.
+/// An attachment and the content to store.
 pub(super) type Prepared = (Attachment, Vec<u8>);
 
-/// The type is what the bytes say, whatever the name or the sender says.
+/// Prepares a file. Its type is detected from the bytes; the name and the sender's type are ignored.
 pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
     if bytes.is_empty() {
         return Err(Unfit::Empty);
@@ -65,8 +64,8 @@ pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
     Ok(kept(name, (MediaType::Text, None), bytes))
 }
 
-/// The same of what an MCP server gives: sounds and bytes of any kind too, for people and as files. The
-/// bytes say what it is here as well; a text that is too long for models is a file.
+/// Does the same for a file from an MCP server, which may also be a sound or any other bytes, for people and
+/// as files. The bytes decide here as well; a text that is too long for models is stored as a binary file.
 pub(super) fn prepare_of_server(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
     if let Some(kind) = audio_kind(&bytes) {
         return Ok(kept(name, (kind, None), bytes));
@@ -79,10 +78,10 @@ pub(super) fn prepare_of_server(name: &str, bytes: Vec<u8>) -> Result<Prepared, 
     Ok(kept(name, (MediaType::Binary, None), bytes))
 }
 
-/// The kind of a sound, by the letters that it begins with.
+/// Detects the kind of a sound by its first bytes.
 fn audio_kind(bytes: &[u8]) -> Option<MediaType> {
     let is_wave = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE");
-    // The frame of an MPEG stream, layer III.
+    // The header of an MPEG frame, layer III.
     let is_frame = matches!(bytes, [0xff, second, ..] if second & 0xe6 == 0xe2);
     if is_wave {
         Some(MediaType::Wav)
@@ -97,12 +96,12 @@ fn audio_kind(bytes: &[u8]) -> Option<MediaType> {
     }
 }
 
-/// Whether [`prepare`] takes it for a picture.
+/// Returns true if [`prepare`] treats the bytes as a picture.
 pub(super) fn is_image(bytes: &[u8]) -> bool {
     picture_format(bytes).is_some()
 }
 
-/// The kind of a picture that is taken in. The library knows more kinds, some of which begin with two
+/// Detects the format of an accepted picture. The library knows more formats, some of which begin with two
 /// plain letters, as texts do.
 fn picture_format(bytes: &[u8]) -> Option<ImageFormat> {
     let taken = [
@@ -132,7 +131,7 @@ fn kept(
     (attachment, content)
 }
 
-/// The last part of a path, on one line: the name goes into headers and to models.
+/// Returns the last component of a path, on one line: the name goes into headers and to models.
 fn clean_name(name: &str, media_type: MediaType) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = name.chars().filter(|c| !c.is_control() && *c != '"');
@@ -151,7 +150,7 @@ fn picture(name: &str, bytes: &[u8], format: ImageFormat) -> Result<Prepared, Un
     }
     let size = Some((image.width(), image.height()));
     let is_opaque = is_opaque(&image);
-    // What was a photograph stays one; drawings and screenshots keep their edges.
+    // Photographs stay JPEG; drawings and screenshots become PNG to keep their edges sharp.
     let is_photograph = format == ImageFormat::Jpeg || (format == ImageFormat::WebP && is_opaque);
     if !is_photograph {
         let content = png(&image, is_opaque)?;
@@ -162,7 +161,7 @@ fn picture(name: &str, bytes: &[u8], format: ImageFormat) -> Result<Prepared, Un
     Ok(kept(name, (MediaType::Jpeg, size), jpeg(image, is_opaque)?))
 }
 
-/// Pixels that a picture claims to have; 0 = it is none that can be read. Only its header is read.
+/// Reads from a picture's header how many pixels it claims to have; 0 if it is not a readable picture.
 pub(super) fn pixels(bytes: &[u8]) -> u64 {
     let decoder = picture_format(bytes).and_then(|format| opened(bytes, format).ok());
     decoder.map_or(0, |decoder| {
@@ -212,7 +211,7 @@ fn jpeg(image: DynamicImage, is_opaque: bool) -> Result<Vec<u8>, Unfit> {
     let image = if is_opaque {
         image.into_rgb8()
     } else {
-        // JPEG knows no transparency: what shines through is white.
+        // JPEG has no transparency, so blend with white.
         let mut image = image.into_rgba8();
         for pixel in image.pixels_mut() {
             let [red, green, blue, alpha] = pixel.0.map(u16::from);

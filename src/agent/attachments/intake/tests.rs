@@ -1,4 +1,4 @@
-//! Files as people send them, and as they would like to be taken.
+//! Tests the intake of ordinary and hostile files.
 
 use std::io::Cursor;
 
@@ -22,7 +22,7 @@ fn two_halves(width: u32, height: u32) -> DynamicImage {
     RgbImage::from_fn(width, height, half).into()
 }
 
-/// A JPEG with a segment of EXIF that says how to turn it, and where it was taken.
+/// A JPEG with an EXIF segment that holds an orientation and a place.
 fn photograph(orientation: u8) -> Vec<u8> {
     let jpeg = written(&two_halves(16, 8), ImageFormat::Jpeg);
     let mut exif = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
@@ -32,7 +32,7 @@ fn photograph(orientation: u8) -> Vec<u8> {
     [&jpeg[..2], &[0xff, 0xe1], &length, &exif, &jpeg[2..]].concat()
 }
 
-/// Some kinds of pictures begin with plain letters; only those that are read here are pictures.
+/// Some picture formats begin with plain letters; only the accepted formats count as pictures.
 #[test]
 fn a_text_that_begins_like_a_picture_is_a_text() {
     for text in [
@@ -49,7 +49,7 @@ fn a_text_that_begins_like_a_picture_is_a_text() {
     assert!(matches!(prepare("a.bmp", bitmap), Err(Unfit::Kind)));
 }
 
-/// Asserts S3.19: the type is what the bytes say.
+/// Asserts S3.19: the bytes decide the type.
 #[test]
 fn the_bytes_say_what_it_is() {
     fn check(bytes: Vec<u8>, expected: Option<(MediaType, Option<u32>)>) {
@@ -89,7 +89,7 @@ fn the_bytes_say_what_it_is() {
 
 #[test]
 fn a_picture_stands_upright_and_tells_nothing_else() {
-    // Turned by a quarter: what was left is above.
+    // Rotated by 90 degrees: the left half is now on top.
     let (it, content) = prepare("a.jpg", photograph(6)).unwrap();
     assert_eq!((it.width, it.height), (Some(8), Some(16)));
     let image = image::load_from_memory(&content).unwrap();
@@ -106,11 +106,11 @@ fn a_large_picture_becomes_small_and_keeps_its_shape() {
     assert_eq!((it.width, it.height), (Some(1), Some(MAX_EDGE)));
 }
 
-/// Asserts S3.19: a small file that claims a huge picture is refused before it takes memory.
+/// Asserts S3.19: a small file that claims a huge picture is refused before memory is allocated.
 #[test]
 fn a_pixel_bomb_is_refused() {
     let mut png = written(&two_halves(2, 2), ImageFormat::Png);
-    // Width and height stand behind the length and name of the first chunk, its sum after them.
+    // Width and height follow the length and name of the first chunk; the checksum follows them.
     png[16..24].copy_from_slice(&[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
     let sum = crc(&png[12..29]).to_be_bytes();
     png[29..33].copy_from_slice(&sum);

@@ -1,4 +1,4 @@
-//! What of the attachments a model reads itself, and the words that say where the others are. Pure.
+//! Decides which attachments a model reads itself, and writes the text that replaces the others. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,18 +7,18 @@ use std::sync::Arc;
 use crate::domain::{Attachment, BlobId, Entry, MediaType, Weighed};
 use crate::llm::tokens::CHARACTERS_PER_TOKEN;
 
-/// A text may take this part of what the model may read; a longer one leaves too little for all else.
+/// A text may take at most one part in this many of the model's input, to leave room for everything else.
 const SHARE_OF_TEXT: u64 = 4;
-/// Bytes of a name in the workspace, with room for a number.
+/// The most bytes of a name in the workspace, with room for a number.
 const MAX_NAME_BYTES: usize = 120;
 
-/// Where attachments are in the workspace, as the journal says.
+/// The paths of attachments in the workspace, according to the journal.
 pub(in crate::agent) type Placed = BTreeMap<BlobId, Arc<str>>;
 
-/// What a model can see.
+/// The kinds of files that a model can read, besides texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agent) enum Sight {
-    /// Texts alone.
+    /// None.
     Nothing,
     /// Pictures.
     Images,
@@ -29,7 +29,7 @@ pub(in crate::agent) enum Sight {
 }
 
 impl Sight {
-    /// Why it is not sent such a thing, if it is not.
+    /// Returns the reason the model is not sent a file of this type; `None` if it is.
     pub(super) fn lack(self, media_type: MediaType) -> Option<&'static str> {
         match (media_type, self) {
             (MediaType::Png | MediaType::Jpeg, Self::Nothing) => {
@@ -53,16 +53,16 @@ impl Sight {
     }
 }
 
-/// One model as a reader of what people attach.
+/// A model's ability to read attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agent) struct Reader {
     sight: Sight,
-    /// Bytes of a text that it is sent.
+    /// The longest text that the model is sent, in bytes.
     longest_text: u64,
 }
 
 impl Reader {
-    /// One that sees so much, and may read so many tokens.
+    /// Makes a reader with this sight and an input limit of `tokens`.
     pub(in crate::agent) fn new(sight: Sight, tokens: u64) -> Self {
         Self {
             sight,
@@ -74,7 +74,7 @@ impl Reader {
         self.sight
     }
 
-    /// Why it cannot read that, if it cannot.
+    /// Returns the reason the model cannot read the attachment; `None` if it can.
     fn lack(self, attachment: &Attachment) -> Option<&'static str> {
         match attachment.media_type {
             MediaType::Png
@@ -95,7 +95,7 @@ impl Reader {
         }
     }
 
-    /// What people attached that the model cannot read and the workspace does not have yet; each
+    /// Returns the attachments of people that the model cannot read and the workspace does not have yet; each
     /// content once.
     pub(in crate::agent) fn missing(
         self,
@@ -109,8 +109,8 @@ impl Reader {
         unread.cloned().collect()
     }
 
-    /// The entries as the model reads them: in the place of what it cannot read stands where that is
-    /// in the workspace. The same words in every request, because they follow from the journal alone.
+    /// Returns the entries as the model reads them: an attachment that it cannot read is replaced by its path
+    /// in the workspace. The text is the same in every request, because it follows from the journal alone.
     pub(in crate::agent) fn entries(
         self,
         entries: &[Arc<Weighed>],
@@ -154,7 +154,7 @@ impl Reader {
     }
 }
 
-/// What of an entry is in the workspace, and may stand there as words.
+/// Returns the attachments of an entry that are in the workspace, and that text may replace.
 pub(in crate::agent) fn placed<'a>(
     entry: &'a Entry,
     placed: &'a Placed,
@@ -163,7 +163,8 @@ pub(in crate::agent) fn placed<'a>(
     attached.filter(|attachment| placed.contains_key(&attachment.id))
 }
 
-/// What a person attached. Pictures that tools return are not meant: the model made them come.
+/// Returns the attachments of a person's message. Pictures that tools return do not count: the model asked
+/// for them.
 fn said(entry: &Entry) -> &[Attachment] {
     match entry {
         Entry::User { attachments, .. } => attachments,
@@ -171,7 +172,7 @@ fn said(entry: &Entry) -> &[Attachment] {
     }
 }
 
-/// What a file is called in the workspace: one word for a shell, that hides nothing and is no option.
+/// Returns the name of a file in the workspace: one word in a shell, neither hidden nor an option.
 pub(in crate::agent) fn file_name(attachment: &Attachment) -> String {
     let plain = |c: char| if is_plain(c) { c } else { '_' };
     let name: String = attachment.name.chars().map(plain).collect();
@@ -182,7 +183,7 @@ pub(in crate::agent) fn file_name(attachment: &Attachment) -> String {
     if name.len() <= MAX_NAME_BYTES {
         return name.to_owned();
     }
-    // What follows the last point says what it is.
+    // Keep the extension when shortening.
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
     let extension = if extension.len() < 16 { extension } else { "" };
     let stem = stem.get(..stem.floor_char_boundary(MAX_NAME_BYTES - 16));
@@ -193,7 +194,7 @@ pub(in crate::agent) fn file_name(attachment: &Attachment) -> String {
     format!("{stem}.{extension}")
 }
 
-/// Whether it is a name that [`file_name`] gives, or one of these with a number.
+/// Returns true if the name may come from [`file_name`], with or without a number.
 pub(in crate::agent) fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['.', '-']) && name.chars().all(is_plain)
 }

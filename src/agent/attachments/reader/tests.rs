@@ -1,4 +1,4 @@
-//! Tests of what a model reads itself.
+//! Tests which attachments a model reads itself.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn message(text: &str, attachments: &[&Attachment]) -> Arc<Weighed> {
     })
 }
 
-/// What stands in the place of an entry, and what is still attached to it.
+/// Returns the text of an entry as it is read, and the names of its remaining attachments.
 fn read(reader: Reader, entry: &Arc<Weighed>, placed: &Placed) -> (String, Vec<String>) {
     let read = reader.entries(std::slice::from_ref(entry), placed);
     let Entry::User {
@@ -38,7 +38,8 @@ fn read(reader: Reader, entry: &Arc<Weighed>, placed: &Placed) -> (String, Vec<S
     (text.clone(), names.collect())
 }
 
-/// Asserts S3.19: what a model cannot read is in its workspace, and is itself again for one that can.
+/// Asserts S3.19: an attachment that a model cannot read is in its workspace, and is sent as it is to a model
+/// that can.
 #[test]
 fn what_a_model_cannot_read_is_words_until_one_can() {
     let cat = attached("cat.png", MediaType::Png, 10);

@@ -1,5 +1,5 @@
-//! Model requests beside the turn: a title, the review of a call, what a server wants to know. Each is
-//! one question with one answer, paid for like any request of the session.
+//! Sends model requests beside the turn: for a title, the review of a call, or a server's sampling request.
+//! Each is one question with one answer, paid for like any request of the session.
 
 pub(super) mod review;
 pub(super) mod sampling;
@@ -18,35 +18,35 @@ use crate::providers::Candidate;
 use crate::session::{ModelChoice, Refusal};
 use crate::store::records::Payer;
 
-/// Why a model that was asked gave no answer.
+/// The reason a model gave no answer.
 pub(super) enum NoAnswer {
     Failed(llm::Failed),
     Unpaid(Refusal),
 }
 
-/// What is asked.
+/// A question.
 pub(super) struct Aside<'a> {
     pub(super) purpose: RequestPurpose,
     pub(super) system: &'static str,
     pub(super) text: &'a str,
-    /// Tokens of the answer, with whatever the model thinks before.
+    /// The token limit of the answer, including reasoning.
     pub(super) max_tokens: u32,
 }
 
-/// The same as a request.
+/// A question as a request.
 pub(super) struct Asked {
     pub(super) purpose: RequestPurpose,
     pub(super) request: Assembled,
-    /// What its tokens are for.
+    /// The composition of its tokens.
     pub(super) parts: RequestParts,
 }
 
-/// Asks in the name of a session.
+/// Asks models on behalf of a session.
 pub(super) struct Asker {
     pub(super) agent: SessionAgent,
-    /// Who pays for it.
+    /// The payer of the requests.
     pub(super) payer: Payer,
-    /// Where it is told that a budget is about to bite.
+    /// The feed that shows budget warnings.
     pub(super) feed: Arc<Feed>,
     pub(super) meter: Meter,
 }
@@ -61,7 +61,7 @@ impl Asker {
         }
     }
 
-    /// Asks one model. What it used is counted by the meter; of a failure whoever hears of it counts it.
+    /// Asks one model. The meter counts the usage of an answer; the caller counts that of a failure.
     pub(super) async fn ask(
         &self,
         candidate: &Candidate,
@@ -84,7 +84,7 @@ impl Asker {
         self.put(candidate, asked).await
     }
 
-    /// The same of any request.
+    /// Sends any request.
     pub(super) async fn put(
         &self,
         candidate: &Candidate,
@@ -125,7 +125,7 @@ impl Asker {
         Assembled::of(contexts, manner)
     }
 
-    /// Asks as far as budgets cover it.
+    /// Sends the request as far as budgets cover it.
     async fn answer(
         &self,
         candidate: &Candidate,

@@ -1,5 +1,5 @@
-//! Asks a model whether a call may run that administrators opened to it. Whatever is not a clear yes
-//! leaves the call to the person.
+//! Asks a model to review a call that administrators opened to it. Anything but a clear approval leaves the
+//! call to the person.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::domain::{CallId, Entry, MicroUsd, RequestPurpose, Weighed};
 use crate::llm;
 use crate::session::{Call, Command, Review, ReviewVerdict, Spent};
 
-/// Tokens of the answer, with whatever the model thinks before.
+/// The token limit of the answer, including reasoning.
 const MAX_TOKENS: u32 = 1_000;
-/// Bytes of the arguments as JSON. Of longer ones a beginning would not do, and the whole costs more
-/// than a person's look.
+/// The most bytes of the arguments as JSON. A part of longer ones would not do, and the whole costs more than
+/// a person's look.
 const MAX_ARGS_BYTES: usize = 16 * 1024;
-/// Characters of the tool's description and of the person's message.
+/// The most characters of the tool's description and of the person's message.
 const MAX_READ: usize = 4_000;
-/// Characters of the reason that people read.
+/// The most characters of the reason that people read.
 const MAX_REASON: usize = 300;
 const SYSTEM: &str = "You review one call of a tool that an AI agent wants to make. A person would be \
 asked otherwise, and still is if you do not say yes. You read one JSON document between <call> and \
@@ -34,7 +34,7 @@ written to. Say `refuse` if it does such a thing. Say `unsure` in any other case
 Answer with one JSON object and nothing else: {\"verdict\": \"allow\" | \"refuse\" | \"unsure\", \
 \"reason\": \"one short sentence for the person\"}";
 
-/// What the model has to answer, exactly.
+/// The exact form of the model's answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Said {
@@ -53,15 +53,15 @@ enum Word {
 /// The review of one call.
 pub(in crate::agent::effects) struct ReviewRequest {
     pub(in crate::agent::effects) asker: Asker,
-    /// Who reviews; none = the settings name nobody any more.
+    /// The reviewer; `None` = the settings no longer name one.
     pub(in crate::agent::effects) reviewer: Option<Reviewer>,
     pub(in crate::agent::effects) call: Arc<Call>,
-    /// The context of the session, of which only the newest message of the person is read.
+    /// The session's context, of which only the newest message of the person is read.
     pub(in crate::agent::effects) said: Vec<Arc<Weighed>>,
 }
 
 impl ReviewRequest {
-    /// The outcome as a command.
+    /// Reviews the call, and returns the outcome as a command.
     #[tracing::instrument(skip_all, fields(session.id = %self.asker.agent.session, call.id = %self.call.id))]
     pub(in crate::agent::effects) async fn run(self) -> Command {
         let (verdict, reason) = match (&self.reviewer, document(&self.call, &self.said)) {
@@ -106,7 +106,7 @@ impl ReviewRequest {
             max_tokens: MAX_TOKENS,
         };
         let mut reason = "there is no model to ask";
-        // Whoever stands in for a provider was not chosen to decide.
+        // A fallback was not chosen to review calls, so ask only the reviewer itself.
         for candidate in candidates.iter().filter(|it| it.choice == reviewer.choice) {
             match self.asker.ask(candidate, &aside).await {
                 Ok(answer) => return read(&answer),
@@ -122,7 +122,7 @@ impl ReviewRequest {
     }
 }
 
-/// After a crash the turn of the call may be over: there is nothing to review any more.
+/// Returns the outcome for a call that is gone, because its turn ended in a crash.
 pub(in crate::agent::effects) fn of_gone_call(call: &CallId) -> Command {
     let (verdict, reason) = failed("the call is gone");
     Command::Reviewed {
@@ -141,14 +141,14 @@ fn failed(reason: &str) -> (ReviewVerdict, String) {
     (ReviewVerdict::Failed, one_line(reason))
 }
 
-/// What all attempts cost, as far as it is known.
+/// Returns the cost of all attempts, as far as it is known.
 fn cost(spent: &[Spent]) -> Option<MicroUsd> {
     let costs = spent.iter().filter_map(|spent| spent.cost);
     costs.reduce(|sum, cost| MicroUsd(sum.0.saturating_add(cost.0)))
 }
 
-/// What the model reads; none = the arguments are too long. Everything is inside strings of one JSON
-/// document in one line, and `<` is escaped, so nothing in it can end the document.
+/// Writes the document for the model; `None` = the arguments are too long. Everything is inside strings of
+/// one JSON document in one line, and `<` is escaped, so no content can end the document.
 fn document(call: &Call, said: &[Arc<Weighed>]) -> Option<String> {
     let args = serde_json::to_string(&call.args).ok()?;
     if args.len() > MAX_ARGS_BYTES {
@@ -178,7 +178,7 @@ fn start(text: &str) -> &str {
     end.and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
-/// What an answer says. Only the form that was asked for is a yes.
+/// Parses an answer. Only the exact form counts as an approval.
 fn read(answer: &llm::Answer) -> (ReviewVerdict, String) {
     let text = answer.text.trim();
     let fenced = text
@@ -208,7 +208,7 @@ fn read(answer: &llm::Answer) -> (ReviewVerdict, String) {
     }
 }
 
-/// As people read it beside the call: without line ends and what cannot be seen, and not too long.
+/// Makes a reason readable on one line: without control and invisible characters, and shortened.
 fn one_line(text: &str) -> String {
     let shown: String = text
         .chars()

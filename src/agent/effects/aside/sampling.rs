@@ -1,5 +1,5 @@
-//! Asks a model what a server wants of it, once a person has let it: exactly what they were shown, and
-//! no other model in its place.
+//! Sends a server's sampling request to a model, after a person approved it: exactly the request that they
+//! were shown, and never to another model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use crate::session::{
     SamplingRole, SamplingStage,
 };
 
-/// How long a model may take for an answer.
+/// The time limit of a model's answer.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// What models are asked for servers now.
+/// The running sampling requests.
 #[derive(Default)]
 pub(in crate::agent::effects) struct Samples(BTreeMap<ElicitationId, Sample>);
 
-/// One that is asked. What it used is told also where nobody waits for the answer any more.
+/// A running sampling request. Its usage is recorded even if nobody waits for the answer any more.
 struct Sample {
     task: AbortHandle,
-    /// Ends the request when it goes.
+    /// Cancels the request on drop.
     _ends: DropGuard,
 }
 
@@ -42,7 +42,7 @@ impl Samples {
         self.0.values().all(|sample| sample.task.is_finished())
     }
 
-    /// Ends all of them without a word: whoever runs the session next counts them.
+    /// Aborts all of them without an outcome: the session's next runner counts their usage.
     pub(in crate::agent::effects) fn clear(&mut self) {
         for sample in std::mem::take(&mut self.0).into_values() {
             sample.task.abort();
@@ -50,7 +50,7 @@ impl Samples {
     }
 }
 
-/// Starts those that are missing and stops those that are no longer wanted.
+/// Starts missing requests and stops those that are no longer wanted.
 pub(in crate::agent::effects) fn reconcile(
     running: &mut Running,
     wanted: &Wanted<'_>,
@@ -93,8 +93,9 @@ fn begin(running: &Running, wanted: &Wanted<'_>, id: &ElicitationId) -> Option<S
     })
 }
 
-/// What a server asks, with the model that answers it: of the session's own provider, because nobody
-/// chose another one to read this, the first that the server names, else the session's own.
+/// Describes a server's sampling request, with the model to ask: the first one of the session's own provider
+/// that the server names, otherwise the session's model. Other providers are excluded, because nobody chose
+/// them to read this.
 pub(in crate::agent::effects) fn described(
     (agent, session): (&SessionAgent, &ModelChoice),
     asked: &SamplingRequest,
@@ -188,7 +189,8 @@ struct SampleRequest {
 }
 
 impl SampleRequest {
-    /// The outcome as a command, also where it is not wanted any more: it was paid for.
+    /// Sends the request, and returns the outcome as a command, even if it is no longer wanted, because it
+    /// was paid for.
     #[tracing::instrument(skip_all, fields(session.id = %self.asker.agent.session, llm.model = %self.sampling.model.model))]
     async fn run(self, stop: CancellationToken) -> Command {
         let asked = tokio::time::timeout(PATIENCE, self.ask());
@@ -218,7 +220,7 @@ impl SampleRequest {
         let candidates = agent.providers.candidates(&agent.tenant, choice);
         let candidates = candidates.map_err(|refusal| problem(refusal.code, refusal.message))?;
         let mut last = problem(Code::ProviderUnavailable, "there is no model to ask");
-        // Further keys of the provider; what stands in for it was not shown.
+        // Try further keys of the provider, but no fallback, because the person was not shown one.
         for candidate in candidates.iter().filter(|it| it.choice == *choice) {
             let asked = Asked {
                 purpose: RequestPurpose::Sampling,
@@ -258,7 +260,7 @@ impl SampleRequest {
         Assembled::of(system, manner).showing(&said, count)
     }
 
-    /// What the server gets: the text as far as it wanted one.
+    /// Returns the server's answer: the text up to the first stop sequence.
     fn completion(&self, answer: llm::Answer) -> Result<Completion, SamplingProblem> {
         let refused = |text: &str| Err(problem(Code::ProviderRejected, text));
         let mut stop_reason = match answer.finish {

@@ -1,5 +1,5 @@
-//! The third effect: ask a model for the session's title, beside everything else. A title that cannot be
-//! had is none: the first words stay.
+//! Asks a model for the session's title, beside everything else. If that fails, the first words of the
+//! conversation stay the title.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::llm;
 use crate::session::{Command, ModelChoice};
 use crate::store::clock::now;
 
-/// How long a model may take.
+/// The time limit of a model.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Tokens of the answer, with whatever the model thinks before.
+/// The token limit of the answer, including reasoning.
 const MAX_TOKENS: u32 = 1_000;
-/// Characters that it reads of the question, and of the answer.
+/// The most characters read of the question, and of the answer.
 const MAX_READ: usize = 2_000;
-/// Characters of a title.
+/// The most characters of a title.
 const MAX_TITLE: usize = 80;
 const SYSTEM: &str = "You give conversations their titles. Answer with the title alone: one line of \
                       three to seven words, in the language of the conversation, without quotes, \
@@ -26,13 +26,13 @@ const SYSTEM: &str = "You give conversations their titles. Answer with the title
 /// A request for a title.
 pub(in crate::agent::effects) struct TitleRequest {
     asker: Asker,
-    /// What answers in the session.
+    /// The session's model.
     choice: ModelChoice,
     said: Vec<Arc<Weighed>>,
 }
 
 impl TitleRequest {
-    /// One about what was said; of that only the beginning is read.
+    /// Makes a request about the conversation, of which only the beginning is read.
     pub(in crate::agent::effects) fn new(
         asker: Asker,
         choice: ModelChoice,
@@ -45,7 +45,7 @@ impl TitleRequest {
         }
     }
 
-    /// The outcome as a command.
+    /// Asks for a title, and returns the outcome as a command.
     #[tracing::instrument(skip_all, fields(session.id = %self.asker.agent.session))]
     pub(in crate::agent::effects) async fn run(self) -> Command {
         let title = match beginning(&self.said) {
@@ -57,7 +57,7 @@ impl TitleRequest {
         Command::Titled { title, spent }
     }
 
-    /// Asks one after the other of those that may answer.
+    /// Asks the possible models one after the other.
     async fn ask(&self, text: &str) -> Option<String> {
         let agent = &self.asker.agent;
         let providers = &agent.providers;
@@ -72,7 +72,7 @@ impl TitleRequest {
             let Ok(candidates) = providers.candidates(tenant, &choice) else {
                 continue;
             };
-            // What stands in for a provider that is out is not asked for so little.
+            // A fallback is too expensive for a title.
             for candidate in candidates.iter().filter(|other| other.choice == choice) {
                 let asked = tokio::time::timeout(PATIENCE, self.asker.ask(candidate, &aside)).await;
                 let Ok(asked) = asked else {
@@ -97,7 +97,8 @@ impl TitleRequest {
     }
 }
 
-/// What the conversation begins with: the first question, and the first answer in words after it.
+/// Returns the beginning of the conversation: the first question, and the first answer with text and without
+/// calls after it.
 fn beginning(entries: &[Arc<Weighed>]) -> Option<String> {
     let mut entries = entries.iter();
     let question = entries.find_map(|entry| match &***entry {
@@ -128,9 +129,9 @@ fn start(text: &str) -> &str {
     end.and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
-/// One line without what models put around it; none = nothing is left.
+/// Reduces an answer to one line without decoration; `None` = nothing is left.
 fn cleaned(text: &str) -> Option<String> {
-    // Some local models think aloud in the answer itself.
+    // Some local models put their reasoning into the answer itself.
     let said = text.rsplit("</think>").next().unwrap_or_default();
     let line = said.lines().find(|line| !trimmed(line).is_empty())?;
     let line = trimmed(line);
@@ -157,7 +158,7 @@ fn cleaned(text: &str) -> Option<String> {
     Some(format!("{whole}…"))
 }
 
-/// Without quotes and marks at both ends.
+/// Removes quotes and markup at both ends.
 fn trimmed(line: &str) -> &str {
     let is_around = |letter: char| {
         letter.is_whitespace() || is_invisible(letter) || "\"'`*_#>“”„‘’«»".contains(letter)
@@ -165,7 +166,7 @@ fn trimmed(line: &str) -> &str {
     line.trim_matches(is_around)
 }
 
-/// What nobody sees, and what turns the direction of what stands behind it.
+/// Returns true for invisible characters, and those that change the text direction.
 fn is_invisible(letter: char) -> bool {
     (letter.is_control() && !letter.is_whitespace())
         || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'

@@ -1,5 +1,5 @@
-//! Who is asked for an answer, one after the other: the model that the session names, then whoever was
-//! set to help it out. What came of it is a command.
+//! Asks for an answer: the session's model first, then its fallbacks one after the other. The result is a
+//! command.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,15 +21,15 @@ use crate::llm::{self, Progress};
 use crate::providers::Candidate;
 use crate::session::{Answer, Command, Failure, ModelChoice, Refusal};
 
-/// What became of those that were asked in vain.
+/// The failed attempts.
 struct Lost {
-    /// Of the model that the session names.
+    /// The error of the session's model.
     error: llm::Error,
-    /// What of the past it was shown.
+    /// The part of the history that it was shown.
     shown: history::Window,
-    /// What counted its tokens.
+    /// The counter of its tokens.
     counter: Counter,
-    /// Of those that were asked in its place.
+    /// The errors of the fallbacks.
     others: Vec<llm::Error>,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Lost {
 }
 
 impl ModelRequest {
-    /// The outcome as a command.
+    /// Asks for an answer, and returns the outcome as a command.
     #[tracing::instrument(skip_all, fields(session.id = %self.agent.session, llm.provider = %self.choice.provider, llm.model = %self.choice.model, turn = %self.request.turn))]
     pub(in crate::agent) async fn run(mut self) -> Command {
         let candidates = self
@@ -98,7 +98,8 @@ impl ModelRequest {
                 candidates.push_front(candidate.clone());
                 continue;
             }
-            // What was set to help out is asked in any case, as long as no call may run twice.
+            // Further fallbacks are asked after any error, unless a call was complete, which might then run
+            // twice.
             let helps = first.is_some() || failed.error.may_be_elsewhere();
             let may_go_on = helps && !failed.so_far.has_whole_call;
             match &mut first {
@@ -115,7 +116,7 @@ impl ModelRequest {
         )
     }
 
-    /// One of those that may answer is about to be asked.
+    /// Prepares for asking a candidate.
     fn begin(&mut self, candidate: &Candidate, asked: &Asked, first: Option<&Lost>) {
         let subject = of_turn(&candidate.choice, &asked.parts);
         self.meter.asks(subject, asked.tokens);
@@ -127,8 +128,8 @@ impl ModelRequest {
         }
     }
 
-    /// The request to one of those that may answer, with what it takes reserved; none = a fallback with
-    /// too small a window, which is none.
+    /// Builds the request to a candidate and reserves its cost; `None` = a fallback whose window is too
+    /// small, which is skipped.
     async fn prepare(
         &mut self,
         candidate: &Candidate,
@@ -160,8 +161,8 @@ impl ModelRequest {
         Ok(Some((asked, counter)))
     }
 
-    /// The request to that model, with the summary that is due. Where none can be had, the other
-    /// strategies say what leaves.
+    /// Builds the request to that model, with a summary if one is due. If it cannot be written, the other
+    /// strategies choose what to leave out.
     async fn with_summary(
         &mut self,
         choice: &ModelChoice,
@@ -218,7 +219,7 @@ impl ModelRequest {
         }
     }
 
-    /// Nobody answered: less of the past may, or the turn fails.
+    /// Ends a request that nobody answered: shortens the history and tries again, or fails the turn.
     fn lost(&self, lost: &Lost) -> Command {
         let error = &lost.error;
         if matches!(error, llm::Error::Overflow { .. })
@@ -240,7 +241,7 @@ impl ModelRequest {
         })
     }
 
-    /// What is attached to a request, as far as its model can see it.
+    /// Loads the attachments of a request that its model can see.
     async fn contents(
         &self,
         candidate: &Candidate,
@@ -254,7 +255,7 @@ impl ModelRequest {
         attached.contents(&agent.key(), &body.entries, sight).await
     }
 
-    /// Asks one of those that may answer.
+    /// Asks one candidate.
     async fn ask(
         &self,
         candidate: &Candidate,
@@ -301,7 +302,7 @@ impl ModelRequest {
         })
     }
 
-    /// Waits for an answer, as long as its budgets last.
+    /// Waits for an answer while its budgets last.
     async fn within_budget<T>(
         &self,
         answer: impl Future<Output = T>,
@@ -314,14 +315,14 @@ impl ModelRequest {
         }
     }
 
-    /// Tells people that a budget is about to bite.
+    /// Warns people that a budget is about to run out.
     fn warn(&self, text: String) {
         let turn = self.request.turn;
         self.feed
             .announce(What::Notice(Notice::of_budget(text, turn)));
     }
 
-    /// Says whose answer follows, and why; what the one before said is void.
+    /// Announces the fallback that answers, and the reason; the text of the attempt before is void.
     fn tell_fallback(&self, candidate: &Candidate, lost: &Lost) {
         let by = candidate.instead(lost.error.to_string());
         let text = format!(

@@ -1,5 +1,5 @@
-//! Compaction that the vendor of a model makes itself: when it is asked for it, what it makes of the
-//! limits, and what is told of it.
+//! Uses compaction by a model's vendor: decides when to request it, adapts the limits, and reports the
+//! result.
 
 use super::Asked;
 use crate::agent::effects::session_agent::RequestBase;
@@ -11,36 +11,36 @@ use crate::llm::{self, CompactedInput, Compacting, Compactor};
 use crate::providers::Candidate;
 use crate::session::{CompactedByVendor, ModelChoice};
 
-/// Percent by which a vendor may count more input than was counted here.
+/// The percentage by which a vendor may count more input than was counted here.
 const MARGIN: u64 = 5;
 
-/// What the vendor of the model that is asked may compact.
+/// The compaction by the vendor of the current model.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct ByVendor {
-    /// How much of the past it may read.
+    /// The limits of the history that the vendor may read.
     pub(in crate::agent) lowered: Limits,
-    /// How it compacts; none = Sepal makes room.
+    /// The vendor's compactor; `None` = Sepal compacts.
     pub(in crate::agent) compactor: Option<Compactor>,
-    /// Whether a vendor did not take back what it had compacted.
+    /// True if a vendor refused its own compacted block.
     pub(in crate::agent) is_block_refused: bool,
 }
 
 impl ByVendor {
-    /// From here on that model is asked, whose vendor may compact. What the session's providers chose of
-    /// the history, where it is not whole, has other places than what was compacted.
+    /// Sets the compactor for a candidate. A history that context providers have changed is excluded: its
+    /// positions do not match those of the compacted block.
     pub(super) fn ask(&mut self, candidate: &Candidate, is_whole: bool) {
         let compactor = candidate.provider.compactor(&candidate.choice.model);
         self.compactor = compactor.filter(|_| is_whole);
     }
 
-    /// Whose blocks stand for what was said before them.
+    /// The family whose compacted blocks can replace the entries before them.
     pub(super) fn resumable(&self) -> Option<&str> {
         let compactor = self.compactor.as_ref().filter(|_| !self.is_block_refused);
         compactor.map(|it| it.family.as_str())
     }
 
-    /// How much of the past the model may read: where its vendor compacts, as much as its window holds,
-    /// else what the session lets it read.
+    /// Returns how much of the history the model may read: the whole window if its vendor compacts, otherwise
+    /// what the session lets it read.
     pub(super) fn limits(&self, own: Limits) -> Limits {
         match self.compactor {
             Some(_) => self.lowered,
@@ -48,7 +48,7 @@ impl ByVendor {
         }
     }
 
-    /// What a request lets its vendor do.
+    /// Returns the compaction to request from the vendor.
     pub(super) fn compacting(
         &self,
         own: Limits,
@@ -63,8 +63,9 @@ impl ByVendor {
         })
     }
 
-    /// Whether the same is to be asked once more because the vendor refused the request with what it had
-    /// compacted before, which another model of its may not read: then the conversation counts again.
+    /// Returns true if the request should be repeated without the vendor's compacted block, because the
+    /// vendor refused it, which can happen with another of its models. The repeated request has the
+    /// conversation itself.
     pub(super) fn forgets_block(&mut self, asked: &Asked, error: &llm::Error) -> bool {
         let is_refused = asked.shown.resumed.is_some() && error.is_refused_request();
         if is_refused {
@@ -75,7 +76,7 @@ impl ByVendor {
     }
 }
 
-/// What people are told where a vendor refuses its own block.
+/// The notice that a vendor refused its own block.
 pub(super) fn refused(turn: TurnId) -> What {
     What::Notice(Notice {
         text:
@@ -88,7 +89,7 @@ pub(super) fn refused(turn: TurnId) -> What {
     })
 }
 
-/// What people are told of what a vendor compacted.
+/// Describes a vendor's compaction for people.
 pub(super) fn told(
     compacted: &CompactedInput,
     choice: &ModelChoice,
@@ -119,8 +120,8 @@ pub(super) fn told(
 }
 
 impl Asked {
-    /// Tokens of input that have to be paid for. Where the vendor is going to compact, it reads them once
-    /// more: what it writes and what the model reads then is less than that.
+    /// Returns the input tokens to pay for: twice the request if the vendor is going to compact, because it
+    /// reads the request once more, and what it then writes and reads is less than that.
     pub(super) fn paid_tokens(&self) -> u64 {
         let counted = self.tokens.saturating_mul(100 + MARGIN) / 100;
         let compacting = self.body.compacting.filter(|it| counted >= it.threshold);
@@ -128,8 +129,8 @@ impl Asked {
     }
 }
 
-/// What an answer cost. What was compacted before it was a pass of its own, with a length of its own, on
-/// which prices may depend.
+/// Returns the cost of an answer. A compaction before it is priced separately, because prices may depend on
+/// the length of each pass.
 pub(super) fn price(
     model: &Model,
     usage: TokenUsage,

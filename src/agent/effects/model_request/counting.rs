@@ -1,4 +1,4 @@
-//! What the tokens of a request are for, and what an attempt of it used.
+//! Attributes the tokens of a request to their sources, and reports the usage of its attempts.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::llm;
 use crate::llm::tokens::Counter;
 use crate::session::{Control, ModelChoice, Phase, RequestFacts, Spent};
 
-/// The server of the tools by which other tools are found: no server of people has such a name.
+/// The reported server of the tool search tools; no real server can have such a name.
 const TOOL_SEARCH: &str = "(tool search)";
-/// The same of the tool that reads shortened results on.
+/// The reported server of the tool that reads shortened results.
 const READING_ON: &str = "(shortened results)";
-/// The same of the tools that read skills.
+/// The reported server of the tools that read skills.
 const SKILLS: &str = "(skills)";
 
 impl SessionAgent {
-    /// The parts of a request, before the provider's report scales them. `question` is the `seq` of the
-    /// message that the turn began with.
+    /// Returns the composition of a request's tokens, before the provider's report scales them. `question` is
+    /// the `seq` of the message that began the turn.
     pub(in crate::agent) fn parts(
         &self,
         base: &RequestBase,
@@ -50,7 +50,7 @@ impl SessionAgent {
         parts
     }
 
-    /// What is known of an attempt beside its usage.
+    /// Returns the facts about an attempt besides its usage.
     pub(in crate::agent) fn facts(
         &self,
         subject: Subject<'_>,
@@ -74,7 +74,7 @@ impl SessionAgent {
         })
     }
 
-    /// What an attempt used, at the price of its model.
+    /// Returns the usage of an attempt, at the price of its model.
     pub(in crate::agent) fn spent(&self, subject: Subject<'_>, usage: TokenUsage) -> Spent {
         Spent {
             usage,
@@ -83,8 +83,8 @@ impl SessionAgent {
         }
     }
 
-    /// What a request that runs at another gateway has used, as far as one can tell from here: as
-    /// many tokens as it was asked with, once for each gateway that asked.
+    /// Estimates the usage of a request that runs at another gateway: its input tokens, once for each gateway
+    /// that sent it.
     pub(in crate::agent) fn spent_elsewhere(
         &self,
         control: &Control,
@@ -108,7 +108,7 @@ impl SessionAgent {
     }
 }
 
-/// Adds an entry; `is_asked` = the running turn has begun with it or before it.
+/// Adds an entry; `is_asked` = the running turn began with this entry or an earlier one.
 pub(super) fn add(parts: &mut RequestParts, (entry, is_asked): (&Weighed, bool), counter: Counter) {
     let beside = Counter::beside_text(entry);
     parts.attachments += beside.attachments;

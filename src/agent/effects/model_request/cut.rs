@@ -1,11 +1,10 @@
-//! What the log says of a request that holds less than there is (S0.12).
+//! Logs requests that hold less than the whole history (S0.12).
 
 use crate::history::Window;
 use crate::llm;
 use crate::session::{Cut, SHORTEN_RESULTS};
 
-/// Says in the log what a request shows of the past in another form than the one before (S0.12).
-/// People read it as an event, with the answer.
+/// Logs each change in how a request shows the history (S0.12). People see it as an event, with the answer.
 pub(in crate::agent) fn log(shown: &Window) {
     let after = shown.size();
     if shown.shortened > 0 {
@@ -34,7 +33,7 @@ pub(in crate::agent) fn log(shown: &Window) {
     );
 }
 
-/// A request that the provider found too long is asked again with less.
+/// Logs that a request that was too long for the provider is repeated with less.
 pub(in crate::agent) fn log_overflow(error: &llm::Error, cut: &Cut) {
     tracing::warn!(
         ?error,

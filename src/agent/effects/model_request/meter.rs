@@ -1,5 +1,5 @@
-//! What a model request has used so far. Whoever stops the request reads it: nobody else will ever
-//! count what was asked and never answered.
+//! Counts the usage of a model request. A request that is stopped reads its usage here, because no provider
+//! will report it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::domain::{MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 use crate::llm::{self, ModelEvent, Progress, SoFar};
 use crate::session::{ModelChoice, Reasoning, Spent};
 
-/// What a request is about, as its row of what was used says it.
+/// The subject of a request, for its usage row.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::agent) struct Subject<'a> {
     pub(in crate::agent) choice: &'a ModelChoice,
@@ -16,20 +16,20 @@ pub(in crate::agent) struct Subject<'a> {
     pub(in crate::agent) purpose: RequestPurpose,
 }
 
-/// What one model request of a turn has used, with every attempt of it.
+/// The usage of one model request of a turn, with all its attempts.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct Meter(Mutex<Metered>);
 
 #[derive(Debug, Default)]
 struct Metered {
-    /// Attempts that became no answer.
+    /// The failed attempts.
     spent: Vec<Spent>,
-    /// The attempt that is under way.
+    /// The running attempt.
     running: Option<Attempt>,
     asked: Option<Asked>,
 }
 
-/// Who is asked, about how many tokens that takes, and what for.
+/// The model that is asked, the approximate tokens of the request, and their composition.
 #[derive(Debug, Clone)]
 struct Asked {
     choice: ModelChoice,
@@ -50,12 +50,12 @@ impl Asked {
 
 #[derive(Debug, Default)]
 struct Attempt {
-    /// What the provider has said that it used.
+    /// The usage that the provider reported.
     reported: Option<TokenUsage>,
 }
 
 impl Meter {
-    /// From here on a model is asked for this, with so many tokens.
+    /// Begins a request to a model, with so many input tokens.
     pub(in crate::agent) fn asks(&self, subject: Subject<'_>, tokens: u64) {
         let mut metered = self.metered();
         metered.running = None;
@@ -67,8 +67,8 @@ impl Meter {
         });
     }
 
-    /// Counts the attempts of the gateways that ran the request before and are gone. What they
-    /// brought nobody knows any more, but they were asked.
+    /// Counts the attempts of earlier gateways that are gone. Their answers are unknown, but the requests
+    /// were sent.
     pub(in crate::agent) fn lose(&self, attempts: u32, agent: &SessionAgent) {
         let mut metered = self.metered();
         let Some(asked) = metered.asked.clone() else {
@@ -80,7 +80,7 @@ impl Meter {
         metered.spent.extend(lost);
     }
 
-    /// Follows the request. Pieces of text cost nothing here.
+    /// Follows the progress of the request. Pieces of text cost nothing here.
     pub(in crate::agent) fn see(&self, progress: &Progress, agent: &SessionAgent) {
         match progress {
             Progress::Begins => self.metered().running = Some(Attempt::default()),
@@ -94,8 +94,7 @@ impl Meter {
         }
     }
 
-    /// The attempt that was under way failed. One that brought nothing, and of which nothing was
-    /// counted, is taken for free.
+    /// Ends the running attempt as failed. An attempt without output or reported usage counts as free.
     pub(in crate::agent) fn fail(&self, so_far: &SoFar, agent: &SessionAgent) {
         let mut metered = self.metered();
         let (Some(_), Some(asked)) = (metered.running.take(), metered.asked.clone()) else {
@@ -113,7 +112,7 @@ impl Meter {
         metered.spent.push(agent.spent(asked.subject(), usage));
     }
 
-    /// The attempt that was under way brought an answer that is none of a turn.
+    /// Ends the running attempt with an answer that does not become part of a turn.
     pub(in crate::agent) fn spend(&self, usage: TokenUsage, agent: &SessionAgent) -> Option<Spent> {
         let mut metered = self.metered();
         metered.running = None;
@@ -123,12 +122,13 @@ impl Meter {
         Some(spent)
     }
 
-    /// What became no answer. Only one of those who read it is heard: whoever ends the request.
+    /// Returns the usage of failed attempts. If several readers see it, only the one that ends the request
+    /// reports it.
     pub(in crate::agent) fn spent(&self) -> Vec<Spent> {
         self.metered().spent.clone()
     }
 
-    /// What that cost, as budgets count it.
+    /// Returns their cost, as budgets count it.
     pub(in crate::agent) fn cost(&self) -> MicroUsd {
         let metered = self.metered();
         let costs = metered.spent.iter().map(|spent| {
@@ -138,7 +138,7 @@ impl Meter {
         MicroUsd(costs.fold(0, u64::saturating_add))
     }
 
-    /// What became no answer of a request that is stopped here, with the attempt that was under way.
+    /// Returns the usage of all attempts, including the running one, of a request that is stopped.
     pub(in crate::agent) fn stop(&self, so_far: &llm::Answer, agent: &SessionAgent) -> Vec<Spent> {
         let metered = self.metered();
         let mut spent = metered.spent.clone();
@@ -154,7 +154,7 @@ impl Meter {
     }
 }
 
-/// What people have seen of an answer that is being stopped.
+/// Returns the answer as people have seen it when it is stopped.
 pub(in crate::agent) fn seen(text: Option<&str>, reasoning: Option<&Reasoning>) -> llm::Answer {
     llm::Answer {
         text: text.unwrap_or_default().to_owned(),
@@ -163,8 +163,8 @@ pub(in crate::agent) fn seen(text: Option<&str>, reasoning: Option<&Reasoning>) 
     }
 }
 
-/// What an answer used that did not come to its end: what the provider counted of it, and of what was
-/// said since an estimate.
+/// Returns the usage of an incomplete answer: the provider's count so far, or our estimate of the output if
+/// that is higher.
 fn unfinished(reported: Option<TokenUsage>, tokens: u64, so_far: &llm::Answer) -> TokenUsage {
     let estimate = estimated(tokens, so_far);
     reported.map_or(estimate, |reported| TokenUsage {

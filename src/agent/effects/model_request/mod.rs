@@ -1,4 +1,4 @@
-//! The first effect: ask the model, show what it says, and bring back its answer.
+//! Asks the model, shows the answer while it streams, and returns it as a command.
 
 mod asking;
 pub(super) mod compacting;
@@ -44,66 +44,66 @@ use crate::store::records::Payer;
 /// One model request of a turn.
 pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) feed: Arc<Feed>,
-    /// What it says is shown under this.
+    /// The ticket for its pieces in the feed.
     pub(in crate::agent) ticket: Ticket,
     pub(in crate::agent) agent: SessionAgent,
     pub(in crate::agent) choice: ModelChoice,
-    /// How much thinking the turn's message wants.
+    /// The effort that the turn's message asks for.
     pub(in crate::agent) effort: Option<Effort>,
     pub(in crate::agent) said: Vec<Arc<Weighed>>,
-    /// What the session's providers gave, with that history; nothing before they are asked.
+    /// The arranged contexts of the session's providers, including the history; empty before they are asked.
     pub(in crate::agent) arranged: Arranged,
-    /// The same as the model that is asked now reads it.
+    /// The history as the current model reads it.
     pub(in crate::agent) entries: Vec<Arc<Weighed>>,
-    /// Which attachments are in the workspace.
+    /// The attachments that are in the workspace.
     pub(in crate::agent) placed: Placed,
-    /// Where it tells what it did beside its answer.
+    /// Sends outcomes besides the answer.
     pub(in crate::agent) outcomes: Outcomes,
     /// `seq` of the message that the turn began with.
     pub(in crate::agent) question: Option<u64>,
-    /// Where entries are missing among them.
+    /// The place among the entries where some are missing.
     pub(in crate::agent) gap: Gap,
-    /// How the request before showed the earlier ones.
+    /// The compaction that the request before used.
     pub(in crate::agent) compaction: Option<Compaction>,
-    /// How much of them the session lets it read.
+    /// How much of the history the session lets it read.
     pub(in crate::agent) limits: history::Limits,
-    /// What its vendor compacts.
+    /// The compaction by the vendor.
     pub(in crate::agent) by_vendor: ByVendor,
-    /// Whether results have been in a short form since the context began.
+    /// True if results have been shortened since the context began.
     pub(in crate::agent) has_short_results: bool,
-    /// Where the whole ones are, up to that version.
+    /// The journal that has the whole results, up to `version`.
     pub(in crate::agent) journal: Journal,
     pub(in crate::agent) version: u64,
-    /// Whether the provider has made that less in this turn.
+    /// True if the limits were lowered in this turn, after the provider found a request too long.
     pub(in crate::agent) is_limit_lowered: bool,
-    /// What leaves where they do not fit.
+    /// The strategies to use if the history does not fit.
     pub(in crate::agent) strategies: Vec<CompactionStrategy>,
-    /// Whether no tool has run in the session.
+    /// True if no tool has run in the session.
     pub(in crate::agent) is_unused: bool,
     /// The engine that keeps its files, if there may be any.
     pub(in crate::agent) files_at: Option<EngineId>,
-    /// Where it is told, if anybody wants to know.
+    /// The trace, if tracing is on.
     pub(in crate::agent) trace: Option<TurnTrace>,
-    /// Which request of the session it is.
+    /// The turn and iteration of the request.
     pub(in crate::agent) request: ModelRequestId,
-    /// Who pays for it.
+    /// The payer of the request.
     pub(in crate::agent) payer: Payer,
-    /// What it uses.
+    /// Counts its usage.
     pub(in crate::agent) meter: Arc<Meter>,
-    /// How many gateways asked before and are gone.
+    /// The number of earlier gateways that sent it and are gone.
     pub(in crate::agent) lost: u32,
 }
 
 /// A request to one model.
 pub(super) struct Asked {
     pub(super) body: Assembled,
-    /// What of the past it holds.
+    /// The part of the history that it holds.
     pub(super) shown: history::Window,
-    /// About how many tokens it takes.
+    /// The approximate tokens of the request.
     pub(super) tokens: u64,
-    /// What they are for, before the provider's reports correct them.
+    /// Their composition, before correction by the provider's reports.
     pub(super) parts: RequestParts,
-    /// Where a budget ends the answer before its longest.
+    /// A limit on the answer that a budget sets.
     pub(super) ceiling: Option<Ceiling>,
 }
 
@@ -122,15 +122,15 @@ impl ModelRequest {
         let count = |entry: &Weighed| counter.of_entry(entry);
         let mut shown = history::window(past, limits, &self.strategies, count);
         if !self.arranged.is_whole() {
-            // Its places are not those of the session.
+            // The positions in an arranged history are not those of the session.
             shown.compacted = None;
         }
         shown
     }
 
-    /// The request again with half of the tokens: by shorter results if that is enough, else by what the
-    /// session's strategies leave, once in a turn, else with nothing but the newest turn; none = that is
-    /// all there was (S2.26, D2).
+    /// Returns a cut to half of the tokens: by shorter results if that is enough, otherwise by the session's
+    /// strategies, once in a turn, otherwise with only the newest turn; `None` = nothing is left to cut
+    /// (S2.26, D2).
     pub(super) fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
         let half = self.by_vendor.limits(self.limits).at_most(shown.tokens / 2);
         let past = self.past();
@@ -147,7 +147,7 @@ impl ModelRequest {
         };
         let kept = match kind {
             CutKind::Shortening | CutKind::LowerLimit => self.entries.len(),
-            // What the providers chose of the history says nothing of the rest.
+            // An arranged history does not tell what to drop from the session's own.
             CutKind::FreshContext if !self.arranged.is_whole() => return None,
             CutKind::FreshContext => again.entries.len(),
         };
@@ -160,8 +160,8 @@ impl ModelRequest {
         })
     }
 
-    /// What the request says beside its history, and what of that it shows. A request that is the first
-    /// to shorten something also tells how to read it on, which takes a little of its room.
+    /// Returns the request's base, and the window on the history. The first request that shortens a result
+    /// also explains how to read the rest, which takes a little of its room.
     fn read(
         &self,
         choice: &ModelChoice,
@@ -183,7 +183,7 @@ impl ModelRequest {
         }
     }
 
-    /// The request to that model.
+    /// Builds the request to that model.
     pub(super) fn request(&self, choice: &ModelChoice, counter: Counter) -> Result<Asked, Failure> {
         let refused = |code, text| Failure {
             code,
@@ -207,9 +207,9 @@ impl ModelRequest {
         } = base;
         let needed = tokens + shown.tokens;
         tracing::debug!(tokens = needed, "Estimated tokens being sent: {needed}");
-        // What is only assumed refuses nothing: the provider knows better.
+        // An assumed window refuses nothing: the provider decides.
         if let Some(window) = window.filter(|window| needed > *window) {
-            // The newest message alone, or the tools alone, are too large: no cut can help.
+            // The newest message alone, or the tools alone, are too large, so no cut can help.
             let text = format!(
                 "the request needs about {needed} tokens ({tokens} of them for the system prompt, \
                  the tools and what stands beside the history), and the model `{}` reads {window}; shorten the message, switch \
@@ -288,7 +288,7 @@ impl ModelRequest {
         }
     }
 
-    /// A call of `read_more`, answered.
+    /// Answers a call of `read_more`.
     async fn read_more(&self, provider_id: String, args: &serde_json::Value) -> Proposal {
         let results = Results {
             past: self.past(),
@@ -318,7 +318,7 @@ impl ModelRequest {
             );
         }
         let usage = answer.usage.unwrap_or_else(|| {
-            // Few servers say nothing: the request is built again for them instead of kept for all.
+            // Few providers report no usage, so rebuild the request for these instead of keeping it for all.
             let request = self.request(choice, counter).map(|asked| asked.body);
             request.map_or_else(
                 |_| TokenUsage::default(),
@@ -357,7 +357,7 @@ impl ModelRequest {
         }
     }
 
-    /// The calls of an answer, looked up, with what is known of the files that they would write.
+    /// Resolves the calls of an answer, with the known state of the files that they would write.
     async fn propose(&self, answer: &llm::Answer) -> Vec<Proposal> {
         let tools = &self.agent.tools;
         let mut calls = Vec::with_capacity(answer.calls.len());

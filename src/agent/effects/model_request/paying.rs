@@ -1,4 +1,5 @@
-//! What budgets make of an answer: it is cut where one is used up, or asked to be as short as one covers.
+//! Applies budgets to answers: cuts an answer when a budget is used up, and limits its length to what one
+//! covers.
 
 use super::meter::seen;
 use super::{Asked, ModelRequest};
@@ -9,17 +10,18 @@ use crate::history;
 use crate::llm;
 use crate::session::{Answer, Failure, Reasoning, Refusal};
 
-/// Answers that may be longer are what people are used to.
+/// The answer length from which on a limit is not worth a notice.
 const SHORT: u32 = 4_096;
 
-/// Why one of those that were asked gave no answer.
+/// The reason a candidate gave no answer.
 pub(super) enum NoAnswer {
     Failed(llm::Failed),
-    /// A budget is spent, and nothing was said.
+    /// A budget is used up, and there is no text to keep.
     Stopped(Failure),
 }
 
-/// Why nobody can be asked: asking again helps once there is a key, or another choice.
+/// Makes the failure if nobody can be asked. It is retryable, because a key may be added or another model
+/// chosen.
 pub(super) fn unanswered(refusal: Refusal) -> Failure {
     Failure {
         code: refusal.code,
@@ -29,7 +31,7 @@ pub(super) fn unanswered(refusal: Refusal) -> Failure {
     }
 }
 
-/// Tells people that the answer has to be a short one.
+/// Shows that the answer has to be short.
 pub(super) fn tell(request: &ModelRequest, ceiling: Option<&Ceiling>) {
     let Some(ceiling) = ceiling.filter(|ceiling| ceiling.tokens < SHORT) else {
         return;
@@ -42,8 +44,8 @@ pub(super) fn tell(request: &ModelRequest, ceiling: Option<&Ceiling>) {
     }));
 }
 
-/// What ended an answer at its longest, where a budget had made that less. An answer of which nothing was
-/// said but hidden thoughts is none. Calls that were cut are for the model to ask again.
+/// Returns the refusal that explains why an answer ended at a limit that a budget set. An answer that is only
+/// hidden reasoning counts as none. Calls that were cut are left for the model to ask again.
 pub(super) fn limit(
     request: &ModelRequest,
     asked: &Asked,
@@ -67,7 +69,7 @@ pub(super) fn limit(
     }))
 }
 
-/// An answer that says what ended it, if a budget did.
+/// Marks an answer with the budget that ended it, if one did.
 pub(super) fn ended_by(limit: Option<Refusal>, answer: Answer) -> Answer {
     match limit {
         None => answer,
@@ -79,8 +81,8 @@ pub(super) fn ended_by(limit: Option<Refusal>, answer: Answer) -> Answer {
     }
 }
 
-/// An answer that a budget has cut: what was said of it is kept, and a person may let the model go
-/// on from there. One of which nothing was said is none.
+/// Makes an answer of one that a budget cut: its text so far is kept, and a person may let the model
+/// continue. If there is no text, there is no answer.
 pub(super) fn cut(
     request: &ModelRequest,
     refusal: &Refusal,

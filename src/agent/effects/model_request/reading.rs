@@ -1,6 +1,5 @@
-//! What a model reads of the session: before the first request that needs it, what the model cannot read
-//! itself is put into the workspace. And how many tokens that is: what counts them, and what the
-//! provider's report teaches.
+//! Prepares a session's context for a model: gathers it, puts attachments that the model cannot read itself
+//! into the workspace, and counts the tokens, calibrated by the provider's reports.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,12 +17,12 @@ use crate::llm::tokens::Counter;
 use crate::providers::Candidate;
 use crate::session::{Command, Gap, ModelChoice, Proposal, Refusal};
 
-/// Sessions whose entries are counted at the same time.
+/// The most sessions whose entries are counted at the same time.
 static COUNTERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("token counts of sessions", 4));
 
 impl ModelRequest {
-    /// Asks the session's providers what the model may read. One that fails costs the turn what it
-    /// would have given, and people are told.
+    /// Gathers contexts from the session's providers. If one fails, the turn goes on without its context, and
+    /// people are told.
     pub(super) async fn gather(&mut self) {
         let key = self.agent.key();
         let session = ContextSession::of(&key, &self.said, self.request.turn);
@@ -41,14 +40,14 @@ impl ModelRequest {
         self.arranged = gathered.arranged(&session);
         self.said = self.arranged.history().to_vec();
         if !self.arranged.is_whole() {
-            // What the session says of its history is not about a part of it.
+            // The session's gap and compaction refer to its whole history, not to a part of it.
             (self.gap, self.compaction) = (Gap::default(), None);
             let is_summary = |it: &CompactionStrategy| *it == CompactionStrategy::PartialSummary;
             self.strategies.retain(|strategy| !is_summary(strategy));
         }
     }
 
-    /// Looks up which skills there are now; people are told what cannot be read.
+    /// Looks up the current skills; people are told about skills that cannot be read.
     pub(super) async fn refresh_skills(&self) {
         let (skills, turn) = (&self.agent.skills, self.request.turn);
         let trouble = skills.refresh(turn, self.files_at.is_some()).await;
@@ -63,8 +62,8 @@ impl ModelRequest {
         }
     }
 
-    /// A call that reads a skill, answered. What was put into the workspace for it is told to the session
-    /// first, which the mailbox keeps in order: it is in the journal before the answer.
+    /// Answers a call that reads a skill. If its files were put into the workspace, the session is told
+    /// first, and the mailbox keeps the order: the journal has them before the answer.
     pub(super) async fn read_skill(
         &self,
         provider_id: String,
@@ -90,7 +89,7 @@ impl ModelRequest {
         }
     }
 
-    /// Makes the entries what that model reads; what counts their tokens.
+    /// Prepares the entries for that model, and returns the counter of its tokens.
     pub(super) async fn read_as(&mut self, candidate: &Candidate) -> Counter {
         let reader = self
             .agent
@@ -108,8 +107,8 @@ impl ModelRequest {
         self.weigh(&candidate.choice).await
     }
 
-    /// Puts one file into the workspace, and tells the session of it. Where that does not work, the model
-    /// reads that there is something which it cannot read.
+    /// Puts one file into the workspace, and tells the session. If that fails, the model reads that there is
+    /// an attachment that it cannot read.
     async fn place(&mut self, attachment: &Attachment, workspace: Workspace<'_>) {
         let turn = self.request.turn;
         if workspace.is_unplaced(turn, attachment) {
@@ -131,7 +130,7 @@ impl ModelRequest {
         };
         self.placed
             .insert(attachment.id.clone(), path.as_str().into());
-        // The mailbox keeps the order: it is in the journal before the answer, and so before any call.
+        // The mailbox keeps the order: the journal has this before the answer, and so before any call.
         let command = Command::AttachmentPlaced {
             request: self.request,
             id: attachment.id.clone(),
@@ -147,7 +146,7 @@ impl ModelRequest {
         Ok(read.map(|(_, content)| content))
     }
 
-    /// Counts what was never counted, beside the async threads where that takes a while.
+    /// Counts entries that were never counted; off the async threads if that takes a while.
     async fn weigh(&self, choice: &ModelChoice) -> Counter {
         let counter = self.agent.counter(choice);
         let all = || self.entries.iter().chain(self.arranged.beside());
@@ -166,11 +165,11 @@ impl ModelRequest {
         counter
     }
 
-    /// Learns from what the provider counted.
+    /// Calibrates the counter with the provider's count.
     pub(super) fn calibrate(&self, choice: &ModelChoice, answer: &llm::Answer, counted: u64) {
         let agent = &self.agent;
         let offer = agent.providers.find(&agent.tenant, &choice.provider);
-        // What pictures cost is a guess, and would make texts look dearer or cheaper than they are.
+        // The tokens of pictures are estimated, and would distort the calibration for texts.
         let has_attachments = self.entries.iter().any(|entry| match &***entry {
             Entry::User { attachments, .. } | Entry::ToolResult { attachments, .. } => {
                 !attachments.is_empty()
@@ -180,7 +179,7 @@ impl ModelRequest {
         if let (Some(offer), Some(usage)) = (offer, &answer.usage)
             && !usage.is_estimated
             && !has_attachments
-            // What was counted is not what was read then.
+            // After a compaction, the provider did not read what was counted here.
             && answer.compacted.is_none()
         {
             offer.calibrate(&choice.model, counted, usage.input_tokens);

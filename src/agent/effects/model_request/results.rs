@@ -1,4 +1,4 @@
-//! Whole results of this session that its model reads on, where it was shown a short form.
+//! Lets a model read whole results of this session that it was shown in a short form.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::domain::{CallId, Entry, Weighed};
 use crate::history::{PartOfResult, Past, no_result};
 use crate::session::Resolution;
 
-/// Where they are.
+/// The sources of whole results.
 pub(super) struct Results<'a> {
-    /// What the model may read now.
+    /// The history that the model may read now.
     pub(super) past: Past<'a>,
-    /// What it was given, up to that version.
+    /// The journal, which has all results up to `version`.
     pub(super) journal: &'a Journal,
     pub(super) version: u64,
 }
 
 impl Results<'_> {
-    /// What a call of `read_more` is answered: what it shows, the model was given before.
+    /// Answers a call of `read_more`. It shows only results that the model was given before.
     pub(super) async fn read(&self, args: &Value) -> Resolution {
         let part = self.part(args).await;
         part.map_or_else(Resolution::Invalid, Resolution::Answered)
@@ -34,7 +34,7 @@ impl Results<'_> {
         if result_of(&asked.call, earlier).is_none() {
             return Err(no_result(&asked.call));
         }
-        // Of earlier turns the session may hold no more than the short form.
+        // For earlier turns, memory may have only the short form.
         let state = self.journal.whole(self.version).await.map_err(|error| {
             tracing::warn!(?error, "A result cannot be read again");
             "the result cannot be read now; try again later".to_owned()

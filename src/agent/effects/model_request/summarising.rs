@@ -1,5 +1,5 @@
-//! The summary that a model writes before a request, where one is due (S0.15). That it cannot be had
-//! never fails the turn: other strategies make room then, and people are told.
+//! Has a model write the summary before a request, if one is due (S0.15). A failure never fails the turn:
+//! other strategies make room, and people are told.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::llm::{self, ModelEvent, Progress};
 use crate::providers::Candidate;
 use crate::session::{ModelChoice, Refusal, SummarisedBy};
 
-/// Why there is no summary.
+/// The reason there is no summary.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoSummary {
     #[error("it would take about {needed} tokens, and {budget} are allowed")]
@@ -31,29 +31,29 @@ pub(super) enum NoSummary {
     Size,
 }
 
-/// What one summary has cost so far.
+/// The progress of one summary.
 struct Writing<'a> {
     due: &'a Due,
     candidate: Candidate,
     counter: Counter,
-    /// Tokens that are left of the budget.
+    /// The tokens left of the budget.
     left: u64,
     by: SummarisedBy,
 }
 
-/// Has a summary written for a request of a session's model.
+/// Has summaries written for the requests of a session's model.
 pub(super) struct Summariser<'a> {
     pub(super) agent: &'a SessionAgent,
     /// The session's model.
     pub(super) choice: &'a ModelChoice,
-    /// What counts it among what the request takes.
+    /// The meter of the request, which also counts the summary.
     pub(super) meter: &'a Meter,
-    /// What it has to pass where there is a budget, and who tells that one is about to bite.
+    /// The budget gate, if there is a budget, and the warning that it is about to run out.
     pub(super) gate: Option<(&'a Arc<Gate>, Warn<'a>)>,
 }
 
 impl Summariser<'_> {
-    /// A summary that lacks nothing: what it lacks after the second try is appended.
+    /// Returns a complete summary: what is still missing after the second try is appended.
     pub(super) async fn summary(&self, due: &Due) -> Result<(String, SummarisedBy), NoSummary> {
         let agent = self.agent;
         let choice = agent.summariser(self.choice, due);
@@ -76,7 +76,7 @@ impl Summariser<'_> {
         let mut text = self.write(&mut writing, None).await?;
         let mut flaws = due.flaws(&text);
         if !flaws.is_empty() {
-            // Where that is too much, the first one with a list has to do.
+            // If a second try would exceed the budget, use the first one, with a list of what it lacks.
             match self.write(&mut writing, Some(&flaws)).await {
                 Ok(second) => {
                     flaws = due.flaws(&second);
@@ -97,7 +97,7 @@ impl Summariser<'_> {
         Ok((text, writing.by))
     }
 
-    /// Asks once; what that takes is counted in the session, whatever becomes of it.
+    /// Asks once. The usage is counted in the session, whatever the result.
     async fn write(
         &self,
         writing: &mut Writing<'_>,
@@ -149,7 +149,7 @@ impl Summariser<'_> {
         Assembled::of([Context::user(question), Context::system(system)], manner)
     }
 
-    /// Asks as far as budgets cover it. What failed is counted.
+    /// Asks as far as budgets cover it. The usage of a failure is counted.
     async fn ask(
         &self,
         candidate: &Candidate,

@@ -1,5 +1,5 @@
-//! The skills of one session: what its model is told of them before each request, and what it reads when it
-//! uses one.
+//! Offers skills to one session: describes them to its model before each request, and answers the calls that
+//! use one.
 
 mod reading;
 
@@ -15,36 +15,36 @@ use crate::skills::{Offer, Skills, WorkspaceSkill};
 
 pub(in crate::agent) use self::reading::ReadSkill;
 
-/// The source of what is said of skills, as the parts of a request name it.
+/// The source of the text about skills, for the composition of a request.
 const SOURCE: &str = "skills";
-/// The same of those of the workspace, and their kind.
+/// The source, and the kind, of the text about the workspace's skills.
 const OF_WORKSPACE: &str = "workspace_skills";
 
 /// The skills of one session.
 pub(in crate::agent) struct SessionSkills {
-    /// None = the settings switch skills off.
+    /// `None` = the settings switch skills off.
     skills: Option<Skills>,
     key: SessionKey,
-    /// Whose own skills the session has.
+    /// The owner, whose own skills the session has.
     owner: UserId,
     tools: Arc<SessionTools>,
     /// Never held across an await.
     known: Mutex<Known>,
 }
 
-/// What is offered, as it was last looked up.
+/// The offered skills as of the last look-up.
 #[derive(Clone, Default)]
 struct Known {
-    /// When the workspace was looked at.
+    /// The turn in which the workspace was last searched.
     turn: Option<TurnId>,
     found: Vec<WorkspaceSkill>,
     offer: Arc<Offer>,
-    /// What is said of it: the same, down to its counted tokens, as long as the offer is.
+    /// The texts about the offer: unchanged, including their counted tokens, as long as the offer is.
     contexts: Vec<Context>,
 }
 
 impl SessionSkills {
-    /// Those of a session and of the person whose it is.
+    /// Makes the skills of a session and its owner.
     pub(super) fn open(
         skills: Option<Skills>,
         (key, owner): (&SessionKey, &UserId),
@@ -64,13 +64,13 @@ impl SessionSkills {
         known.clone()
     }
 
-    /// Whether there is anything to use.
+    /// Returns true if there are skills to use.
     pub(in crate::agent) fn are_offered(&self) -> bool {
         !self.known().offer.is_empty()
     }
 
-    /// Looks up what is offered: what is kept before each request, and the workspace once in a turn. What
-    /// cannot be read now stays as it was; the answer says why.
+    /// Looks up the offered skills: stored ones before each request, and those of the workspace once in a
+    /// turn. If they cannot be read, the earlier ones stay, and the reason is returned.
     pub(in crate::agent) async fn refresh(&self, turn: TurnId, has_files: bool) -> Option<String> {
         let skills = self.skills.as_ref()?;
         let before = self.known();
@@ -114,7 +114,7 @@ impl SessionSkills {
     }
 }
 
-/// What is said of the offer, the last first.
+/// Returns the texts about the offer, in reverse order.
 fn contexts(offer: &Offer) -> Vec<Context> {
     let kept = offer.system_text().map(|text| {
         Context::system(text)

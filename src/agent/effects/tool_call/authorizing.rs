@@ -1,4 +1,4 @@
-//! A call whose server wants its person to connect waits for that: nothing of it has run.
+//! Pauses a call whose server requires its person to connect. Nothing of the call has run yet.
 
 use tokio_util::sync::CancellationToken;
 
@@ -7,11 +7,11 @@ use crate::domain::Code;
 use crate::mcp::{CallNews, ToolProgress};
 use crate::session::{Call, Outcome};
 
-/// How often one call waits: a person may have to allow more than they did at first.
+/// The most waits of one call: a person may have to grant more than they did at first.
 pub(super) const MOST_WAITS: usize = 3;
 
-/// Whether the call is to be tried again: its server wanted its person, and they have connected. The
-/// person is the one whose session it is; nobody else connects for them.
+/// Waits for the session's owner to connect, if the server requires it. Returns true if the call is to be
+/// tried again. Nobody else can connect for the owner.
 pub(super) async fn connects(
     tools: &SessionTools,
     (call, outcome): (&Call, &Outcome),

@@ -1,4 +1,4 @@
-//! What became of a call that was begun and has no answer.
+//! Determines the outcome of a call that began and got no answer.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::mcp::{self, TaskEnd};
 use crate::servers::{BUNDLED, Opened, ServerEntry};
 use crate::session::{Call, Outcome};
 
-/// What is said of a remote call that goes on for all that is known.
+/// The end of the message about a remote call that may still go on.
 const MAY_GO_ON: &str = "was told to stop; it may go on";
-/// What is said of calls whose server had to be ended because of another one.
+/// The end of the message about calls whose server had to be ended because of another call.
 const ENDED_BESIDE: &str = "was ended because another call of it did not stop";
 
 impl SessionTools {
-    /// What became of a call, by why there is no answer. Lets go of a server that is of no more use.
+    /// Returns the outcome of a call from the error, and drops a server that is no longer usable.
     pub(in crate::agent) async fn broken(
         &self,
         error: mcp::Error,
@@ -78,14 +78,14 @@ impl SessionTools {
         }
     }
 
-    /// Ends a server that does not stop, and whatever runs in it; whether that was possible.
+    /// Ends a server that does not stop, with everything that runs in it. Returns true if that was possible.
     async fn end(&self, server: &ServerEntry, opened: &Arc<Opened>) -> bool {
         opened.overrule().await;
         self.forget(&server.name, opened).await;
         !server.is_remote()
     }
 
-    /// Why a server went away during a call, with its last words.
+    /// Returns the reason a server went away during a call, with its last output.
     async fn gone(&self, error: &mcp::Error, server: &ServerEntry, opened: &Arc<Opened>) -> String {
         if opened.is_restarted() {
             return format!(
@@ -128,7 +128,7 @@ impl SessionTools {
     }
 }
 
-/// What became of a task that has no result.
+/// Returns the outcome of a task that has no result.
 fn of_task(call: &Call, end: &TaskEnd) -> Outcome {
     let text = end.to_string();
     match end {

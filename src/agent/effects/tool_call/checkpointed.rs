@@ -1,4 +1,4 @@
-//! Looks at the workspace around the calls that may change it, so that what they changed is known and can be
+//! Scans the workspace around the calls that may change it, so that their changes are recorded and can be
 //! undone.
 
 use super::SessionTools;
@@ -16,7 +16,7 @@ use crate::store::clock::now;
 /// The tools of the session's own sandbox that only read.
 const READING: [&str; 2] = ["read_file", "list_files"];
 
-/// Runs one approved call, and keeps what it changed before its end is told.
+/// Runs one approved call, and stores its changes before its outcome is sent.
 pub(in crate::agent::effects) async fn run(
     tools: &SessionTools,
     call: &Call,
@@ -29,14 +29,14 @@ pub(in crate::agent::effects) async fn run(
     let begun = now();
     let mut outcome = tools.run(call, fence, stop, on_news).await;
     hosts::tell_refused(tools, call, begun, &mut outcome);
-    // Nothing is started to look: what cannot be seen now is seen before the next call.
+    // Start nothing for the scan: changes that cannot be seen now are found before the next call.
     let open = tools.link(BUNDLED).and_then(|link| link.held());
     let connection = open.as_ref().map(|held| &held.connection);
     tools.checkpoints.after_call(&call.id, connection).await;
     outcome
 }
 
-/// Keeps what changed before a call that may change files.
+/// Stores earlier changes before a call that may change files.
 pub(super) async fn before(
     tools: &SessionTools,
     call: &Call,
@@ -55,7 +55,7 @@ pub(super) async fn before(
     if !may_write || !tools.checkpoints.is_on() {
         return;
     }
-    // Our own server looks: others are not asked about the files of people.
+    // Only our own server scans: others must not learn about people's files.
     let Some(workspace) = Workspace::of(tools) else {
         return;
     };

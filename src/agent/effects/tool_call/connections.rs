@@ -1,5 +1,5 @@
-//! Which servers a session is connected to: before the first call, where the operator wants that, and
-//! where its tools run now.
+//! Manages a session's connections to servers: opens them, before the first call if the operator wants that,
+//! and tells where its tools run.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::store::clock::now;
 use crate::store::live::cluster_bus::Site;
 
 impl HasSite for SessionTools {
-    /// As far as the session was used.
+    /// The site, as far as the session was used.
     fn site(&self) -> Site {
         let sandbox = self.assignment.settled();
         let files = self.engine().cloned().zip(sandbox.cloned());
@@ -58,7 +58,7 @@ impl ServerDoor for SessionTools {
     }
 }
 
-/// Why a server is not open, in the words that a call would have got.
+/// Converts the outcome that a call would have had into the refusal for a server that is not open.
 fn not_open(outcome: &Outcome) -> Refusal {
     let code = match outcome {
         Outcome::Failed { code, .. } => *code,
@@ -73,9 +73,9 @@ fn not_open(outcome: &Outcome) -> Refusal {
 }
 
 impl SessionTools {
-    /// Begins to connect to every server of the session, where `mcp-config.json` says so
-    /// (`settings.autoConnect`). Nobody waits for it: a call that comes before shares the connection,
-    /// and what does not come about is tried again by the first call.
+    /// Begins to connect to every server of the session, if `mcp-config.json` says so
+    /// (`settings.autoConnect`). Nobody waits for it: a call that comes earlier shares the connection, and a
+    /// failed connection is tried again by the first call.
     pub(in crate::agent) fn connect_ahead(self: &Arc<Self>, tasks: &TaskTracker) {
         let mut begun = self.begun();
         if begun.is_none() && self.servers.connects_ahead() {
@@ -85,7 +85,7 @@ impl SessionTools {
         }
     }
 
-    /// The session's open connection to a server, made if need be.
+    /// Returns the session's connection to a server, opened if necessary.
     pub(in crate::agent) async fn open(&self, server: &ServerEntry) -> Result<Held, Box<Outcome>> {
         let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
         let sandbox = if server.is_remote() {
@@ -114,7 +114,7 @@ impl SessionTools {
         let view = self.refresh().await;
         let has_place = self.place.is_on();
         let can_run = |server: &&Arc<ServerEntry>| has_place || server.is_remote();
-        // Why one does not come about, the log says.
+        // Failures are logged.
         let connecting = view
             .entries()
             .filter(can_run)
@@ -122,7 +122,7 @@ impl SessionTools {
         futures::future::join_all(connecting).await;
     }
 
-    /// Connects to no more; the next turn may begin anew.
+    /// Stops connecting ahead; the next turn may begin again.
     pub(in crate::agent) fn end_ahead(&self) {
         drop(self.begun().take());
     }
@@ -131,11 +131,11 @@ impl SessionTools {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of a server that has ended; the next call starts it again.
+    /// Drops a server that has ended; the next call starts it again.
     pub(in crate::agent) async fn forget(&self, name: &str, ended: &Arc<Opened>) {
         match self.link(name) {
             Some(link) => link.let_go(ended).await,
-            // The session has let go of all its servers meanwhile.
+            // The session has dropped all its servers meanwhile.
             None => ended.kill().await,
         }
     }

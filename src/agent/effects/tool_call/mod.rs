@@ -1,5 +1,5 @@
-//! The second effect: run approved calls. Joins what the session's tenant is offered, and the
-//! session's own connections to those servers.
+//! Runs approved calls: combines the tools offered to the session's tenant with the session's own connections
+//! to their servers.
 
 mod authorizing;
 mod broken;
@@ -40,13 +40,13 @@ use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 /// The tools of one session. Each server starts at its first call: most sessions never need it.
 pub struct SessionTools {
     pub(in crate::agent) servers: Servers,
-    /// What keeps the workspaces of this gateway; others with the same name reach them too.
-    /// Known as soon as there are sandboxes.
+    /// The engine that keeps this gateway's workspaces; gateways with the same engine reach them too. Known
+    /// as soon as there are sandboxes.
     engine: OnceLock<EngineId>,
     pub(in crate::agent) place: Arc<SandboxHost>,
     pub(in crate::agent) assignment: SandboxAssignment,
     attachments: Attachments,
-    /// What its own sandbox may reach beside the settings.
+    /// The hosts that its own sandbox may reach beyond those of the settings.
     pub(in crate::agent) reach: Arc<SessionReach>,
     /// The history of the workspace.
     pub(in crate::agent) checkpoints: Checkpoints,
@@ -54,9 +54,11 @@ pub struct SessionTools {
     view: Mutex<Arc<View>>,
     /// Never held across an await.
     links: Mutex<BTreeMap<String, Arc<SessionConnection>>>,
-    /// Connects before the first call; `None` = not begun. Never held across an await.
+    /// The task that connects before the first call; `None` = not begun. The lock is never held across an
+    /// await.
     pub(in crate::agent) ahead: Mutex<Option<AbortOnDropHandle<()>>>,
-    /// What could not be put into the workspace in a turn. Never held across an await.
+    /// The attachments that could not be put into the workspace in a turn. The lock is never held across an
+    /// await.
     unplaced: Mutex<(TurnId, Vec<BlobId>)>,
 }
 
@@ -85,13 +87,13 @@ impl SessionTools {
         }
     }
 
-    /// What holds the workspace of a session that runs here.
+    /// The engine that holds the workspace of a session that runs here.
     pub(in crate::agent) fn engine(&self) -> Option<&EngineId> {
         let is_on = self.place.is_on();
         is_on.then(|| self.engine.get_or_init(|| self.place.runtime.engine()))
     }
 
-    /// What the session is offered, as it was last looked up.
+    /// The offered tools as of the last look-up.
     fn view(&self) -> Arc<View> {
         Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -100,8 +102,8 @@ impl SessionTools {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks up what the session is offered: at its start, before each model request, and before a
-    /// call runs. While the records are away, what was last known holds.
+    /// Looks up the offered tools: at the session's start, before each model request, and before a call runs.
+    /// While the records are away, the last known ones stay.
     pub(in crate::agent) async fn refresh(&self) -> Arc<View> {
         let holder = self.assignment.holder();
         let view = match self.servers.view((&holder.tenant, &holder.user)).await {
@@ -116,7 +118,7 @@ impl SessionTools {
             Arc::clone(&view),
         );
         if !Arc::ptr_eq(&before, &view) {
-            // A call that runs holds its own connection, which ends when the call has ended.
+            // A running call holds its own connection, which closes when the call ends.
             self.links()
                 .retain(|name, _| view.connects_like(&before, name));
             self.shown(&view).name_images().await;
@@ -124,29 +126,30 @@ impl SessionTools {
         view
     }
 
-    /// What a model is told that reads `window` tokens: definitions, or how it finds them.
+    /// Returns the tools for a model with a window of `window` tokens: their definitions, or a search for
+    /// them.
     pub(in crate::agent) fn offer(&self, window: u64, percent: u8, own: OwnTools) -> ToolOffer {
         self.view().offer_within(window, percent, own)
     }
 
-    /// The server of a tool, by the name that models use.
+    /// Returns the server of a tool, by the name that models use.
     pub(in crate::agent) fn server_of(&self, tool: &str) -> Option<String> {
         let view = self.view();
         view.toolbox.find(tool).map(|found| found.at.server.clone())
     }
 
-    /// What decides about calls in that person's sessions, beside the rules of the session itself.
+    /// Returns the rules for calls in that person's sessions, without the rules of the session itself.
     pub(in crate::agent) fn rules(&self, owner: &UserId) -> Arc<Rules> {
         Arc::clone(self.view().rules.of(owner))
     }
 
-    /// How long the session must stay in memory for its servers; `None` if none runs.
+    /// Returns how long the session must stay in memory for its servers; `None` if none runs.
     pub(in crate::agent) fn idle_limit(&self) -> Option<Duration> {
         let is_live = self.links().values().any(|link| link.is_live());
         is_live.then_some(self.place.idle_limit)
     }
 
-    /// Looks a call up and validates it, before anybody is asked.
+    /// Resolves and validates a call, before anybody is asked.
     fn resolve(&self, name: &str, args: &Value) -> Resolution {
         let view = self.view();
         let Some(entry) = view.toolbox.find(name) else {
@@ -167,8 +170,8 @@ impl SessionTools {
         }
     }
 
-    /// Looks changed arguments of a waiting call up. The name may lead to another tool by now: what
-    /// the unchanged arguments would run says so.
+    /// Resolves changed arguments of a waiting call. The name may lead to another tool by now: the digest of
+    /// the unchanged arguments reveals that.
     pub(in crate::agent) fn edit(&self, call: &Call, args: Value) -> Edit {
         let view = self.view();
         let Some(entry) = called(&view, call) else {
@@ -241,13 +244,13 @@ impl SessionTools {
         }
     }
 
-    /// Tells those who watch the server's health that it went away during a call.
+    /// Reports to the health monitor that the server went away during a call.
     pub(in crate::agent) fn lost_server(&self, server: &ServerEntry, text: &str) {
         self.servers.lost(server, self.assignment.tenant(), text);
     }
 
-    /// Runs one approved call. What it gives is a value whatever happens. Nothing is sent once the
-    /// fence says that the session is somebody else's; without one, nobody else can have it.
+    /// Runs one approved call. Every failure is a value. Nothing is sent if the fence finds that another
+    /// gateway runs the session; without a fence no other gateway can.
     #[tracing::instrument(skip_all, fields(session.id = %self.assignment.session(), call.id = %call.id, tool.name = %call.name))]
     pub(in crate::agent) async fn run(
         &self,
@@ -288,7 +291,7 @@ impl SessionTools {
                 let at = (&*server, &*opened, error);
                 return tasks::go_on(self, (call, &task), at, (stop, &mut on_news)).await;
             }
-            // Nothing of it has run: the server has ended the session, for example.
+            // Nothing of the call has run: the server has ended its session, for example.
             let is_sent = !matches!(
                 error,
                 mcp::Error::Unreachable { .. } | mcp::Error::NotTaken { .. }
@@ -311,7 +314,7 @@ impl SessionTools {
         }
     }
 
-    /// All that an approved call needs, right before it is sent.
+    /// Prepares everything that an approved call needs, right before it is sent.
     async fn ready(
         &self,
         call: &Call,
@@ -327,8 +330,8 @@ impl SessionTools {
         Ok(connected)
     }
 
-    /// The tool of an approved call, its server, and the open connection. It is looked up before
-    /// the server starts and after: the start may show that the tool is another by now.
+    /// Returns the tool of an approved call, its server, and the open connection. The tool is checked before
+    /// the server starts and after, because the start may show another definition.
     async fn connect(
         &self,
         call: &Call,
@@ -353,7 +356,7 @@ impl SessionTools {
             .await
     }
 
-    /// What was approved is what runs: the digest is recomputed from what would run now.
+    /// Makes sure that what runs is what was approved: recomputes the digest from what would run now.
     fn check(
         &self,
         view: &View,
@@ -375,7 +378,7 @@ impl SessionTools {
         Err(Box::new(failed(Code::ChangedSinceShown, text.to_owned())))
     }
 
-    /// What a server answered, held against what its tool promised, and kept.
+    /// Checks a server's answer against its tool's schema, and stores it.
     async fn keep(&self, mut answer: ToolAnswer, call: &Call, server: &str) -> Outcome {
         if let Some(tool) = called(&self.view(), call) {
             tool.check_answer(&mut answer);
@@ -385,7 +388,7 @@ impl SessionTools {
     }
 }
 
-/// The tool of a call as it is offered now: to the model, by its name, or to the views of its server.
+/// Returns the tool of a call as it is offered now: to the model, by its name, or to the views of its server.
 fn called<'v>(view: &'v View, call: &Call) -> Option<&'v ToolboxTool> {
     match &call.origin {
         None => view.toolbox.find(&call.name),

@@ -1,4 +1,4 @@
-//! What a call gave, as the session keeps it.
+//! Converts the results of calls into the form that the session stores.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ use crate::domain::{
 use crate::mcp::{AnswerBlock, AnswerContent, AnswerFile, ToolAnswer};
 use crate::session::{Call, Outcome, Output};
 
-/// What a server answered, with the files of it, which are kept with the session.
+/// Converts a server's answer, and stores its files with the session.
 pub(in crate::agent) async fn kept(
     mut answer: ToolAnswer,
     (key, server): (&SessionKey, &str),
@@ -61,7 +61,7 @@ pub(in crate::agent) async fn kept(
     ended(answer, sent, blocks)
 }
 
-/// What is kept of a file; a resource is called what the end of its address says.
+/// Converts a file; a resource is named after the end of its address.
 pub(in crate::agent) fn given(file: AnswerFile, server: &str) -> Given {
     let source = file.uri.map(|uri| ResourceRef {
         server: server.to_owned(),
@@ -104,7 +104,7 @@ fn ended(answer: ToolAnswer, attachments: Vec<Attachment>, blocks: Vec<ResultBlo
     }
 }
 
-/// Why there is no answer.
+/// Makes a failed outcome.
 pub(in crate::agent) fn failed(code: Code, text: String) -> Outcome {
     Outcome::Failed {
         code,
@@ -115,7 +115,7 @@ pub(in crate::agent) fn failed(code: Code, text: String) -> Outcome {
     }
 }
 
-/// Why an approved call has no tool.
+/// Returns the outcome of an approved call whose tool is gone.
 pub(in crate::agent) fn gone_tool(lack: Option<impl Display>, call: &Call) -> Outcome {
     let runs_in = call.facts.as_ref().map(|facts| facts.runs_in.kind);
     match lack {
@@ -126,8 +126,8 @@ pub(in crate::agent) fn gone_tool(lack: Option<impl Display>, call: &Call) -> Ou
     }
 }
 
-/// What became of a call that was sent and whose end nobody knows: of one that only reads, nothing that
-/// anybody had to look into.
+/// Returns the outcome of a call that was sent and whose end is unknown: `unknown`, or `if_it_only_reads` for
+/// a call that may run again, because nobody has to look into it.
 pub(in crate::agent) fn lost(call: &Call, if_it_only_reads: Outcome, cause: String) -> Outcome {
     let facts = call.facts.as_ref();
     if facts.is_some_and(|facts| facts.may_run_again()) {
@@ -136,11 +136,11 @@ pub(in crate::agent) fn lost(call: &Call, if_it_only_reads: Outcome, cause: Stri
     Outcome::Unknown { cause: Some(cause) }
 }
 
-/// What became of a call that was not sent because of its fence.
+/// Returns the outcome of a call that its fence kept from being sent.
 pub(in crate::agent) fn fenced(fenced: &Fenced) -> Outcome {
     tracing::warn!(error = ?fenced, "A call is not sent");
     match fenced {
-        // Whoever went on has said what became of it, and this is refused as too late.
+        // The gateway that took over has stored an outcome, so this one is dropped as too late.
         Fenced::TakenOver => Outcome::Unknown {
             cause: Some(fenced.to_string()),
         },

@@ -1,4 +1,4 @@
-//! A call whose server wants its person to open pages first waits for that: nothing of it has run.
+//! Pauses a call whose server requires its person to open pages first. Nothing of the call has run yet.
 
 use tokio_util::sync::CancellationToken;
 
@@ -6,8 +6,8 @@ use super::authorizing::MOST_WAITS;
 use crate::mcp::{CallNews, Error};
 use crate::servers::Opened;
 
-/// Goes on once the person has been at the pages that this error asks for: the call is to be tried again.
-/// Otherwise the error stays.
+/// Waits until the person has visited the pages that this error asks for, so that the call can be tried
+/// again. Otherwise returns the error.
 pub(super) async fn visited(
     opened: &Opened,
     error: Error,

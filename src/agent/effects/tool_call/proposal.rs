@@ -1,4 +1,4 @@
-//! A call as a model proposes it: of a tool that it was sent, or of one that it found.
+//! Resolves calls that a model proposes: of a tool that it was sent, or of one that it found.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use crate::domain::{FIND_TOOLS, ToolRef, USE_TOOL};
 use crate::servers::{View, asked_for};
 use crate::session::{Proposal, Resolution};
 
-/// Looks a call up and validates it, before anybody is asked. One that the model makes through
-/// `use_tool` is a call of the tool that it names.
+/// Resolves and validates a call, before anybody is asked. A call through `use_tool` becomes a call of the
+/// tool that it names.
 pub(in crate::agent::effects) fn propose(
     tools: &SessionTools,
     provider_id: String,
@@ -36,7 +36,7 @@ pub(in crate::agent::effects) fn propose(
     }
 }
 
-/// Why a name is none of a tool.
+/// The error for an unknown tool name, with the known names.
 pub(super) fn no_tool(view: &View, name: &str) -> String {
     let names = view.definitions.iter().map(|tool| tool.name.as_str());
     let known: Vec<&str> = names.collect();
@@ -48,7 +48,7 @@ pub(super) fn no_tool(view: &View, name: &str) -> String {
     format!("there is no tool `{name}`; there are: {known}")
 }
 
-/// Looks a call up that a view of the tool's server asks for, by the server's own name.
+/// Resolves a call that a view of the tool's server asks for, by the server's own name.
 pub(in crate::agent) fn propose_for_view(
     tools: &SessionTools,
     at: &ToolRef,

@@ -1,6 +1,6 @@
-//! What is known of the files that proposed calls would write, looked up before people are asked.
+//! Looks up the files that proposed calls would write, before people are asked.
 //!
-//! A look starts nothing and never fails a turn: where no answer comes in time, nothing is said.
+//! A look-up starts nothing and never fails a turn: without an answer in time, nothing is shown.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use crate::sandbox::assignment::SandboxAssignment;
 use crate::servers::{BUNDLED, Held, Source};
 use crate::session::{Proposal, Resolution, ToolFacts};
 
-/// How long the looks of one answer may take in all.
+/// The time limit of all look-ups for one answer.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
-/// The same for the server's answers, with time left to tell it that nobody waits any more.
+/// The time limit of the server's answers, which leaves time to cancel the request.
 const ANSWER_LIMIT: Duration = Duration::from_millis(900);
-/// Files that are looked at for one answer.
+/// The most files looked up for one answer.
 const MOST_LOOKS: usize = 64;
 /// The folder of a session's files, as every sandbox names it.
 const WORKSPACE: &str = "/workspace";
 
-/// Where a session's files can be looked at now.
+/// The access to a session's files at the moment.
 pub(in crate::agent) enum Files<'a> {
-    /// Its server runs.
+    /// The sandbox's server runs.
     Open(Held),
-    /// Nothing has run in the session, so it has none, unless something is known of its sandbox.
+    /// No tool has run in the session, so it has no files, unless its sandbox was claimed.
     Unused(&'a SandboxAssignment),
-    /// Nobody can say: its server has ended, or was never started by this gateway.
+    /// Unknown: its server has ended, or was never started by this gateway.
     Unknown,
 }
 
 impl<'a> Files<'a> {
-    /// Where the files of the session can be looked at now, without a start, by our own server alone.
+    /// Returns the access to the session's files without starting anything, through our own server only.
     pub(in crate::agent) fn of(tools: &'a SessionTools, is_unused: bool) -> Self {
         let view = tools.view();
         let entry = view.entry(BUNDLED);
@@ -48,11 +48,11 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Looks at the files that the calls of an answer would write, and keeps what is known with them.
+/// Looks up the files that the calls of an answer would write, and adds the results to the calls.
 pub(in crate::agent) async fn look<'a>(calls: &mut [Proposal], files: impl FnOnce() -> Files<'a>) {
     let paths: Vec<Option<String>> = calls.iter().map(path_of).collect();
     let places: Vec<_> = paths.iter().flatten().map(|path| place(path)).collect();
-    // Calls of one answer run side by side: of a file that two of them write, nothing would hold.
+    // Calls of one answer run concurrently: if two of them write a file, no result would be reliable.
     let is_alone = |path: &str| places.iter().filter(|other| **other == place(path)).count() == 1;
     let wanted = calls.iter_mut().zip(&paths);
     let wanted = wanted.filter_map(|(call, path)| Some((call, path.as_deref()?)));
@@ -85,7 +85,7 @@ pub(in crate::agent) async fn look<'a>(calls: &mut [Proposal], files: impl FnOnc
     futures::future::join_all(looks).await;
 }
 
-/// The file that a call would write, if it is one of the sandbox's own tool.
+/// Returns the file that a call would write, if it is a call of the sandbox's own tool.
 fn path_of(call: &Proposal) -> Option<String> {
     let Resolution::Ready(facts) = &call.resolution else {
         return None;
@@ -98,7 +98,7 @@ fn is_write(facts: &ToolFacts) -> bool {
     facts.tool.server == BUNDLED && facts.tool.tool == "write_file"
 }
 
-/// A path without what says nothing. Two spellings that a link makes one are not seen as one.
+/// Normalizes a path. Two paths that a link makes equal are not recognized as equal.
 fn place(path: &str) -> Vec<Component<'_>> {
     let path = Path::new(path);
     let path = path.strip_prefix(WORKSPACE).unwrap_or(path);
@@ -106,8 +106,8 @@ fn place(path: &str) -> Vec<Component<'_>> {
     parts.filter(|part| *part != Component::CurDir).collect()
 }
 
-/// Whether a path names a file of any workspace, without the server that would know better: what is
-/// written in bash's form, leads up or names a folder is not judged.
+/// Returns true if a path certainly names a file in any workspace, without asking the server. A path in
+/// bash's escaped form, one that leads up, or one that names a folder does not.
 fn is_plain(path: &str) -> bool {
     let names_folder = path.ends_with('/') || path.ends_with("/.");
     let parts = place(path);

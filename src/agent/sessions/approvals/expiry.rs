@@ -1,8 +1,8 @@
-//! Calls expire in sessions that are at rest, too: the list says which.
+//! Expires calls in sessions that are not in memory, which the session list names.
 //!
-//! A session in memory rejects what nobody decided in time by itself. This looks at the others, and only
-//! opens those that no other living gateway runs: that one looks for itself. Should two open the same
-//! session all the same, the journal takes one rejection.
+//! A session in memory expires its own calls. This task opens the others, except those that another living
+//! gateway runs, which does the same. If two gateways open a session all the same, the journal accepts only
+//! one rejection.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::agent::sessions::registry::SessionRegistry;
 use crate::store::Error;
 use crate::store::clock::now;
 
-/// How often is looked without a reason: a session comes to rest later than a call of it is asked for, so
-/// nothing is missed in between.
+/// How often to look without a reason: a session leaves memory after its calls were asked about, so nothing
+/// is missed in between.
 const EVERY: Duration = Duration::from_secs(10);
-/// Between two looks: what was woken takes a moment, and what cannot be read stays overdue.
+/// The pause between two looks: a woken session takes a moment, and one that cannot be read stays overdue.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Begins to look.
+/// Starts the task.
 pub(in crate::agent::sessions) fn start(registry: &Arc<SessionRegistry>) {
     let looking = expire_at_rest(Arc::downgrade(registry));
     registry.tasks.spawn(looking);
 }
 
-/// Wakes sessions in which calls expire, until the registry stops.
+/// Wakes sessions whose calls expire, until the registry stops.
 async fn expire_at_rest(registry: Weak<SessionRegistry>) {
     let mut wait = Duration::ZERO;
     while let Some(inner) = registry.upgrade() {
@@ -44,7 +44,7 @@ async fn expire_at_rest(registry: Weak<SessionRegistry>) {
     }
 }
 
-/// Wakes what is overdue; how long nothing else will be.
+/// Wakes overdue sessions, and returns the time until the next one is due.
 async fn look(registry: &Arc<SessionRegistry>) -> Result<Duration, Error> {
     let sessions = registry.factory.place.records.sessions();
     for key in sessions.overdue(now()).await? {

@@ -1,4 +1,4 @@
-//! What waits for somebody's decision, over all sessions.
+//! Lists the calls that wait for a person's decision, over all sessions.
 
 pub(super) mod expiry;
 
@@ -17,35 +17,35 @@ use crate::session::Refusal;
 use crate::store;
 use crate::store::records::{DecidableSessions, SessionRow, WaitingCursor, WaitingTotals};
 
-/// Sessions outside of memory that are read at the same time, by whomever: each of them is folded from
+/// The most sessions outside of memory that are read at the same time, by all callers: each is folded from
 /// its snapshot, which may be large.
 static READERS: Semaphore = Semaphore::const_new(2);
 
-/// A session in which calls wait for the caller.
+/// A session with calls that wait for the caller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitingSession {
-    /// Its row on the list of sessions.
+    /// Its row on the session list.
     pub row: SessionRow,
-    /// All calls of the batch, decided ones too, as they are now; of another's session only those that
-    /// wait for the caller.
+    /// All current calls of the batch, including decided ones; in another's session only those that wait for
+    /// the caller.
     pub queue: QueueState,
-    /// Where the session is another's.
+    /// Set if the session is another's.
     pub others: Option<OthersSession>,
-    /// When the oldest of those that wait was asked for.
+    /// The time since which the oldest call waits.
     pub since: Timestamp,
 }
 
-/// A page of sessions that wait, the one that has waited longest first.
+/// A page of waiting sessions, the one that has waited longest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitingPage {
-    /// Fewer than were asked for where one was decided meanwhile, or cannot be read.
+    /// Fewer than `limit` if one was decided meanwhile, or cannot be read.
     pub sessions: Vec<WaitingSession>,
-    /// Where the next page begins, if there is more.
+    /// The start of the next page, if there is more.
     pub next: Option<WaitingCursor>,
 }
 
-/// In which sessions the caller may decide calls; `None` = in none. The one place that says so for
-/// everything that is shown over all sessions. A decision itself is admitted by its session.
+/// Returns the sessions in which the caller may decide calls; `None` = none. Everything that is shown over
+/// all sessions uses this check. A decision itself is checked by its session.
 fn decidable(caller: &Caller) -> Option<DecidableSessions> {
     may_act(caller).is_ok().then(|| DecidableSessions {
         tenant: caller.tenant.id.clone(),
@@ -54,12 +54,12 @@ fn decidable(caller: &Caller) -> Option<DecidableSessions> {
     })
 }
 
-/// What waits for people's decisions.
+/// Lists the calls that wait for people.
 pub struct Approvals<'s>(pub(super) &'s Sessions);
 
 impl Approvals<'_> {
-    /// What waits for the caller, oldest first: what was acknowledged is in it. With `session` that one
-    /// alone, if it waits; nothing tells whether there is another.
+    /// Lists the sessions that wait for the caller, oldest first, including everything acknowledged so far.
+    /// With `session` only that one, if it waits; the result reveals nothing about other sessions.
     pub async fn waiting(
         &self,
         caller: &Caller,
@@ -81,7 +81,8 @@ impl Approvals<'_> {
             }
             let QueueView { queue, others } = match self.queue(&row, caller).await {
                 Ok(view) => view,
-                // They are told where the session is opened; others are shown all the same.
+                // The refusal is shown when that session is opened; the other sessions are listed all the
+                // same.
                 Err(refusal) if is_of_one(&refusal) => continue,
                 Err(refusal) => return Err(refusal.into()),
             };
@@ -98,7 +99,7 @@ impl Approvals<'_> {
         Ok(WaitingPage { sessions, next })
     }
 
-    /// How much waits for the caller: what was acknowledged is in it.
+    /// Counts what waits for the caller, including everything acknowledged so far.
     pub async fn totals(&self, caller: &Caller) -> Result<WaitingTotals, store::Error> {
         let Some(of) = decidable(caller) else {
             return Ok(WaitingTotals::default());
@@ -107,15 +108,15 @@ impl Approvals<'_> {
         self.0.0.records().sessions().waiting_totals(&of).await
     }
 
-    /// The mailbox of a session's task, if it is in memory.
+    /// Returns the mailbox of a session's task, if it is in memory.
     fn live_mailbox(&self, key: &SessionKey) -> Option<mpsc::Sender<Message>> {
         let slots = self.0.0.slots();
         let slot = slots.get(key).filter(|slot| slot.is_live());
         slot.and_then(|slot| slot.mailbox.clone())
     }
 
-    /// The calls of a session: from its task where it is in memory here, else from its journal, which
-    /// leaves it where it is, and other gateways at rest.
+    /// Reads the calls of a session: from its task if it is in memory here, otherwise from its journal, which
+    /// neither loads the session nor disturbs other gateways.
     async fn queue(&self, row: &SessionRow, caller: &Caller) -> Result<QueueView, Refusal> {
         let (reply, answer) = oneshot::channel();
         let message = Message::Queue {
@@ -127,7 +128,7 @@ impl Approvals<'_> {
         if let Some(mailbox) = self.live_mailbox(&row.key)
             && mailbox.send(message).await.is_ok()
         {
-            // Whoever holds it keeps the session in memory.
+            // Holding the mailbox would keep the session in memory.
             drop(mailbox);
             if let Ok(told) = answer.await {
                 return told;
@@ -144,7 +145,7 @@ impl Approvals<'_> {
     }
 }
 
-/// Whether it concerns one session, so that what is known of the others is told all the same.
+/// Returns true if the refusal concerns only this session, so that the others can still be shown.
 fn is_of_one(refusal: &Refusal) -> bool {
     matches!(
         refusal.code,

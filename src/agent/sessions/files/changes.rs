@@ -1,4 +1,4 @@
-//! What changed in a session's workspace, and by whom, for the person whose session it is; and the way back.
+//! Shows the changes of a session's workspace and who made them, to the owner; and undoes them.
 
 use super::SessionFiles;
 use super::refusing::refused;
@@ -10,20 +10,20 @@ use crate::mcp::FileError;
 use crate::session::Refusal;
 use crate::store::Error;
 
-/// A file before and after a step, with its content where that is kept.
+/// A file before and after a step, with its content if that is stored.
 type ChangedFile = (
     Option<(FileState, Option<Vec<u8>>)>,
     Option<(FileState, Option<Vec<u8>>)>,
 );
 
-/// The history of one session's workspace. It is read from the records: nothing is started for it.
+/// The history of one session's workspace. It is read from the records, without starting a sandbox.
 pub struct WorkspaceHistory<'s> {
     sessions: &'s Sessions,
     key: &'s SessionKey,
 }
 
 impl<'s> WorkspaceHistory<'s> {
-    /// Opens it for the owner of the session; to anybody else it does not exist.
+    /// Opens the history for the owner of the session; to anybody else the session does not exist.
     pub async fn open(
         sessions: &'s Sessions,
         key: &'s SessionKey,
@@ -33,13 +33,13 @@ impl<'s> WorkspaceHistory<'s> {
         Ok(Self { sessions, key })
     }
 
-    /// The steps that are kept, the newest first.
+    /// Lists the stored steps, newest first.
     pub async fn steps(&self) -> Result<Vec<WorkspaceChange>, Refusal> {
         let rows = self.sessions.0.factory.place.records.checkpoints();
         rows.history(self.key).await.map_err(|error| away(&error))
     }
 
-    /// One step with the paths that it changed.
+    /// Returns one step with the paths that it changed.
     pub async fn step(&self, number: u64) -> Result<(WorkspaceChange, Vec<FileChange>), Refusal> {
         let rows = self.sessions.0.factory.place.records.checkpoints();
         let step = rows.change(self.key, number).await;
@@ -47,7 +47,7 @@ impl<'s> WorkspaceHistory<'s> {
         step.ok_or_else(|| Refusal::new(Code::NotFound, UndoError::Gone.to_string()))
     }
 
-    /// A path that a step changed, with its contents.
+    /// Returns a path that a step changed, with its contents.
     pub async fn file(&self, number: u64, path: &str) -> Result<ChangedFile, Refusal> {
         let (_, changes) = self.step(number).await?;
         let change = changes.into_iter().find(|change| change.path == path);
@@ -78,7 +78,7 @@ impl<'s> WorkspaceHistory<'s> {
 }
 
 impl SessionFiles {
-    /// What bringing back the workspace as it was before a step would change now.
+    /// Plans what restoring the workspace to its state before a step would change now.
     pub async fn plan_undo(&self, number: u64) -> Result<UndoPlan, Refusal> {
         self.check_history()?;
         let opened = self.door.open().await?;
@@ -87,7 +87,7 @@ impl SessionFiles {
         plan.map_err(not_undone)
     }
 
-    /// Brings it back, if that changes exactly what was shown.
+    /// Restores that state, if the plan is still the one that was shown.
     pub async fn undo(&self, number: u64, shown: &str) -> Result<Undone, Refusal> {
         self.check_history()?;
         let opened = self.door.open().await?;

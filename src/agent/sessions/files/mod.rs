@@ -1,5 +1,5 @@
-//! The files of a session's workspace, for the person whose session it is. All of it goes through the
-//! server in the sandbox: only inside the walls do links lead nowhere.
+//! Reads and changes the files of a session's workspace, for the owner. All access goes through the server in
+//! the sandbox: only inside it can no link lead outside.
 
 pub(in crate::agent) mod changes;
 mod refusing;
@@ -13,22 +13,22 @@ use crate::domain::{Caller, Code, Holder, SessionKey, Share, UserId};
 use crate::mcp::{FileAccess, FileError, FilePart, FolderPage, UploadPart, UploadedFile};
 use crate::session::{Command, Refusal};
 
-/// How long one request to the server in the sandbox may take.
+/// The time limit of one request to the server in the sandbox.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// How often a file is read anew that changes while its first part is read.
+/// How often a file is read again if it changes while its first part is read.
 const READ_ATTEMPTS: u32 = 4;
-/// The same as the limit of an answer, for what deletes a folder.
+/// The time limit for deleting a folder.
 const REMOVAL_LIMIT: Duration = Duration::from_mins(2);
 
-/// What a person wants with files.
+/// The kind of access to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilePurpose {
     Read,
-    /// Needs a role that may act.
+    /// Requires a role that may act.
     Change,
 }
 
-/// The files of one session, for as long as a request of its owner takes.
+/// The files of one session, for the duration of one request of its owner.
 pub struct SessionFiles {
     door: Box<dyn WorkspaceDoor>,
     by: UserId,
@@ -37,8 +37,8 @@ pub struct SessionFiles {
 }
 
 impl SessionFiles {
-    /// Opens them for the owner of the session; to anybody else it does not exist. Nothing is started
-    /// yet.
+    /// Opens the files for the owner of the session; to anybody else the session does not exist. Starts
+    /// nothing yet.
     pub async fn open(
         sessions: &Sessions,
         key: &SessionKey,
@@ -47,7 +47,7 @@ impl SessionFiles {
     ) -> Result<Self, Refusal> {
         if purpose == FilePurpose::Change {
             may_act(caller)?;
-            // Stored by it, so that the files go with the session.
+            // Store the session, so that the files belong to it.
             let open = SessionRequest::Command(Command::Open { title: None });
             sessions.tell(key, caller, open).await?;
         }
@@ -67,12 +67,12 @@ impl SessionFiles {
         })
     }
 
-    /// Bytes that one uploaded file may have, by the settings.
+    /// The configured size limit of one uploaded file, in bytes.
     pub fn upload_limit(&self) -> u64 {
         self.upload_limit
     }
 
-    /// A page of a folder. Where the session certainly has no files, nothing is started to say so.
+    /// Lists a page of a folder. If the session certainly has no files, nothing is started.
     pub async fn list(
         &self,
         path: &str,
@@ -95,7 +95,7 @@ impl SessionFiles {
         .await
     }
 
-    /// A part of a file; of that version only, where one is named.
+    /// Reads a part of a file; only of that version, if one is named.
     pub async fn read(
         &self,
         path: &str,
@@ -112,7 +112,7 @@ impl SessionFiles {
             });
             attempts += 1;
             match read.await {
-                // Nobody has seen another content yet: it is only being written right now.
+                // The caller has not seen other content yet: the file is being written right now.
                 Err(refusal) if version.is_none() && refusal.code == Code::ChangedSinceShown => {
                     if attempts == READ_ATTEMPTS {
                         let text = format!("`{path}` is being written right now; try again");
@@ -124,7 +124,7 @@ impl SessionFiles {
         }
     }
 
-    /// Puts a part of an upload, within the limit of the workspace; the file with the last one.
+    /// Writes a part of an upload, within the limit of the workspace. Returns the file with the last part.
     pub async fn put(&self, part: UploadPart<'_>) -> Result<Option<UploadedFile>, Refusal> {
         let room = self.door.room();
         let part = UploadPart { room, ..part };

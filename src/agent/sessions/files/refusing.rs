@@ -1,4 +1,4 @@
-//! Why something was not done with files, in the codes that clients know.
+//! Converts errors of file access into refusals with the codes that clients know.
 
 use crate::domain::Code;
 use crate::mcp::{FileError, FileRefusal};

@@ -1,4 +1,4 @@
-//! Sessions that were held elsewhere, taken in as sessions of the caller.
+//! Imports conversations from other programs as sessions of the caller.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,53 +14,53 @@ use crate::jobs::{Place, Watch};
 use crate::session::{Import, Refusal, SaidElsewhere};
 use crate::store::records::AttachedTo;
 
-/// A conversation as it was held elsewhere.
+/// A conversation from another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {
-    /// Where, and the id that it has there: the same one is taken in once.
+    /// The program, and the conversation's id there: the same conversation is imported once.
     pub origin: (&'static str, String),
-    /// 200 characters at most.
+    /// At most 200 characters.
     pub title: String,
     pub created_at: Option<Timestamp>,
     pub said: Vec<SaidElsewhere>,
-    /// What people attached, as far as the file carries it.
+    /// The attachments of people, as far as the file contains them.
     pub files: Vec<CarriedFile>,
 }
 
-/// A file that comes along with a conversation.
+/// A file that comes with a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CarriedFile {
-    /// The place in `said` of the message that it belongs to.
+    /// The index in `said` of the message that it belongs to.
     pub at: usize,
     pub name: String,
     pub content: Bytes,
 }
 
-/// What became of a conversation.
+/// The result of importing a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Imported {
     New(SessionKey),
-    /// It was taken in before.
+    /// It was imported before.
     There(SessionKey),
 }
 
-/// An import that runs; there are few at a time, because what comes is held in memory meanwhile.
+/// A running import. Only a few run at a time, because each holds its input in memory.
 pub struct Importing {
     sessions: Sessions,
     caller: Caller,
-    /// None while something is read.
+    /// `None` while a file is read.
     place: Option<Place>,
 }
 
 impl Importing {
-    /// Asks before anything is read.
+    /// Begins an import, before anything is read.
     pub fn begin(sessions: &Sessions, caller: &Caller) -> Result<Self, Refusal> {
         may_act(caller)?;
         let place = sessions.0.imports.try_place().ok_or_else(|| {
             let text = "other imports run; try again in a minute";
             Refusal::new(Code::TooManyRequests, text)
         })?;
-        // As one: what is in the file is bounded by its size.
+        // Count the import as one session: its content is bounded by the file's size.
         sessions.0.creation_limit.count(&caller.holder())?;
         Ok(Self {
             sessions: sessions.clone(),
@@ -69,8 +69,8 @@ impl Importing {
         })
     }
 
-    /// Reads what came, beside the threads that answer others. It counts as an import until it ends, also
-    /// if nobody waits for it any more; it can ask whether somebody does.
+    /// Parses the input, off the threads that serve others. The import keeps its place until the work ends,
+    /// even if nobody waits for it any more; the work can check that with `Watch`.
     pub async fn read<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&Watch) -> T + Send + 'static,
@@ -82,8 +82,8 @@ impl Importing {
         Ok(read)
     }
 
-    /// Takes a conversation in. Its id follows from tenant, person, place and its id there, so the same
-    /// one is taken in once for each person, however often it comes.
+    /// Imports a conversation. Its id is derived from tenant, person, program and its id there, so each
+    /// person imports the same conversation only once.
     pub async fn take(&self, mut conversation: Conversation) -> Result<Imported, Refusal> {
         let registry = &self.sessions.0;
         let (place, id) = (conversation.origin.0, conversation.origin.1.as_str());
@@ -109,7 +109,7 @@ impl Importing {
         let (commits, state) = import.finish(id());
         let journal = Journal::new(Arc::clone(&registry.store), key.clone());
         if let Err(refusal) = journal.create(&commits).await {
-            // The same file at another door was faster.
+            // A concurrent import of the same file was faster.
             let is_there = refusal.code == Code::Internal && self.has_journal(&key).await?;
             return is_there.then_some(Imported::There(key)).ok_or(refusal);
         }
@@ -117,15 +117,15 @@ impl Importing {
         Ok(Imported::New(key))
     }
 
-    /// Takes in what was attached, by the same door and within the same limits as an upload. What is
-    /// refused is named in the message instead.
+    /// Stores the attachments, as an upload would, within the same limits. A refused one is named in the
+    /// message instead.
     async fn keep_files(
         &self,
         key: &SessionKey,
         conversation: &mut Conversation,
     ) -> Result<(), Refusal> {
         let attachments = self.sessions.attachments();
-        // The same content is taken in once, however often it is named.
+        // Store the same content once, however often it is used.
         let mut done: HashMap<(usize, usize), Result<Attachment, String>> = HashMap::new();
         for file in std::mem::take(&mut conversation.files) {
             let Some(said) = conversation.said.get_mut(file.at) else {
@@ -168,7 +168,7 @@ impl Importing {
     }
 }
 
-/// The place and length of a content: the same for every file that shares it.
+/// The address and length of a content, which are the same for all files that share it.
 fn place(content: &Bytes) -> (usize, usize) {
     (content.as_ptr().addr(), content.len())
 }

@@ -1,5 +1,5 @@
-//! What a view asks for of its server. Which server that is, the journal says, by the call whose view it
-//! is, and not whoever passes the request on.
+//! Handles requests of a view to its server. The journal names that server, by the view's call; the client
+//! that passes the request on does not choose it.
 
 use serde_json::json;
 
@@ -11,23 +11,23 @@ use crate::domain::{CallId, Caller, Code, Holder, SessionKey};
 use crate::mcp::{AnswerContent, Offers};
 use crate::session::{Event, Refusal};
 
-/// Shown events that are read at a time.
+/// Shown events per read.
 const PAGE: usize = 500;
-/// How much later a call starts, by the journal's clock, than its id says at the least.
+/// How much earlier, at most, the journal's clock may place a call's start than the time in its id.
 const SKEW_MS: i64 = 60_000;
-/// Bytes of all contents of a resource that a view reads.
+/// The most bytes of all contents of a resource that a view reads.
 const MAX_READ_BYTES: usize = 2 * 1024 * 1024;
 
-/// A piece of a resource that a view reads.
+/// A content of a resource that a view reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ViewContent {
     pub uri: String,
-    /// What the server says that it is.
+    /// The MIME type that the server gives.
     pub mime_type: Option<String>,
     pub body: ViewBody,
 }
 
-/// What such a piece holds.
+/// The body of such a content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ViewBody {
     Text(String),
@@ -35,8 +35,8 @@ pub enum ViewBody {
 }
 
 impl SessionOffers<'_> {
-    /// Reads a resource for the view of a call, of that call's server, over the session's own connection.
-    /// Nothing of it is kept.
+    /// Reads a resource for the view of a call, from that call's server, over the session's own connection.
+    /// Nothing of it is stored.
     pub async fn read_for_view(
         &self,
         key: &SessionKey,
@@ -95,7 +95,7 @@ fn too_large() -> Refusal {
     Refusal::of_field(Code::TooLarge, "uri", text)
 }
 
-/// Fills in the server of the tool and the name of the view's call.
+/// Fills in the tool's server and the name of the view's call.
 pub(in crate::agent::sessions) async fn find_view(
     sessions: &Sessions,
     key: &SessionKey,
@@ -107,7 +107,7 @@ pub(in crate::agent::sessions) async fn find_view(
     Ok(())
 }
 
-/// Server and tool of a call of the session that has a view.
+/// Returns server and tool of a call of the session that has a view.
 pub(super) async fn whose(
     sessions: &Sessions,
     key: &SessionKey,
@@ -135,7 +135,7 @@ pub(super) async fn whose(
     }
 }
 
-/// Server and tool of the call, if it started and has a view.
+/// Returns server and tool of the call, if the event is its start and it has a view.
 fn match_view<'e>(event: &'e Event, id: &CallId) -> Option<(&'e str, &'e str)> {
     if let Event::Started {
         call,
@@ -152,7 +152,7 @@ fn match_view<'e>(event: &'e Event, id: &CallId) -> Option<(&'e str, &'e str)> {
     }
 }
 
-/// The millisecond in an id of a call.
+/// The timestamp in milliseconds in a call's id.
 fn stamp(call: &CallId) -> Option<i64> {
     call.as_str().split('_').nth(1)?.parse().ok()
 }

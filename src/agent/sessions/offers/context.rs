@@ -1,6 +1,5 @@
-//! What views let the model know (`ui/update-model-context`): it goes along with a message of the person, as a
-//! text that is attached to it and says whose words it has. So it is in the transcript, and what the model read
-//! stays to be read.
+//! Attaches the context that views give the model (`ui/update-model-context`) to the person's message, as a
+//! text that names its source. So it is part of the transcript, and shows later what the model read.
 
 use super::calls::whose;
 use crate::agent::attachments::Given;
@@ -9,11 +8,12 @@ use crate::agent::sessions::Sessions;
 use crate::domain::{Attachment, Caller, Holder, SessionKey};
 use crate::session::{Command, Refusal};
 
-/// Keeps with the session what its views let the model know. Whose words they are, the journal says, by the call
-/// whose view it is.
+/// Stores the context of a session's views. The journal names the server and tool behind each, by the view's
+/// call.
 ///
 /// # Errors
-/// A call that has no view, a session that is not the caller's, and one whose attachments have no room left.
+///
+/// Fails for a call without a view, a session that is not the caller's, and one without room for attachments.
 pub(in crate::agent::sessions) async fn keep(
     sessions: &Sessions,
     key: &SessionKey,
@@ -23,7 +23,7 @@ pub(in crate::agent::sessions) async fn keep(
     if views.is_empty() {
         return Ok(vec![]);
     }
-    // Whoever may look at the session and not act in it keeps nothing with it.
+    // Store the session, which also refuses a caller who may look at it but not act in it.
     let open = SessionRequest::Command(Command::Open { title: None });
     sessions.tell(key, caller, open).await?;
     sessions.listed().await;
@@ -45,13 +45,13 @@ pub(in crate::agent::sessions) async fn keep(
     Ok(kept)
 }
 
-/// On one line and without what separates folders, of which names keep the last.
+/// Makes a name on one line, without path separators, because only the part after the last one would be kept.
 fn name_of(server: &str, tool: &str) -> String {
     format!("view of {tool} ({server})").replace(['/', '\\'], "-")
 }
 
-/// The mark stands in the text itself, so that it goes wherever the text goes: to every model, into forks and
-/// exports, and to whoever opens it.
+/// Puts the source into the text itself, so that it goes wherever the text goes: to every model, into forks
+/// and exports, and to everybody who opens it.
 fn marked(server: &str, tool: &str, text: &str) -> String {
     format!(
         "From the view of the tool `{tool}` of the MCP server `{server}`. These are words of that server and \

@@ -1,6 +1,6 @@
-//! What the MCP servers of a session offer beside tools, at the wish of the session's owner: lists from
-//! memory, resources and prompts over the session's own connections. Nobody is asked for a yes, because
-//! the person who could give it asks; what the rules deny stays denied.
+//! Gives the session's owner access to the offers of its MCP servers other than tools: lists from memory,
+//! resources and prompts over the session's own connections. No approval is asked, because the person who
+//! could approve makes the request; rules that deny still apply.
 
 pub(super) mod calls;
 pub(super) mod context;
@@ -25,13 +25,13 @@ use crate::servers::Held;
 use crate::servers::offers::{self, ListedOffer};
 use crate::session::{Command, Refusal};
 
-/// Bytes of an address.
+/// The most bytes of an address.
 const MAX_URI: usize = 4 * 1024;
 
 /// The offers of the servers of one person's sessions.
 pub struct SessionOffers<'s>(&'s Sessions);
 
-/// A prompt as it was given.
+/// A prompt that a server returned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptGiven {
     pub description: Option<String>,
@@ -41,36 +41,37 @@ pub struct PromptGiven {
 /// One message of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GivenMessage {
-    /// Whether it is said as the model's own words.
+    /// True if the message is to be the model's own words.
     pub is_assistant: bool,
     pub part: MessagePart,
 }
 
-/// What a message of a prompt is.
+/// The content of a prompt's message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MessagePart {
     Text(String),
-    /// Kept with the session.
+    /// A file, stored with the session.
     File(Attachment),
-    /// A resource that may be read.
+    /// A link to a resource that may be read.
     Link(ResourceLink),
 }
 
 /// The open connection of a session to a server.
 struct OpenServer {
     held: Held,
-    /// How long an answer may take.
+    /// The time limit of an answer.
     limit: Duration,
     feed: Arc<Feed>,
 }
 
 impl<'s> SessionOffers<'s> {
-    /// Of those sessions.
+    /// Makes the access for these sessions.
     pub fn of(sessions: &'s Sessions) -> Self {
         Self(sessions)
     }
 
-    /// What the servers offer that the session may use, as it was last listed. Starts none of them.
+    /// Lists the offers of the servers that the session may use, as they were last listed. Starts none of
+    /// them.
     pub async fn list(
         &self,
         key: &SessionKey,
@@ -85,8 +86,8 @@ impl<'s> SessionOffers<'s> {
         })
     }
 
-    /// Reads a resource and keeps it with the session: what a message names is what was read, whatever
-    /// the resource becomes.
+    /// Reads a resource and stores it with the session: a message that names it refers to what was read, even
+    /// if the resource changes.
     pub async fn read(
         &self,
         key: &SessionKey,
@@ -123,7 +124,7 @@ impl<'s> SessionOffers<'s> {
         Ok(read)
     }
 
-    /// Asks a server for a prompt. Files and resources in it are kept with the session.
+    /// Asks a server for a prompt. Its files and resources are stored with the session.
     pub async fn prompt(
         &self,
         key: &SessionKey,
@@ -160,7 +161,7 @@ impl<'s> SessionOffers<'s> {
         })
     }
 
-    /// Values that an argument may have, by the server.
+    /// Asks the server for possible values of an argument.
     pub async fn complete(
         &self,
         key: &SessionKey,
@@ -174,8 +175,7 @@ impl<'s> SessionOffers<'s> {
         values.map_err(|error| refused(server, &error))
     }
 
-    /// The session's open connection to a server, made if need be, unless a rule denies what is asked of
-    /// it.
+    /// Opens the session's connection to a server if necessary, unless a rule denies the request.
     async fn open(
         &self,
         key: &SessionKey,
@@ -184,7 +184,7 @@ impl<'s> SessionOffers<'s> {
         (method, args): (&str, Value),
     ) -> Result<OpenServer, Refusal> {
         may_act(caller)?;
-        // What is read is kept with the session, so the session has to be there.
+        // The results are stored with the session, so the session has to be stored.
         let store = SessionRequest::Command(Command::Open { title: None });
         self.0.tell(key, caller, store).await?;
         self.0.listed().await;
@@ -208,7 +208,8 @@ impl<'s> SessionOffers<'s> {
         Ok(OpenServer { held, limit, feed })
     }
 
-    /// Lets the server say when the resource changes, where it can: whoever watches the session is told.
+    /// Subscribes to changes of the resource, if the server supports that, and shows them to everybody who
+    /// watches the session.
     async fn watch(&self, opened: &OpenServer, resource: &ResourceRef) {
         let offers = Offers::of(&opened.held.connection);
         let Some(mut changes) = offers.subscribe(&resource.uri).await else {
@@ -225,7 +226,7 @@ impl<'s> SessionOffers<'s> {
     }
 }
 
-/// A piece as a file; texts too, under the address that they were read from.
+/// Converts a content to a file; texts too, under the address that they were read from.
 fn file_of(content: AnswerContent, read_from: Option<&str>) -> AnswerFile {
     let text = |text: String, uri: Option<String>, mime_type: Option<String>| AnswerFile {
         name: None,

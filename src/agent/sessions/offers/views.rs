@@ -1,5 +1,5 @@
-//! Views of tools (MCP Apps), at the wish of the session's owner: the document of one, read as resources
-//! are, with what it may reach.
+//! Reads the views of tools (MCP Apps) for the session's owner: a view's document, read like a resource, with
+//! the hosts that it may reach.
 
 use std::time::Duration;
 
@@ -10,37 +10,37 @@ use crate::domain::{Caller, Code, ResourceRef, SessionKey, VIEW_TYPE, ViewHosts,
 use crate::mcp::{self, GivenView, Offers};
 use crate::session::Refusal;
 
-/// Bytes of a view's document. What servers pack into one page has some hundred KiB.
+/// The most bytes of a view's document. Servers' single-page documents have some hundred KiB.
 const MAX_VIEW_BYTES: usize = 2 * 1024 * 1024;
 
-/// How long a server may take to give a view: somebody waits for it.
+/// The time limit of a server to return a view: a person waits for it.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// What a view asks browsers for, which it is not given.
+/// The browser permissions that a view may request, none of which is granted.
 const PERMISSIONS: [&str; 4] = ["camera", "microphone", "geolocation", "clipboardWrite"];
 
 /// A view as it may be shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerView {
-    /// Its document.
+    /// The document.
     pub html: String,
-    /// The hosts that it declares; it reaches no others.
+    /// The declared hosts, and the only ones that it can reach.
     pub hosts: ViewHosts,
-    /// What it declares that is no host, and is left out.
+    /// Declared values that are not hosts, which are left out.
     pub left_out: Vec<String>,
-    /// What it asks browsers for (`camera`), which it is not given.
+    /// The requested browser permissions (such as `camera`), which are not granted.
     pub permissions: Vec<&'static str>,
 }
 
 impl SessionOffers<'_> {
-    /// Reads the document of a view over the session's own connection. Nothing of it is kept.
+    /// Reads a view's document over the session's own connection. Nothing of it is stored.
     pub async fn view(
         &self,
         key: &SessionKey,
         caller: &Caller,
         which: &ResourceRef,
     ) -> Result<ServerView, Refusal> {
-        // A view is that of a call, so nobody begins a session by it.
+        // A view belongs to a call, so this must not create a session.
         if !self.0.join(key, caller).await?.view.is_stored {
             let text = "there is no such session";
             return Err(Refusal::new(Code::SessionNotFound, text));
@@ -64,7 +64,7 @@ impl SessionOffers<'_> {
     }
 }
 
-/// The view, or why it is none.
+/// Checks a view, and returns it or the reason it is invalid.
 fn shown(given: GivenView) -> Result<ServerView, String> {
     let mime_type = given
         .mime_type

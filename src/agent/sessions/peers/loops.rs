@@ -1,4 +1,4 @@
-//! What goes on between this gateway and the others until the registry stops.
+//! Runs the loops that exchange messages with the other gateways, until the registry stops.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use crate::agent::cluster::message::ClusterMessage;
 use crate::agent::sessions::registry::SessionRegistry;
 use crate::store::live::cluster_bus::News;
 
-/// Between two heartbeats.
+/// The pause between two heartbeats.
 const BEAT_EVERY: Duration = Duration::from_millis(750);
-/// Between two looks at all unfinished sessions; up to half of it is added, so that gateways do
-/// not look together.
+/// The pause between two scans of all unfinished sessions; up to half of it is added, so that gateways do not
+/// scan at the same time.
 const SCAN_EVERY: Duration = Duration::from_secs(10);
 
-/// Takes in what the others say, until the registry stops.
+/// Handles messages of the other gateways, until the registry stops.
 pub(in crate::agent::sessions) async fn listen(inner: Weak<SessionRegistry>) {
     let Some(own) = inner
         .upgrade()
@@ -36,7 +36,7 @@ pub(in crate::agent::sessions) async fn listen(inner: Weak<SessionRegistry>) {
             News::Message { to, payload } => match serde_json::from_slice(&payload) {
                 Ok(message) => inner.read(&to, message).await,
                 Err(error) => {
-                    // A newer release beside this one may say more.
+                    // A newer release may send messages that this one does not know.
                     tracing::debug!(%error, "A message of another gateway cannot be read");
                 }
             },
@@ -49,7 +49,7 @@ pub(in crate::agent::sessions) async fn listen(inner: Weak<SessionRegistry>) {
     }
 }
 
-/// Tells the others what happens to MCP servers and model providers here, until the registry stops.
+/// Tells the other gateways about changes of MCP servers and model providers here, until the registry stops.
 pub(in crate::agent::sessions) async fn pass_news(inner: Weak<SessionRegistry>) {
     let Some(registry) = inner.upgrade() else {
         return;
@@ -75,14 +75,14 @@ pub(in crate::agent::sessions) async fn pass_news(inner: Weak<SessionRegistry>) 
                 let message = ClusterMessage::Server { from, update };
                 cluster.broadcaster.tell_everybody(message);
             }
-            // They read the records again within seconds.
+            // The other gateways read the records again within seconds.
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-/// Gives heartbeats and goes on with what dead gateways left, until the registry stops.
+/// Sends heartbeats and takes over the sessions of dead gateways, until the registry stops.
 pub(in crate::agent::sessions) async fn beat(inner: Weak<SessionRegistry>) {
     let jitter = rand::random::<f64>();
     let scan_every = SCAN_EVERY.mul_f64(1.0 + jitter / 2.0);

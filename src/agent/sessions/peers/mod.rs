@@ -1,4 +1,5 @@
-//! The other gateways on the same store: what they say, whether they live, and what they leave.
+//! Handles messages and heartbeats of the other gateways on the same store, and takes over the sessions of
+//! those that are gone.
 
 pub(super) mod loops;
 
@@ -18,16 +19,16 @@ use crate::session::Control;
 use crate::store::Error;
 use crate::store::live::cluster_bus::Address;
 
-/// Unfinished sessions that are looked at side by side.
+/// The most unfinished sessions checked concurrently.
 const LOOKS: usize = 16;
 
 impl SessionRegistry {
-    /// Gives a heartbeat and hears those of the others; whether one of them is gone.
+    /// Runs a round of heartbeats. Returns true if another gateway is gone.
     pub(super) async fn hear_heartbeats(self: &Arc<Self>) -> Result<bool, Error> {
         self.cluster.membership.round().await?;
         let found = self.cluster.membership.take_found();
         if found.was_away {
-            // Others may hold it for dead and have gone on with its sessions.
+            // Others may have declared this gateway dead and taken over its sessions.
             self.look_at_all();
         }
         let behind = self.cluster.membership.take_behind();
@@ -35,13 +36,14 @@ impl SessionRegistry {
         Ok(found.is_somebody_gone)
     }
 
-    /// Goes on with what nobody runs any more.
+    /// Takes over sessions whose runner is gone.
     async fn go_on(self: &Arc<Self>, is_somebody_gone: bool) {
         if let Err(error) = self.scan().await {
             tracing::warn!(?error, "Unfinished sessions cannot be looked at");
         }
         if is_somebody_gone {
-            // What it stored last it may not have told, and its session may be at rest since.
+            // The gateway may have died between storing its last commit and announcing it, and the session
+            // may be idle since.
             self.look_at_all();
         }
     }
@@ -92,7 +94,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Gives updates to the session's task, which is started if somebody watches.
+    /// Passes updates to the session's task, which is started if somebody watches.
     fn pass_on(self: &Arc<Self>, key: &SessionKey, updates: Vec<SessionUpdate>) {
         let is_deleted = updates
             .iter()
@@ -108,7 +110,7 @@ impl SessionRegistry {
         match mailbox {
             Some(mailbox) => {
                 if let Err(TrySendError::Full(_)) = mailbox.try_send(Message::Updates(updates)) {
-                    // It is busy: it looks for itself when it comes to it.
+                    // A task with a full mailbox is busy: ask it to look at the journal later.
                     self.tasks
                         .spawn(async move { drop(mailbox.send(Message::Look).await) });
                 }
@@ -118,7 +120,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Makes the session's task look at the journal; it is started if need be.
+    /// Makes the session's task look at the journal, starting it if necessary.
     fn look_at(self: &Arc<Self>, key: &SessionKey) {
         let mailbox = self.slots().get(key).and_then(|slot| slot.mailbox.clone());
         match mailbox.filter(|mailbox| !mailbox.is_closed()) {
@@ -127,7 +129,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Everything in memory or watched may have missed something.
+    /// Looks at all sessions in memory or watched, because each may have missed something.
     fn look_at_all(self: &Arc<Self>) {
         let slots = self.slots();
         let keys: Vec<SessionKey> = slots
@@ -139,9 +141,8 @@ impl SessionRegistry {
         self.look_at_each(keys);
     }
 
-    /// Makes those that are in memory look at their journals. The others are woken where the journal
-    /// has more than was shown: thousands that only watch, all woken at once, would take a hundred MiB
-    /// for nothing.
+    /// Makes sessions in memory look at their journals. Others are woken only if the journal has more than
+    /// was shown: waking thousands of watched sessions at once would take a hundred MiB for nothing.
     fn look_at_each(self: &Arc<Self>, mut keys: Vec<SessionKey>) {
         let slots = self.slots();
         keys.retain(|key| {
@@ -167,30 +168,31 @@ impl SessionRegistry {
         });
     }
 
-    /// Wakes a session at rest of which the journal has more than was shown.
+    /// Wakes a session at rest if its journal has more than was shown.
     async fn wake_if_behind(self: Arc<Self>, key: SessionKey) {
-        // Before the journal is asked: what is shown meanwhile costs a look too many, not one too few.
+        // Read this before the journal: if more is shown meanwhile, that costs a look too many, not one too
+        // few.
         let shown = self.slots().get(&key).and_then(|slot| slot.rested_at);
         match self.store.version(&key).await {
             Ok(version) if Some(version) == shown => {}
-            // Whoever watches a damaged one is told by its task.
+            // The task of a damaged session tells its watchers.
             Ok(_) => self.look_at(&key),
             Err(error) if error.is_damage() => self.look_at(&key),
             Err(_) => self.cluster.membership.fall_behind(&key),
         }
     }
 
-    /// Whoever asked for an answer that is said here may not have been heard.
+    /// Sends the whole answers that stream here again, because a request for one may have been lost.
     fn tell_answers(&self) {
         for slot in self.slots().values() {
             if let Some(mailbox) = &slot.mailbox {
-                // A full mailbox is busy: more of the answer comes, and shows the gap.
+                // A full mailbox means that the task is busy: the next piece of the answer reveals the gap.
                 let _ = mailbox.try_send(Message::Updates(vec![SessionUpdate::TellAnswer]));
             }
         }
     }
 
-    /// Looks at every unfinished session and goes on with those whose runner is gone. How many.
+    /// Checks every unfinished session and takes over those whose runner is gone. Returns their number.
     pub(super) async fn scan(self: &Arc<Self>) -> Result<usize, Error> {
         let active = self.store.active().await?;
         self.seen().retain(|key, _| active.contains(key));
@@ -200,8 +202,8 @@ impl SessionRegistry {
         Ok(woken.into_iter().filter(|is_woken| *is_woken).count())
     }
 
-    /// A gateway that ended may have left rows of the session list behind their journals: a session that
-    /// seems busy and is not unfinished brings its own row up to date when it is opened.
+    /// Repairs rows of the session list that a gateway left behind their journals: wakes each session whose
+    /// row seems busy but which is not unfinished, and whose opening then updates the row.
     pub(super) async fn mend_list(self: &Arc<Self>) {
         let rows = self.factory.place.records.sessions();
         match tokio::try_join!(rows.busy(), self.store.active()) {
@@ -215,7 +217,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Whether the session was made to go on here.
+    /// Checks an unfinished session. Returns true if it was woken here.
     async fn check(self: &Arc<Self>, key: SessionKey) -> bool {
         let is_live = self
             .slots()
@@ -246,8 +248,8 @@ impl SessionRegistry {
         }
     }
 
-    /// Makes an unfinished session decide what waits by the rules of now, unless another living gateway
-    /// runs it: that one hears of them too.
+    /// Makes an unfinished session review its waiting calls by the current rules, unless another living
+    /// gateway runs it, which learns of the rules too.
     pub(super) async fn review_one(self: &Arc<Self>, key: &SessionKey) {
         let slot = self.slots().get(key).and_then(|slot| slot.mailbox.clone());
         let mailbox = slot.filter(|mailbox| !mailbox.is_closed());
@@ -268,7 +270,7 @@ impl SessionRegistry {
         match mailbox {
             Some(mailbox) => {
                 if let Err(TrySendError::Full(look)) = mailbox.try_send(Message::Look) {
-                    // It is busy: it looks when it comes to it.
+                    // A task with a full mailbox is busy: ask it to look later.
                     self.tasks
                         .spawn(async move { drop(mailbox.send(look).await) });
                 }
@@ -277,7 +279,8 @@ impl SessionRegistry {
         }
     }
 
-    /// An unfinished session that cannot be read holds nothing else up. A damaged one is said once.
+    /// Skips an unfinished session that cannot be read, so that it does not hold up the others. A damaged one
+    /// is logged once.
     fn pass_over(&self, key: &SessionKey, error: &JournalError) {
         if !error.is_damage() {
             tracing::warn!(session.id = %key.session, ?error, "An unfinished session cannot be read");
@@ -289,8 +292,8 @@ impl SessionRegistry {
         }
     }
 
-    /// Who runs an unfinished session, and whether it went on since the last look; only then its
-    /// journal is read.
+    /// Returns the runner of an unfinished session, and true if the session changed since the last check. Its
+    /// journal is read only in that case.
     async fn runner(&self, key: &SessionKey) -> Result<(Option<GatewayId>, bool), JournalError> {
         let head = self.store.head(key).await?;
         let version = head.map_or(0, |head| head.version);

@@ -1,4 +1,4 @@
-//! The slots behind [`super::Sessions`]: which sessions are in memory, and their tasks.
+//! Holds the slots behind [`super::Sessions`]: the sessions in memory, and their tasks.
 
 pub(super) mod slot;
 
@@ -32,31 +32,31 @@ use crate::jobs::Pool;
 use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
 use crate::store::{LiveStore, Records};
 
-/// Commands that may wait for one session.
+/// The capacity of a session's mailbox.
 const MAILBOX: usize = 256;
 
-/// Version and runner of sessions at the last look.
+/// Version and runner of sessions at the last check.
 pub(super) type Seen = HashMap<SessionKey, (u64, Option<GatewayId>)>;
 
 pub(super) struct SessionRegistry {
     pub(super) store: Arc<dyn LiveStore>,
     pub(super) factory: AgentFactory,
     pub(super) settings: SessionsSettings,
-    /// Sessions in memory, by whoever opened them.
+    /// Counts the sessions in memory against the callers that opened them.
     pub(super) live: Arc<Shares>,
     pub(super) creation_limit: Arc<CreationLimit>,
-    /// Imports that may still begin.
+    /// The pool of import places.
     pub(super) imports: Pool,
     pub(super) projection: Projection,
     pub(super) indexing: Indexing,
     pub(super) waiting: Arc<Notify>,
-    /// Rung when a session is given up.
+    /// Notified when a session is given up.
     pub(super) given_up: Notify,
-    /// Rung when a session was deleted, so that what it left in the database is erased.
+    /// Notified when a session was deleted, so that its remains in the database are erased.
     pub(super) deleted: Notify,
     pub(super) lists: ListBroadcast,
     pub(super) cluster: Arc<Cluster>,
-    /// Unfinished sessions that are not in memory: version and runner when they were last read.
+    /// Unfinished sessions that are not in memory: version and runner as of the last read.
     pub(super) seen: Mutex<Seen>,
     /// Unfinished sessions that were found damaged.
     pub(super) damaged: Mutex<HashSet<SessionKey>>,
@@ -67,7 +67,7 @@ pub(super) struct SessionRegistry {
     pub(super) stop: CancellationToken,
 }
 
-/// What a session's task begins with.
+/// The input of a session's task.
 struct Opening {
     feed: Arc<Feed>,
     genesis: Genesis,
@@ -83,14 +83,14 @@ impl SessionRegistry {
         &self.factory.place.records
     }
 
-    /// Whether the session has admitted that caller since it is in memory or watched here.
+    /// Returns true if the session has admitted that caller since it has been in memory or watched here.
     pub(super) fn has_joined(&self, key: &SessionKey, caller: &Caller) -> bool {
         let slots = self.slots();
         let joined = slots.get(key).and_then(|slot| slot.joined.as_ref());
         key.tenant == caller.tenant.id && joined == Some(&caller.user.id)
     }
 
-    /// The session has admitted that caller.
+    /// Records that the session has admitted that caller.
     pub(super) fn has_admitted(&self, key: &SessionKey, caller: &Caller) {
         if let Some(slot) = self.slots().get_mut(key) {
             slot.joined = Some(caller.user.id.clone());
@@ -106,7 +106,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Makes room for a session that its caller may create. `is_blank`: nobody else can know its id.
+    /// Makes a slot for a session that its caller may create. `is_blank`: nobody else can know its id.
     pub(super) fn reserve(
         &self,
         key: &SessionKey,
@@ -123,7 +123,7 @@ impl SessionRegistry {
         });
     }
 
-    /// The mailbox of a session's task, started if need be.
+    /// Returns the mailbox of a session's task, starting it if necessary.
     pub(super) async fn open(
         self: &Arc<Self>,
         key: &SessionKey,
@@ -163,7 +163,7 @@ impl SessionRegistry {
         };
         let mut slots = self.slots();
         let slot = slots.entry(key.clone()).or_insert_with(|| {
-            // A stored session has its own; this one is never used.
+            // A stored session has its own genesis; this one is never used.
             let owner = caller.map_or_else(nobody, Caller::actor);
             Slot::new(&self.cluster, key, self.genesis(&key.tenant, owner), false)
         });
@@ -193,7 +193,7 @@ impl SessionRegistry {
         share: Share,
     ) {
         let (weak, sender) = (Arc::downgrade(&self), mailbox.0.clone());
-        // In a box: opening needs far more room than waiting, which the task does from then on.
+        // Boxed: opening needs far more room than waiting, which the task does from then on.
         let opened = Box::pin(self.load(&key, opening, mailbox)).await;
         let Some(session) = opened else { return };
         let may_leave = |mailbox: &mpsc::Receiver<Message>, version: u64| {
@@ -207,7 +207,7 @@ impl SessionRegistry {
         }
     }
 
-    /// The session as it is stored. If that cannot be read, everybody who waits is told.
+    /// Loads the session from the store. If it cannot be read, all waiting senders are refused.
     async fn load(
         self: Arc<Self>,
         key: &SessionKey,
@@ -220,7 +220,7 @@ impl SessionRegistry {
             is_blank,
         } = opening;
         let journal = Journal::new(Arc::clone(&self.store), key.clone());
-        // First follow, then read: nothing falls between.
+        // Subscribe first, then read, so that nothing is missed in between.
         let folded = match self.cluster.bus.follow(key).await {
             Ok(()) if is_blank => Ok(SessionState::default()),
             Ok(()) => journal.fold(&self.factory.context_rules(&key.tenant)).await,
@@ -233,7 +233,7 @@ impl SessionRegistry {
                 if error.is_damage() {
                     feed.show(What::Damaged);
                 } else if feed.is_watched() {
-                    // Nobody may tell it anything more.
+                    // No further update may come for it.
                     self.cluster.membership.fall_behind(key);
                 }
                 refuse_all(messages, &refusal).await;
@@ -273,9 +273,9 @@ impl SessionRegistry {
         }))
     }
 
-    /// Takes a session's mailbox out of its slot, so that the next message starts a new task; but not
-    /// while a message lies in it, or somebody who may send one holds it. A command that comes later
-    /// would be begun by a task that is about to end.
+    /// Takes a session's mailbox out of its slot, so that the next message starts a new task. Refuses while a
+    /// message is in it, or while anybody who may send one holds it: a task that is about to end must not
+    /// receive a command.
     fn may_leave(
         &self,
         key: &SessionKey,
@@ -294,19 +294,19 @@ impl SessionRegistry {
         }) else {
             return false;
         };
-        // The slot's and the one here. Who sends sends before it gives its own back, so that the
-        // messages are looked at last.
+        // One sender in the slot and one here. Senders send before they drop theirs, so check for messages
+        // last.
         let can_go = mailbox.strong_count() == 2 && messages.is_empty();
         if can_go {
             slot.mailbox = None;
             slot.rested_at = Some(version);
-            // Where others may write too, it has to be looked at anew.
+            // If other gateways may write too, the journal has to be checked again.
             slot.is_blank = version == 0 && !self.cluster.is_shared();
         }
         can_go
     }
 
-    /// A task has ended: its slot stays only while somebody watches.
+    /// Cleans up after a task has ended: its slot stays only while somebody watches.
     fn left(&self, key: &SessionKey) {
         let mut slots = self.slots();
         let Some(slot) = slots.get_mut(key) else {
@@ -319,8 +319,8 @@ impl SessionRegistry {
         }
     }
 
-    /// The same refusal for the owner of a damaged session, by the list of sessions: its journal
-    /// does not tell whose it is. To anybody else it does not exist.
+    /// Keeps the refusal for the owner of a damaged session, who is found in the session list because the
+    /// journal cannot be read. To anybody else the session does not exist.
     pub(super) async fn for_owner(
         &self,
         key: &SessionKey,
@@ -340,7 +340,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Takes a deleted session out; its task ends as nobody can reach it.
+    /// Removes a deleted session's slot; its task ends because nobody can reach it.
     pub(super) fn forget(&self, key: &SessionKey) -> Option<Arc<Feed>> {
         self.slots().remove(key).map(|slot| slot.feed)
     }

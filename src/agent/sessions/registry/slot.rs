@@ -1,4 +1,4 @@
-//! A session that is in memory or watched here.
+//! Holds the state of a session that is in memory or watched here.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,29 +12,29 @@ use crate::domain::{SessionKey, UserId};
 use crate::session::Genesis;
 use crate::store::live::cluster_bus::ClusterBus;
 
-/// How long a new session waits for the first who joins or tells it.
+/// How long a new session waits for its first watcher or command.
 const RESERVED_FOR: Duration = Duration::from_mins(1);
 
 /// A session that is in memory or watched.
 pub(in crate::agent::sessions) struct Slot {
     pub(in crate::agent::sessions) feed: Arc<Feed>,
     pub(in crate::agent::sessions) genesis: Genesis,
-    /// May be created by its first command.
+    /// True if its first command may create the session.
     pub(in crate::agent::sessions) is_new: bool,
-    /// Certainly has no journal yet, so that none is looked for.
+    /// True if it certainly has no journal yet, so that none is looked for.
     pub(super) is_blank: bool,
     pub(in crate::agent::sessions) mailbox: Option<mpsc::Sender<Message>>,
-    /// The version with which its task left memory: whoever watches has been shown everything up to it.
+    /// The version with which its task left memory: watchers have been shown everything up to it.
     pub(in crate::agent::sessions) rested_at: Option<u64>,
-    /// Ends the following when the slot goes.
+    /// Unsubscribes when the slot is dropped.
     _following: Following,
-    /// Since when it is kept, for whoever reserved it and has not joined yet.
+    /// The time since which it is reserved for a caller who has not joined yet.
     reserved: Instant,
-    /// Who has joined: the owner, since nobody else is admitted.
+    /// The user who joined: the owner, since nobody else is admitted.
     pub(super) joined: Option<UserId>,
 }
 
-/// While it lives, messages to the session may come in.
+/// A subscription to the session's messages, for as long as it lives.
 struct Following {
     bus: Arc<dyn ClusterBus>,
     key: SessionKey,
@@ -64,14 +64,14 @@ impl Slot {
         }
     }
 
-    /// Whether its task runs and takes commands.
+    /// Returns true if its task runs and takes commands.
     pub(in crate::agent::sessions) fn is_live(&self) -> bool {
         self.mailbox
             .as_ref()
             .is_some_and(|mailbox| !mailbox.is_closed())
     }
 
-    /// Whether nobody needs it.
+    /// Returns true if nobody needs it.
     pub(in crate::agent::sessions) fn is_forgotten(&self) -> bool {
         let is_awaited = self.is_new && self.reserved.elapsed() < RESERVED_FOR;
         !(self.is_live() || self.feed.is_watched() || is_awaited)

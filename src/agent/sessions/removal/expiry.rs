@@ -1,7 +1,7 @@
-//! Takes sessions off the list whose journals are over by the operator's setting.
+//! Removes sessions from the list whose journals expired by the operator's setting.
 //!
-//! Redis forgets a journal by itself; nobody is told. What else such a session had, its workspace,
-//! goes with the row: the sandbox's janitor removes what no listed session has.
+//! Redis expires a journal without telling anybody. The rest of such a session, its workspace, goes with the
+//! row: the sandbox's janitor removes workspaces without a listed session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::domain::Timestamp;
 use crate::store::clock;
 use crate::store::{Error, LiveStore, Records};
 
-/// How often it looks.
+/// The interval of checks.
 const EVERY: Duration = Duration::from_mins(10);
 
-/// Looks at once, and again every ten minutes, until `stop`: at what has rested for longer than
-/// `after`. A store that is away is asked again the next time.
+/// Removes rows of sessions that have been at rest for longer than `after` and have no journal: at once, and
+/// again every ten minutes, until `stop`. If the store is away, the next check tries again.
 pub async fn remove_expired_rows(
     (live, records): (Arc<dyn LiveStore>, Records),
     after: Duration,
@@ -35,11 +35,11 @@ pub async fn remove_expired_rows(
             }
         }
     };
-    // `None` is the stop.
+    // `None` = stopped.
     let _: Option<()> = stop.run_until_cancelled(looking).await;
 }
 
-/// How many were taken off.
+/// Removes rows without a journal, and returns their number.
 async fn look(live: &dyn LiveStore, records: &Records, after: Duration) -> Result<usize, Error> {
     let after = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp(clock::now().0.saturating_sub(after));

@@ -1,5 +1,5 @@
-//! Removes sessions: at once, or, where they were given up, when the time to undo is over, by whichever
-//! gateway lives then. Until then they are on no list.
+//! Removes sessions: at once, or, if they were given up, after the time to undo, by whichever gateway lives
+//! then. Until then they are on no list.
 
 pub(in crate::agent) mod expiry;
 
@@ -25,10 +25,10 @@ use crate::store::records::SessionRow;
 
 /// How long giving up can be undone.
 const UNDO: Duration = Duration::from_secs(10);
-/// How often what other gateways gave up is looked for, should one of them be gone.
+/// How often to look for sessions that other gateways gave up, in case one of them is gone.
 const EVERY: Duration = Duration::from_mins(1);
 
-/// Looks at once, whenever a session is given up, and when the time of the next one has come.
+/// Deletes given-up sessions: checks at once, whenever a session is given up, and when the next one is due.
 pub(super) async fn delete_given_up(registry: Arc<SessionRegistry>) {
     let stop = registry.stop.clone();
     let deleting = async {
@@ -46,13 +46,13 @@ pub(super) async fn delete_given_up(registry: Arc<SessionRegistry>) {
             }
         }
     };
-    // `None` is the stop.
+    // `None` = stopped.
     let _: Option<()> = stop.run_until_cancelled(deleting).await;
 }
 
-/// Erases the words that deleted sessions left in the database: at the start those that an earlier process
-/// left, and soon after a deletion. It rewrites the whole search index, so it rests afterwards: whoever
-/// deletes sessions all the time must not keep the disk busy for everybody.
+/// Erases the remains of deleted sessions from the search index: at the start those that an earlier process
+/// left, and soon after each deletion. Erasing rewrites the whole index, so it pauses afterwards: frequent
+/// deletions must not keep the disk busy for everybody.
 pub(super) async fn erase_deleted(registry: Arc<SessionRegistry>) {
     let stop = registry.stop.clone();
     let erasing = async {
@@ -67,11 +67,11 @@ pub(super) async fn erase_deleted(registry: Arc<SessionRegistry>) {
             }
         }
     };
-    // `None` is the stop.
+    // `None` = stopped.
     let _: Option<()> = stop.run_until_cancelled(erasing).await;
 }
 
-/// Deletes what is due, and hides the rest; when the next one is.
+/// Deletes sessions that are due, and hides the others. Returns the time at which the next one is due.
 async fn look(registry: &Arc<SessionRegistry>) -> Result<Option<Timestamp>, Error> {
     let mut next = None;
     for row in registry.records().sessions().given_up().await? {
@@ -89,7 +89,7 @@ async fn look(registry: &Arc<SessionRegistry>) -> Result<Option<Timestamp>, Erro
     Ok(next)
 }
 
-/// Removes a session that nobody can take back any more; false if it is still there.
+/// Removes a session that can no longer be restored. Returns false if it still exists.
 pub(super) async fn remove_for_good(
     registry: &Arc<SessionRegistry>,
     key: &SessionKey,
@@ -110,13 +110,13 @@ pub(super) async fn remove_for_good(
     true
 }
 
-/// A little longer, so that it is over by then.
+/// Returns the time until `at`, plus 5 ms, so that it has certainly passed.
 fn until(at: Timestamp) -> Duration {
     let ms = at.0.saturating_sub(now().0).max(0);
     Duration::from_millis(u64::try_from(ms).unwrap_or(0) + 5)
 }
 
-/// Gives the caller's session up; when it is deleted. `None` if they have no such session.
+/// Gives up the caller's session, and returns the time of its deletion. `None` if they have no such session.
 pub(super) async fn give_up(
     registry: &SessionRegistry,
     key: &SessionKey,
@@ -138,7 +138,7 @@ pub(super) async fn give_up(
     Ok(Some(delete_at))
 }
 
-/// Takes back that the caller's session was given up; whether it was.
+/// Restores the caller's given-up session. Returns true if it was given up.
 pub(super) async fn take_back(
     registry: &SessionRegistry,
     key: &SessionKey,
@@ -154,7 +154,7 @@ pub(super) async fn take_back(
     Ok(true)
 }
 
-/// Removes a session whose task has left memory, or could not be asked to.
+/// Removes a session whose task has left memory, or could not be reached.
 pub(super) async fn remove(
     registry: &Arc<SessionRegistry>,
     key: &SessionKey,
@@ -162,7 +162,7 @@ pub(super) async fn remove(
     left: Result<Option<SandboxId>, Refusal>,
 ) -> Result<(), Refusal> {
     let left = match left {
-        // Its owner may give it up; the workspace is found by the janitor.
+        // The owner may delete a damaged session; the janitor finds its workspace.
         Err(refusal) if refusal.code == Code::SessionUnreadable => None,
         Err(refusal) if refusal.code == Code::SessionNotFound => {
             unless_cut_off(registry, key, by, refusal).await?;
@@ -198,8 +198,8 @@ pub(super) async fn remove(
     Ok(())
 }
 
-/// Nothing where a deletion was cut off: the journal is gone, and the list still has the session as
-/// this person's. Otherwise `refusal`.
+/// Succeeds if a deletion was interrupted: the journal is gone, and the list still has the session as this
+/// person's. Otherwise fails with `refusal`.
 async fn unless_cut_off(
     registry: &SessionRegistry,
     key: &SessionKey,
@@ -214,7 +214,7 @@ async fn unless_cut_off(
             return Err(store_away());
         }
     }
-    // The list lags behind: where there is a journal, it says whose the session is.
+    // The list may be behind: if there is a journal, it decides who owns the session.
     match registry.store.head(key).await {
         Ok(None) => Ok(()),
         Ok(Some(_)) => Err(refusal),
@@ -222,7 +222,7 @@ async fn unless_cut_off(
     }
 }
 
-/// Ends the task of a session that is about to be removed, whoever had it open.
+/// Ends the task of a session that is about to be removed, whoever opened it.
 async fn leave(
     registry: &Arc<SessionRegistry>,
     key: &SessionKey,
@@ -243,7 +243,7 @@ async fn leave(
         let mailbox = registry.spawn(key, None, registry.live.count(None, 1));
         match mailbox.send(leaving).await {
             Ok(()) => break,
-            // It was leaving memory: open it again.
+            // The task was leaving memory: open the session again.
             Err(SendError(back)) => leaving = back,
         }
     }

@@ -1,4 +1,4 @@
-//! The walls, as bubblewrap's arguments: what is seen inside, and what is not.
+//! Builds bubblewrap's arguments, which decide what is visible inside.
 
 mod seen;
 
@@ -12,61 +12,62 @@ use crate::sandbox::{Bounds, Launch, Program, egress};
 
 /// The user inside.
 const NOBODY: &str = "65534";
-/// Where the bundled server is seen inside.
+/// The path of the bundled server inside.
 const SERVER: &str = "/sepal/mcp-server";
-/// Where installed packages are seen inside.
+/// The path of installed packages inside.
 const PACKAGES: &str = "/packages";
-/// What `execute_command` finds.
+/// The search path of `execute_command`.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Open files of one process.
+/// The most open files of one process.
 const MAX_OPEN_FILES: u32 = 1024;
 
-/// Whose rights bubblewrap has when it builds the walls.
+/// The privileges with which bubblewrap creates the namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Privilege {
-    /// Root: the program gets another real user, because root's number alone, without any
-    /// capability, may write to `/proc/sys` and so change the machine.
+    /// Root: the program gets another real user, because the user id of root alone, even without
+    /// capabilities, may write to `/proc/sys` and so change the machine.
     Root,
     /// An ordinary user.
     User,
 }
 
-/// Runs inside, as the last link before the program: takes the streams that went by bubblewrap.
+/// Runs inside, as the last step before the program: restores the streams that were passed beside bubblewrap.
 const TAKE_STREAMS: &str = r#"exec <&6 >&7 6<&- 7>&-; exec "$@""#;
 
-/// The filter of system calls comes on descriptor 8. The last bubblewrap installs it: the first one
-/// of two would keep the other from its work.
+/// Reads the filter of system calls from descriptor 8. The last bubblewrap installs it: installed by the
+/// first of two, it would block the second.
 const FILTER: [&str; 2] = ["--seccomp", "8"];
 
-/// Everything that decides a command line.
+/// All inputs of a command line.
 pub(super) struct Plan<'a> {
     pub(super) launch: &'a Launch,
     pub(super) privilege: Privilege,
-    /// The user whom the workspace belongs to, and as whom root lets the program run.
+    /// The owner of the workspace, as whom root lets the program run.
     pub(super) user: u32,
     pub(super) workspace: &'a Path,
-    /// The beginning of the line, which mounts what has to be mounted for that and becomes the rest.
+    /// The beginning of the command line, which mounts the workspace if that is needed and executes the rest.
     pub(super) mounts_first: &'a [OsString],
-    /// What was installed, where the launch sees it.
+    /// The folder of the installed packages, if the launch sees one.
     pub(super) packages: Option<&'a Path>,
     /// The folder with [`seen::OWN_ETC`].
     pub(super) etc: &'a Path,
     pub(super) server: &'a Path,
-    /// Put into the command line, where [`super::leftovers`] finds it.
+    /// The mark in the command line, by which [`super::leftovers`] finds it.
     pub(super) mark: &'a str,
-    /// Also bound the processes of the namespace by an rlimit; for where no control group does.
+    /// True if an rlimit has to limit the processes of the namespace, because no control group does.
     pub(super) needs_process_rlimit: bool,
 }
 
-/// A command line whose options are read from two descriptors: environments can hold secrets, and
-/// command lines are for all to read.
+/// A command line whose options are read from two descriptors: environments can hold secrets, and command
+/// lines are public on the machine.
 #[derive(Debug, PartialEq)]
 pub(super) struct Arguments {
-    /// For bubblewrap, on descriptor 4.
+    /// The options of bubblewrap, on descriptor 4.
     pub(super) walls: Vec<OsString>,
-    /// For the inner bubblewrap that root needs, on descriptor 5.
+    /// The options of the inner bubblewrap that root needs, on descriptor 5.
     pub(super) inner: Vec<OsString>,
-    /// What is executed outside. Bubblewrap tells the number of its first process on descriptor 3.
+    /// The command line that is executed outside. Bubblewrap reports the number of its first process on
+    /// descriptor 3.
     pub(super) line: Vec<OsString>,
 }
 
@@ -75,7 +76,7 @@ impl Arguments {
         let mut walls = walls(plan);
         let mut inner = Vec::new();
         match plan.privilege {
-            // Root without its capabilities may not enter a folder that is somebody else's.
+            // Root without capabilities may not enter a folder of another user.
             Privilege::Root => {
                 walls.extend(words(["--chdir", "/"]));
                 inner = environment(plan.launch);
@@ -180,7 +181,7 @@ fn walls(plan: &Plan<'_>) -> Vec<OsString> {
     walls
 }
 
-/// The environment of the program itself.
+/// Returns the environment of the program itself.
 fn environment(launch: &Launch) -> Vec<OsString> {
     let given = launch.environment.iter();
     let given = given.map(|(name, value)| (name.as_str(), value.as_str()));
@@ -220,7 +221,7 @@ fn program(program: &Program) -> Vec<OsString> {
             line
         }
         Program::Command(command) => words(command),
-        // Refused before anything is planned.
+        // Such a launch is refused before the arguments are built.
         Program::Image { image, arguments } => {
             let mut line = words([image]);
             line.extend(words(arguments));
@@ -294,7 +295,7 @@ mod tests {
         let line = joined(&arguments.line);
         let (before, after) = line.split_once("setpriv --reuid=1879048199 ").unwrap();
         assert!(before.starts_with("bwrap") && after.contains("--disable-userns --uid 65534"));
-        // The filter would keep the second bubblewrap from its work.
+        // The filter would block the second bubblewrap.
         assert!(!joined(&arguments.walls).contains("--seccomp"));
         assert!(joined(&arguments.inner).contains("--seccomp 8"));
         assert!(joined(&user.walls).contains("--seccomp 8"));

@@ -1,4 +1,4 @@
-//! What of the machine is seen inside the walls.
+//! Decides which files of the machine are visible inside.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 use super::{Plan, SERVER, words};
 use crate::sandbox::{Access, Launch, Program};
 
-/// Folders of the system that are seen, read-only.
+/// The system folders that are visible, read-only.
 const SYSTEM: [&str; 8] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libexec",
 ];
-/// What programs need of `/etc`, where it exists. The rest of `/etc` is ours.
+/// The entries of `/etc` that programs need, if they exist. The rest of `/etc` is ours.
 const ETC: [&str; 4] = ["alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d"];
-/// The authorities that programs trust when they reach a host by TLS, where each system has them. Only
-/// certificates are there, which are public.
+/// The folders of trusted certificate authorities below `/etc`, on different systems. They hold only
+/// certificates, which are public.
 const AUTHORITIES: [&str; 3] = ["ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted"];
-/// All of them in one file, on Debian and its like and on Red Hat's.
+/// The files with all authorities, on Debian and Red Hat based systems.
 const AUTHORITIES_FILE: [&str; 2] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
 ];
-/// Where runtimes look for that file that bring authorities of their own: without, they would know none
-/// that a company added to its machines.
+/// The variables in which runtimes with built-in authorities look for that file: without them, they would not
+/// know the authorities that a company added to its machines.
 const AUTHORITIES_NAMES: [&str; 3] = ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"];
-/// The files of `/etc` that we write: nothing of the real machine is told.
+/// The files of `/etc` that we write: they reveal nothing about the real machine.
 pub(in crate::sandbox::bubblewrap) const OWN_ETC: [(&str, &str); 4] = [
     (
         "passwd",
@@ -39,11 +39,11 @@ pub(in crate::sandbox::bubblewrap) const OWN_ETC: [(&str, &str); 4] = [
         "passwd: files\ngroup: files\nhosts: files\n",
     ),
 ];
-/// The size of `/tmp` and of `/dev/shm`; both count as memory where a control group counts it.
+/// The size of `/tmp` and of `/dev/shm`; control groups count both as memory.
 const TEMPORARY_BYTES: u64 = 64 << 20;
 
-/// Files of `/proc` that tell about the machine, and one that is its memory: the same that an engine
-/// hides.
+/// Files of `/proc` that describe the machine, and one that is its memory: the same ones that a container
+/// engine hides.
 const HIDDEN_FILES: [&str; 7] = [
     "/proc/interrupts",
     "/proc/kcore",
@@ -56,9 +56,9 @@ const HIDDEN_FILES: [&str; 7] = [
 /// Folders of the same kind.
 const HIDDEN_FOLDERS: [&str; 3] = ["/proc/acpi", "/proc/asound", "/proc/scsi"];
 
-/// The system's folders, read-only, and an `/etc` that says nothing about the machine.
+/// Shows the system's folders, read-only, and an `/etc` that reveals nothing about the machine.
 pub(super) fn system(plan: &Plan<'_>) -> Vec<OsString> {
-    // Made on the way to a file, a folder would be closed to all but root.
+    // A folder that is created implicitly for a file would be closed to everybody but root.
     let mut seen = words(["--dir", "/etc", "--dir", "/sepal"]);
     for folder in SYSTEM {
         match std::fs::read_link(folder) {
@@ -98,7 +98,7 @@ pub(super) fn system(plan: &Plan<'_>) -> Vec<OsString> {
     seen
 }
 
-/// The authorities of this system, with the folders on the way to them.
+/// Shows the authorities of this system, with their parent folders.
 fn authorities() -> Vec<OsString> {
     let folders = ["/etc/ssl", "/etc/pki", "/etc/pki/tls", "/etc/pki/ca-trust"];
     let folders = folders.iter().flat_map(|folder| words(["--dir", folder]));
@@ -109,8 +109,8 @@ fn authorities() -> Vec<OsString> {
     folders.chain(seen).collect()
 }
 
-/// What tells a program that may reach hosts which authorities this system trusts; its entry may say
-/// otherwise.
+/// Returns the variables that tell a program with egress which authorities this system trusts; the server's
+/// entry may override them.
 pub(super) fn trust(launch: &Launch) -> Vec<(&str, &str)> {
     let file = AUTHORITIES_FILE
         .into_iter()
@@ -119,7 +119,7 @@ pub(super) fn trust(launch: &Launch) -> Vec<(&str, &str)> {
     names.filter_map(|name| Some((name, file?))).collect()
 }
 
-/// What of `/proc` is hidden, as far as this kernel has it.
+/// Hides the entries of `/proc` that exist on this kernel.
 fn hidden() -> Vec<OsString> {
     let is_there = |path: &&str| Path::new(path).exists();
     let files = HIDDEN_FILES.into_iter().filter(is_there);
@@ -130,7 +130,7 @@ fn hidden() -> Vec<OsString> {
         .collect()
 }
 
-/// Folders that are thrown away with the sandbox.
+/// Creates temporary folders that end with the sandbox.
 pub(super) fn temporary() -> Vec<OsString> {
     let size = TEMPORARY_BYTES.to_string();
     ["/tmp", "/dev/shm"]
@@ -139,7 +139,7 @@ pub(super) fn temporary() -> Vec<OsString> {
         .collect()
 }
 
-/// The session's files, as far as the launch says.
+/// Shows the session's files, with the launch's access.
 pub(super) fn workspace(plan: &Plan<'_>) -> Vec<OsString> {
     let how = match plan.launch.workspace {
         Access::None => return words(["--dir", "/workspace"]),

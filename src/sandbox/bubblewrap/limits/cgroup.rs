@@ -1,4 +1,4 @@
-//! Limits by control groups: version 2 where it is delegated to us, version 1 where we may write.
+//! Enforces limits with control groups: version 2 if it is delegated to us, version 1 if we may write to it.
 
 use std::{
     fs, io,
@@ -14,7 +14,7 @@ use tracing::warn;
 use crate::sandbox::Bounds;
 
 const CONTROLLERS: [&str; 3] = ["memory", "cpu", "pids"];
-/// The kernel accounts processor time in windows of this length.
+/// The period of the kernel's processor time accounting.
 const CPU_PERIOD_US: u64 = 100_000;
 /// How long a group may take to become empty after its processes were killed.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ pub(in crate::sandbox::bubblewrap) struct Cgroups {
 }
 
 impl Cgroups {
-    /// Finds a place for `name` below our own groups; `None` where the machine gives none.
+    /// Finds a place for `name` below our own groups; `None` if the machine offers none.
     pub(in crate::sandbox::bubblewrap) fn find(name: &str) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -53,7 +53,7 @@ impl Cgroups {
         groups.check().ok().map(|()| groups)
     }
 
-    /// Tries everything that a start will do, except to run something.
+    /// Tries everything that a start does, except running a program.
     fn check(&self) -> io::Result<()> {
         for home in &self.homes {
             make(home)?;
@@ -66,7 +66,7 @@ impl Cgroups {
         self.open("probe", &Bounds::default()).map(drop)
     }
 
-    /// A group with the limits of `bounds`.
+    /// Creates a group with the limits of `bounds`.
     pub(in crate::sandbox::bubblewrap) fn open(
         &self,
         name: &str,
@@ -89,7 +89,7 @@ impl Cgroups {
         Ok(group)
     }
 
-    /// Kills what an earlier process left in our groups; says how many processes there were.
+    /// Kills the processes that an earlier process left in our groups, and returns their number.
     pub(in crate::sandbox::bubblewrap) async fn reap(&self) -> usize {
         let mut killed = 0;
         for home in &self.homes {
@@ -106,7 +106,7 @@ impl Cgroups {
 }
 
 impl Drop for Cgroups {
-    /// Succeeds where no sandbox is left.
+    /// Succeeds only if no sandbox is left.
     fn drop(&mut self) {
         for home in &self.homes {
             let _ = fs::remove_dir(home);
@@ -114,7 +114,7 @@ impl Drop for Cgroups {
     }
 }
 
-/// Where our groups could be: the folders of our own groups, by mounts and membership.
+/// Finds the folders of our own groups from the mounts and our membership.
 fn places(mounts: &str, own: &str) -> Option<(Version, Vec<PathBuf>)> {
     let one: Option<Vec<PathBuf>> = CONTROLLERS
         .iter()
@@ -148,7 +148,7 @@ fn places(mounts: &str, own: &str) -> Option<(Version, Vec<PathBuf>)> {
     Some((Version::Two, vec![below(mount, group)]))
 }
 
-/// The folder of `group`; in a container the name may be one that only the host sees.
+/// Returns the folder of `group`; in a container the group's name may exist only on the host.
 fn below(mount: &str, group: &str) -> PathBuf {
     let path = Path::new(mount).join(group.trim_start_matches('/'));
     if path.is_dir() {
@@ -158,8 +158,9 @@ fn below(mount: &str, group: &str) -> PathBuf {
     }
 }
 
-/// Version 2 allows groups with limits only below one that holds no processes itself. A service
-/// with `Delegate=yes` moves itself aside for that; with strangers in our group we leave it.
+/// Moves this process into a subgroup if needed: version 2 allows groups with limits only below a group
+/// without processes. A service with `Delegate=yes` may do that; if other processes share our group, this
+/// fails.
 fn delegate(parent: &Path) -> io::Result<()> {
     if enable(parent).is_ok() {
         return Ok(());
@@ -197,7 +198,7 @@ pub(in crate::sandbox::bubblewrap) struct Cgroup {
 }
 
 impl Cgroup {
-    /// The files into which the first process writes itself before it becomes anything else.
+    /// Returns the files to which the first process writes itself before it executes anything else.
     pub(in crate::sandbox::bubblewrap) fn entrances(&self) -> impl Iterator<Item = PathBuf> {
         self.folders
             .iter()
@@ -211,7 +212,8 @@ impl Cgroup {
         match self.version {
             Version::One => {
                 self.set("memory.limit_in_bytes", &memory)?;
-                // Missing where the kernel counts no swap; the same value then means no swap.
+                // The file is missing if the kernel does not count swap; the same value as the memory limit
+                // means no swap.
                 let _ = self.set("memory.memsw.limit_in_bytes", &memory);
                 self.set("cpu.cfs_period_us", &CPU_PERIOD_US.to_string())?;
                 self.set("cpu.cfs_quota_us", &quota.to_string())?;
@@ -229,7 +231,7 @@ impl Cgroup {
         fs::write(self.find(file)?, value)
     }
 
-    /// The folder of the controller that has `file`.
+    /// Returns the path of `file` in the controller that has it.
     fn find(&self, file: &str) -> io::Result<PathBuf> {
         let mut paths = self.folders.iter().map(|folder| folder.join(file));
         paths
@@ -237,7 +239,7 @@ impl Cgroup {
             .ok_or_else(|| io::Error::other(format!("no control group has `{file}`")))
     }
 
-    /// The limit, if the kernel had to kill for it.
+    /// Returns the memory limit, if the kernel killed a process for exceeding it.
     pub(in crate::sandbox::bubblewrap) fn memory_exceeded(&self) -> Option<u64> {
         let file = match self.version {
             Version::One => "memory.oom_control",
@@ -250,8 +252,8 @@ impl Cgroup {
         (killed.trim() != "0").then_some(self.memory_bytes)
     }
 
-    /// The file that stops everything in the group at once; `None` where version 1 keeps that apart.
-    /// What is killed meanwhile ends all the same.
+    /// Returns the file that freezes the whole group; `None` on version 1, which has a separate controller
+    /// for that. Frozen processes can still be killed.
     pub(in crate::sandbox::bubblewrap) fn freezer(&self) -> Option<PathBuf> {
         self.find("cgroup.freeze").ok()
     }
@@ -265,7 +267,7 @@ impl Cgroup {
 }
 
 impl Drop for Cgroup {
-    /// For starts that were given up; harmless when the folders are gone already.
+    /// Cleans up after cancelled starts; has no effect if the folders are already removed.
     fn drop(&mut self) {
         for folder in &self.folders {
             let _ = fs::remove_dir(folder);
@@ -273,7 +275,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// The kernel needs a moment after the last process: `rmdir` says "busy" until then.
+/// Removes a group, with retries: `rmdir` reports "busy" for a moment after the last process ended.
 async fn remove(folder: &Path) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -298,7 +300,8 @@ async fn kill_all(folder: &Path) -> usize {
             return killed.len();
         }
         for pid in members {
-            // The number is looked up again once it cannot change hands any more.
+            // Membership is checked again once the descriptor is open: the process number may have been
+            // reused before.
             if let Some(number) = Pid::from_raw(pid)
                 && let Ok(process) = pidfd_open(number, PidfdFlags::empty())
                 && self::members(folder).contains(&pid)
@@ -339,7 +342,7 @@ mod tests {
         assert_eq!(places("", "0::/\n"), None);
     }
 
-    /// A plain folder stands for the file system of version 2, which this machine may not have.
+    /// A plain folder replaces the file system of version 2, which this machine may not have.
     #[test]
     fn version_two_is_given_the_limits() {
         let home = tempfile::tempdir().unwrap();

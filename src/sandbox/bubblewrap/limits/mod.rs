@@ -1,4 +1,4 @@
-//! What holds a sandbox to its limits: control groups, project quotas, and a watch where there are neither.
+//! Enforces the limits of a sandbox: control groups, project quotas, and a watchdog where both are missing.
 
 pub(super) mod cgroup;
 pub(super) mod project_quota;

@@ -1,9 +1,9 @@
-//! Project quotas, where the file system of the workspaces has them in force (`prjquota`, on XFS and
-//! ext4): the kernel then holds each workspace, however fast something writes.
+//! Sets project quotas, if the file system of the workspaces enforces them (`prjquota`, on XFS and ext4): the
+//! kernel then limits each workspace, however fast it is written to.
 //!
-//! The quota is the ceiling of a workspace, twice its limit: between both, the watch ends what grows
-//! and lets people clear up, as it does everywhere. The calls that set one need `unsafe`, so the
-//! system's own programs do it.
+//! The quota is the ceiling of a workspace, twice its limit: between both, the watch ends sandboxes that grow
+//! the workspace and lets people clear up, as it does everywhere. The system calls that set a quota need
+//! `unsafe`, so the system's own programs do it.
 
 use std::{
     fs, io,
@@ -16,24 +16,24 @@ use tokio::process::Command;
 
 use crate::sandbox::workspace::{entry_bytes, trim};
 
-/// Where the system's programs are.
+/// The folders of the system's programs.
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/// Projects of ours have the upper half of the numbers: tools that give some out begin at 1.
+/// Our project numbers have the highest bit set: tools that assign numbers begin at 1.
 const OURS: u64 = 1 << 31;
 
-/// A file system that holds projects to their quotas.
+/// A file system that enforces project quotas.
 #[derive(Debug)]
 pub(in crate::sandbox::bubblewrap) struct ProjectQuota {
     mount: PathBuf,
-    /// Of e2fsprogs: gives a folder its project.
+    /// The program of e2fsprogs that assigns a folder to a project.
     chattr: PathBuf,
-    /// Of quota: gives a project its limits.
+    /// The program of quota that sets a project's limits.
     setquota: PathBuf,
 }
 
 impl ProjectQuota {
-    /// The quotas of the file system that `workspaces` lies on, tried once; `None` where it has none
-    /// in force or a program is missing, and where we are not root.
+    /// Returns the quotas of the file system of `workspaces`, after a trial; `None` if quotas are not in
+    /// force, a program is missing, or we are not root.
     pub(in crate::sandbox::bubblewrap) async fn find(workspaces: &Path) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let device = fs::metadata(workspaces).ok()?.dev();
@@ -49,7 +49,7 @@ impl ProjectQuota {
             found.hold(&trial, 1 << 20).await
         };
         let tried = tried.await;
-        // It is empty, and nobody else knows it.
+        // The folder is empty and otherwise unused.
         let _ = fs::remove_dir(&trial);
         match tried {
             Ok(()) => Some(found),
@@ -60,14 +60,14 @@ impl ProjectQuota {
         }
     }
 
-    /// Holds what is made in that folder from now on to the ceiling of `limit` bytes.
+    /// Limits what is created in the folder from now on to the ceiling of `limit` bytes.
     pub(in crate::sandbox::bubblewrap) async fn hold(
         &self,
         workspace: &Path,
         limit: u64,
     ) -> io::Result<()> {
         let project = project_of(fs::metadata(workspace)?.ino()).to_string();
-        // `+P`: what is made in it belongs to the same project.
+        // `+P`: new entries of the folder belong to the same project.
         let mut mark = Command::new(&self.chattr);
         mark.args(["-p", &project, "+P", "--"]).arg(workspace);
         run(mark).await?;
@@ -81,7 +81,7 @@ impl ProjectQuota {
     }
 }
 
-/// A number that no other folder of the file system has.
+/// Returns a project number that no other folder of the file system has.
 fn project_of(inode: u64) -> u64 {
     OURS | (inode & (OURS - 1))
 }
@@ -101,7 +101,7 @@ fn program(name: &str) -> Option<PathBuf> {
     paths.into_iter().find(|path| path.is_file())
 }
 
-/// Where a device is mounted with project quotas in force (`man 5 proc_pid_mountinfo`).
+/// Finds the mount point of a device with project quotas in force (`man 5 proc_pid_mountinfo`).
 fn mount_with_quotas(mounts: &str, device: (u32, u32)) -> Option<PathBuf> {
     let device = format!("{}:{}", device.0, device.1);
     mounts.lines().find_map(|line| {
@@ -116,7 +116,7 @@ fn mount_with_quotas(mounts: &str, device: (u32, u32)) -> Option<PathBuf> {
     })
 }
 
-/// Spaces and the like stand there as `\040`.
+/// Decodes octal escapes such as `\040` for a space.
 fn unescaped(field: &str) -> String {
     let mut text = String::new();
     let mut parts = field.split('\\');
@@ -159,8 +159,8 @@ mod tests {
         assert!(u32::try_from(project_of(u64::MAX)).is_ok());
     }
 
-    /// Stand-ins for the two programs, which few machines have a use for: they say what they were
-    /// asked, and the second one can refuse.
+    /// Creates stubs for the two programs, which few machines have installed: they record their arguments,
+    /// and the second one can fail.
     fn stand_ins(home: &Path, refusal: &str) -> ProjectQuota {
         let program = |name: &str, rest: &str| {
             let path = home.join(name);

@@ -1,5 +1,5 @@
-//! Limits where no control group holds them: measure the process tree, and stop or kill it. The same
-//! stop holds everything while the disk is nearly full.
+//! Enforces limits without control groups: measures the process tree, and stops or kills it. Also stops the
+//! processes while the disk is nearly full.
 
 use std::{
     collections::BTreeSet,
@@ -13,17 +13,16 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::sandbox::{Bounds, Ended, disk::DiskWatch};
 
-/// How often we look.
+/// The interval of measurements.
 const TICK: Duration = Duration::from_millis(100);
-/// Ticks of processor time per second in `/proc`: the same on all machines that Linux still runs on
-/// with us.
+/// Ticks of processor time per second in `/proc`: the same on all machines that we support.
 const CLOCK_HZ: u64 = 100;
-/// Processor time that may be used ahead, so that short work is not slowed down.
+/// Processor time that may be used in advance, so that short work is not slowed down.
 const BURST: Duration = Duration::from_millis(500);
 
-/// Watches the processes below `init`, the first one of a sandbox, until one limit is passed.
-/// Processor time is held by stopping the processes for a while, so it never ends a sandbox; nor does
-/// a full disk, whose end they wait for in the same way, if there is one to watch.
+/// Watches the processes below `init`, the first process of a sandbox, until a limit is exceeded. Processor
+/// time is limited by stopping the processes for a while, so it never ends a sandbox; nor does a full disk,
+/// during which the processes are stopped too, if `disk` is given.
 pub(in crate::sandbox::bubblewrap) async fn watch(
     init: i32,
     bounds: Bounds,
@@ -47,7 +46,7 @@ pub(in crate::sandbox::bubblewrap) async fn watch(
         let is_throttled = throttle.tick(tree.processor_time, now - before);
         before = now;
         if is_throttled || disk.as_ref().is_some_and(DiskWatch::is_pressed) {
-            // Sent at every tick, because children are born between looking and stopping.
+            // Sent at every tick, because new children may start between measuring and stopping.
             stopped.add(&tree);
         } else {
             stopped.resume();
@@ -55,8 +54,8 @@ pub(in crate::sandbox::bubblewrap) async fn watch(
     }
 }
 
-/// Stops the processes below `init` while the disk is nearly full, where a control group holds
-/// everything else.
+/// Stops the processes below `init` while the disk is nearly full, if a control group enforces all other
+/// limits.
 pub(in crate::sandbox::bubblewrap) async fn stand_still(
     init: i32,
     mut disk: DiskWatch,
@@ -75,8 +74,8 @@ pub(in crate::sandbox::bubblewrap) async fn stand_still(
     }
 }
 
-/// Processes that we stopped. By our own list they go on: a look may miss who changes parents
-/// meanwhile, and whoever is stopped and missed once would stay so for ever.
+/// The processes that we stopped. They are resumed from this list: a measurement may miss a process that is
+/// being reparented, and a stopped process that is missed once would never be resumed.
 #[derive(Debug, Default)]
 struct Stopped(BTreeSet<Process>);
 
@@ -92,15 +91,15 @@ impl Stopped {
     }
 }
 
-/// What the processes of a sandbox use, all together.
+/// The total resource use of a sandbox's processes.
 #[derive(Debug, Default)]
 struct Tree {
-    /// Without `init` itself, which has to stay awake to bury the others.
+    /// The processes without `init` itself, which has to keep running to reap the others.
     pids: BTreeSet<i32>,
     tasks: u64,
-    /// Shared pages count in each process: an upper bound.
+    /// An upper bound: shared pages count in each process.
     resident: u64,
-    /// Of everything that ever ran: who has ended is counted by who buried it.
+    /// The time of everything that ever ran: a process counts its reaped children's time.
     processor_time: Duration,
 }
 
@@ -127,7 +126,7 @@ impl Tree {
         self.processor_time += processor_time(&stat).unwrap_or_default();
     }
 
-    /// Memory with shared pages counted once; slower to read, so only asked when it matters.
+    /// Returns the memory with shared pages counted once; slower to read, so only used when it matters.
     fn proportional(&self) -> u64 {
         let of = |pid: &i32| {
             let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
@@ -143,14 +142,14 @@ impl Tree {
         self.pids.iter().map(of).sum()
     }
 
-    /// Stops all of them and names those that are.
+    /// Stops all processes, and returns those that were stopped.
     fn stop(&self) -> impl Iterator<Item = Process> {
         let named = self.pids.iter().filter_map(|pid| Process::with(*pid));
         named.filter(|process| process.signal(Signal::STOP))
     }
 }
 
-/// A number and when it was given: together a name for ever.
+/// A process number with its start time, which together identify a process uniquely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Process {
     pid: i32,
@@ -163,8 +162,8 @@ impl Process {
         Some(Self { pid, born })
     }
 
-    /// Whether it is still there. A number may change hands between looking and acting; a
-    /// descriptor does not.
+    /// Sends a signal, and returns true if the process still exists. A process number may be reused between
+    /// checking and signalling; a descriptor is not.
     fn signal(self, signal: Signal) -> bool {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return false;
@@ -176,7 +175,7 @@ impl Process {
     }
 }
 
-/// When the process was started, in ticks since boot.
+/// Returns when the process was started, in ticks since boot.
 fn born(pid: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     fields(&stat)?.nth(19)?.parse().ok()
@@ -202,7 +201,7 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// The fields of `/proc/<pid>/stat` after the name, which may itself hold spaces and brackets.
+/// Returns the fields of `/proc/<pid>/stat` after the name, which may itself contain spaces and brackets.
 fn fields(stat: &str) -> Option<impl Iterator<Item = &str>> {
     Some(stat.rsplit_once(')')?.1.split_whitespace())
 }
@@ -216,12 +215,12 @@ fn processor_time(stat: &str) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 1000 / CLOCK_HZ))
 }
 
-/// Decides when a tree has to pause: an account that fills with time and is emptied by work.
+/// Decides when a process tree has to pause (token bucket): time adds credit, work uses it.
 #[derive(Debug)]
 struct Throttle {
     cpu_millis: u32,
     seen: Duration,
-    /// What may still be used at once.
+    /// Processor time that may be used at once.
     credit: Duration,
     debt: Duration,
 }
@@ -236,7 +235,7 @@ impl Throttle {
         }
     }
 
-    /// Whether the tree has to stand still until the next tick. `total` only grows.
+    /// Returns true if the tree has to be stopped until the next tick. `total` only grows.
     fn tick(&mut self, total: Duration, passed: Duration) -> bool {
         let used = total.saturating_sub(self.seen);
         self.seen = self.seen.max(total);

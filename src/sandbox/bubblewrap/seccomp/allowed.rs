@@ -1,8 +1,8 @@
-//! What may be called, by purpose. What is in none of these lists is forbidden: keyrings, kernel
-//! modules, namespaces and mounts, `bpf`, `perf_event_open`, `userfaultfd`, `io_uring`, other memory
-//! policies, swap, quotas, clocks, accounting, the kernel's log, and what is obsolete.
+//! Lists the allowed system calls, by purpose. Everything else is forbidden: keyrings, kernel modules,
+//! namespaces and mounts, `bpf`, `perf_event_open`, `userfaultfd`, `io_uring`, other memory policies, swap,
+//! quotas, clocks, accounting, the kernel's log, and obsolete calls.
 
-/// On every architecture.
+/// Allowed on every architecture.
 pub(super) const ANYWHERE: &[&str] = &[
     FILES,
     ATTRIBUTES,
@@ -78,27 +78,27 @@ const MESSAGES: &str = "\
     mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr msgget msgsnd \
     msgrcv msgctl semget semop semtimedop semctl shmget shmat shmdt shmctl";
 
-/// Of processes of one's own, as the kernel itself sees to; before Linux 4.8 it would have been a way
-/// around the filter.
+/// Allowed only for one's own processes, which the kernel checks; before Linux 4.8 `ptrace` would have
+/// bypassed the filter.
 const TRACING: &str = "ptrace process_vm_readv process_vm_writev";
 
 const SELF_RESTRAINT: &str =
     "seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self";
 
-/// What only the older architecture has.
+/// Calls that only the older architecture has.
 pub(super) const X86_64: &str = "\
     open creat access stat lstat chmod chown lchown link symlink readlink rename unlink mkdir \
     rmdir mknod utime utimes futimesat getdents pipe dup2 poll select epoll_create epoll_wait \
     epoll_ctl_old epoll_wait_old eventfd signalfd inotify_init fork vfork getpgrp pause alarm \
     time arch_prctl modify_ldt get_thread_area set_thread_area uretprobe";
 
-/// The kinds of sockets: local ones, the two of a network that is not there, and the kernel's answers
-/// about it. Docker allows more, which need a capability or have nothing to speak to.
+/// The allowed socket families: local, IPv4 and IPv6 (without a network), and netlink. Docker allows more,
+/// which need a capability or have no peer.
 pub(super) const SOCKETS: &[u32] = &[1, 2, 10, 16];
 
-/// How a process may present the kernel to itself: as usual, with the names of a 32-bit machine or
-/// of Linux 2.6, or none of these (`0xffffffff` asks what it is).
+/// The allowed values of `personality`: the default, with the names of a 32-bit machine, of Linux 2.6, or
+/// both; `0xffffffff` reads the current value.
 pub(super) const PERSONALITIES: &[u32] = &[0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
-/// Every flag of `clone` that makes a namespace.
+/// All flags of `clone` that create a namespace.
 pub(super) const ANY_NAMESPACE: u32 = 0x7e02_0000;

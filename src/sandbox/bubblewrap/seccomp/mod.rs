@@ -1,9 +1,9 @@
-//! The system calls that a program inside may make: those that Docker's default profile allows to a
-//! container without capabilities.
+//! Builds the filter of system calls: it allows those that Docker's default profile allows to a container
+//! without capabilities.
 //!
-//! The filter is installed by the last bubblewrap of the chain, right before the program, and every
-//! process inherits it for good: what the bundled server starts later is filtered as it is itself.
-//! `tests/it/sandboxes/calls.rs` compares it, number by number, with what a real engine does.
+//! The last bubblewrap of the chain installs the filter right before the program, and every process inherits
+//! it permanently: programs that the bundled server starts later are filtered like the server.
+//! `tests/it/sandboxes/calls.rs` compares the filter, number by number, with a real engine.
 
 mod allowed;
 
@@ -16,27 +16,27 @@ use serde_json::{Value, json};
 use self::allowed::{ANY_NAMESPACE, ANYWHERE, PERSONALITIES, SOCKETS, X86_64};
 use crate::sandbox::Error;
 
-/// What a forbidden call answers (`EPERM`), as Docker has it.
+/// The error of a forbidden call (`EPERM`), as in Docker.
 const FORBIDDEN: u32 = 1;
-/// What an unknown call answers (`ENOSYS`), so that a newer C library falls back on an older one.
+/// The error of an unknown call (`ENOSYS`), so that a newer C library falls back to an older call.
 const UNKNOWN: u32 = 38;
-/// The newest call that anybody here knows (`mseal`, Linux 6.10); the same on both architectures.
-/// The numbers of the x32 ABI are far above it.
+/// The newest call known here (`mseal`, Linux 6.10); its number is the same on both architectures. The
+/// numbers of the x32 ABI are far above it.
 const NEWEST: u32 = 462;
-/// Hides its flags behind a pointer, where no filter sees them. Programs that hear that there is no
-/// such call use `clone`, whose flags are checked.
+/// `clone3` passes its flags by pointer, where no filter sees them. Programs that get `ENOSYS` use `clone`
+/// instead, whose flags are checked.
 const CLONE3: u32 = 435;
-/// The name of the filter in what is compiled.
+/// The name of the filter in the compiler's input.
 const NAME: &str = "sandbox";
 
-/// Classic BPF as the kernel spells it: load a word of the call's data, compare, return.
+/// Instructions of classic BPF with the kernel's codes: load a word of the call's data, compare, return.
 const LOAD: u16 = 0x20;
 const JUMP_IF_ABOVE: u16 = 0x25;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 const RETURN_ERROR: u32 = 0x0005_0000;
 
-/// The filter of this machine in a file without a name, to be handed to bubblewrap.
+/// Returns the filter for this machine in an anonymous file, which is passed to bubblewrap.
 pub(super) fn filter() -> Result<File, Error> {
     let compiled = TargetArch::try_from(std::env::consts::ARCH)
         .map_err(|error| error.to_string())
@@ -57,8 +57,8 @@ fn program(arch: TargetArch) -> Result<BpfProgram, String> {
     let mut compiled =
         compile_from_json(policy.as_bytes(), arch).map_err(|error| error.to_string())?;
     let filter = compiled.remove(NAME).unwrap_or_default();
-    // In front of what is compiled, because that knows one error only. Another architecture comes
-    // this far too, and is killed by what follows: its calls have other numbers.
+    // Precedes the compiled filter, because the compiler supports only one error. Calls of another
+    // architecture pass these instructions too, and the compiled filter kills them: their numbers differ.
     let unknown = RETURN_ERROR | UNKNOWN;
     let mut program = vec![
         instruction(LOAD, (0, 0), 0),
@@ -74,7 +74,7 @@ fn instruction(code: u16, (jt, jf): (u8, u8), k: u32) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-/// In words, for the compiler.
+/// Builds the policy in the compiler's input format.
 fn policy(arch: TargetArch) -> Value {
     let legacy = match arch {
         TargetArch::x86_64 => X86_64,
@@ -103,7 +103,7 @@ fn policy(arch: TargetArch) -> Value {
     } })
 }
 
-/// As the kernel reads it.
+/// Serializes the program in the kernel's format.
 fn bytes(program: &BpfProgram) -> Vec<u8> {
     let words = program.iter().flat_map(|it| {
         let (code, k) = (it.code.to_ne_bytes(), it.k.to_ne_bytes());

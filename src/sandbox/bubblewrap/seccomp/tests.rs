@@ -1,4 +1,4 @@
-//! The compiled filters of both architectures, run as the kernel runs them.
+//! Tests the compiled filters of both architectures in an interpreter of the kernel's BPF.
 
 use super::*;
 
@@ -8,10 +8,10 @@ const X86_64: u32 = 0xc000_003e;
 const I386: u32 = 0x4000_0003;
 const AARCH64: u32 = 0xc000_00b7;
 const ARM: u32 = 0x4000_0028;
-/// What a number has where it is meant for the x32 ABI.
+/// The bit that marks call numbers of the x32 ABI.
 const X32: u32 = 0x4000_0000;
 
-/// What a filter says to a call with that first argument.
+/// Returns the filter's result for a call with this first argument.
 fn ask(program: &BpfProgram, machine: u32, number: u32, first: u64) -> u32 {
     let halves = [
         first.to_ne_bytes()[..4].to_vec(),
@@ -53,7 +53,7 @@ fn aarch64() -> BpfProgram {
 
 #[test]
 fn what_docker_denies_is_forbidden_on_both_architectures() {
-    // The name, and its number on each; 0 where it has none.
+    // The name, and its number on each architecture; 0 if it has none.
     let forbidden = [
         ("mount", 165, 40),
         ("umount2", 166, 39),
@@ -152,7 +152,7 @@ fn arguments_decide_about_clone_sockets_and_personalities() {
     };
     let forbidden = RETURN_ERROR | FORBIDDEN;
     let (clone, socket, personality) = (56, 41, 135);
-    // As `fork` and threads call it.
+    // The flags of `fork` and of threads.
     check(clone, 0x0120_0011, ALLOWED);
     check(clone, 0x003d_0f00, ALLOWED);
     for namespace in [
@@ -165,7 +165,7 @@ fn arguments_decide_about_clone_sockets_and_personalities() {
         0x4000_0000_u64,
     ] {
         check(clone, namespace | 0x11, forbidden);
-        // What the kernel does not look at changes nothing.
+        // Bits that the kernel ignores change nothing.
         check(clone, namespace | 0x11 | 1 << 40, forbidden);
         assert_eq!(ask(&aarch64(), AARCH64, 220, namespace | 0x11), forbidden);
     }
@@ -176,6 +176,6 @@ fn arguments_decide_about_clone_sockets_and_personalities() {
         check(socket, family, forbidden);
     }
     check(personality, 0xffff_ffff, ALLOWED);
-    // Would place memory where it can be guessed.
+    // Would place memory at predictable addresses.
     check(personality, 0x0004_0000, forbidden);
 }

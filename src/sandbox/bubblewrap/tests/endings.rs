@@ -1,4 +1,4 @@
-//! However a sandbox ends, nothing of it is left.
+//! Tests that nothing of a sandbox is left, however it ends.
 
 use std::{collections::BTreeSet, io::Write, process::Stdio};
 
@@ -15,19 +15,19 @@ use super::{
 };
 use crate::sandbox::{DiskMonitor, Running, Runtime};
 
-/// Children of every kind that try to stay. All hold stdout.
+/// Children of every kind that try to survive. All hold stdout open.
 const STAYERS: &str = "trap '' TERM HUP INT
     sleep 1000 & setsid sleep 1000 & (nohup sleep 1000 &) ; (setsid setsid sleep 1000 &)
     echo ready; wait";
 
-/// Waits until the sandbox has said its first line.
+/// Waits for the sandbox's first line.
 async fn is_ready(running: &mut Running) {
     let mut line = [0; 6];
     in_time(running.stdout.read_exact(&mut line)).await.unwrap();
     assert_eq!(&line, b"ready\n");
 }
 
-/// Resolves when no process holds stdout any more, which is when all are gone.
+/// Resolves when no process holds stdout open any more, so all are gone.
 async fn is_silent(mut running_stdout: impl tokio::io::AsyncRead + Unpin) {
     let mut rest = Vec::new();
     in_time(running_stdout.read_to_end(&mut rest))
@@ -44,8 +44,8 @@ async fn dropping_the_runtime_ends_all() {
     is_silent(running.stdout).await;
 }
 
-/// Bubblewrap's child dies with its parent only after its first steps, so a start has to be seen
-/// through even when nobody waits for it any more.
+/// Bubblewrap's child dies with its parent only after its first steps, so a start has to be completed even
+/// after its caller was cancelled.
 #[tokio::test]
 async fn a_start_that_is_given_up_leaves_nothing() {
     let house = House::open().await;
@@ -80,7 +80,7 @@ async fn what_an_earlier_life_left_is_found_and_ended() {
             .unwrap();
         assert!(next.reap().await.unwrap() > 0);
         is_silent(running.stdout).await;
-        // What is killed is listed until the kernel has taken it down.
+        // A killed process is listed until the kernel has removed it.
         in_time(async {
             while next.reap().await.unwrap() > 0 {
                 tokio::task::yield_now().await;
@@ -90,11 +90,11 @@ async fn what_an_earlier_life_left_is_found_and_ended() {
     }
 }
 
-/// Says where the owner below keeps its data; only set by the test after it.
+/// The argument that tells the owner below where it keeps its data; only the test after it passes this.
 const OWNER: &str = "owner-of-a-sandbox-in=";
 
-/// Not a test of its own: the process that [`the_owners_violent_end_ends_all`] kills. It is found
-/// by name, and does nothing in an ordinary run.
+/// Not a test of its own: the process that [`the_owners_violent_end_ends_all`] kills. The test finds it by
+/// name; it does nothing in an ordinary run.
 #[tokio::test]
 async fn owner_to_be_killed() {
     let data = std::env::args().find_map(|it| it.strip_prefix(OWNER).map(str::to_owned));
@@ -157,7 +157,7 @@ async fn the_owners_violent_end_ends_all() {
     reason = "its replacement is unsafe; the descriptor is owned"
 )]
 fn hold(pid: i32) -> Option<AsyncFd<OwnedFd>> {
-    // A helper of the start may have ended since it was listed.
+    // A helper process of the start may have ended since it was listed.
     let process = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::NONBLOCK).ok()?;
     Some(AsyncFd::with_interest(process, tokio::io::Interest::READABLE).unwrap())
 }

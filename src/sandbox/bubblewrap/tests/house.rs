@@ -1,4 +1,4 @@
-//! A runtime with a data folder of its own, and short ways to run things in it.
+//! Provides a runtime with its own data folder, and helpers to run things in it.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use crate::{
 /// Long enough for a busy machine; only failing tests wait for it.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Tests run side by side, and none may reap another's sandboxes.
+/// Numbers the houses: tests run side by side, and none may reap another's sandboxes.
 static HOUSES: AtomicU32 = AtomicU32::new(0);
 
 pub(super) struct House {
@@ -64,7 +64,7 @@ impl House {
         in_time(self.runtime.start(launch)).await.unwrap()
     }
 
-    /// Runs a script to its end: what it said and how it ended.
+    /// Runs a script to its end, and returns its output and how it ended.
     pub(super) async fn run(&self, script: &str) -> (String, Ended) {
         self.run_launch(bash(1, script)).await
     }
@@ -94,8 +94,8 @@ pub(super) fn new_installation() -> String {
     format!("test-{}-{number}", std::process::id())
 }
 
-/// The server that cargo builds beside these tests.
-/// The static one that `./run` builds, else cargo's own.
+/// Returns the path of the server beside these tests: the static one that `./run` builds, or else cargo's
+/// own.
 pub(super) fn server() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let built = tests.parent().unwrap().parent().unwrap();

@@ -1,4 +1,4 @@
-//! The limits hold, by control groups and by the watchdog alike.
+//! Tests that control groups and the watchdog enforce the limits alike.
 
 use std::{os::unix::fs::MetadataExt as _, time::Duration};
 
@@ -43,7 +43,7 @@ async fn too_much_memory_ends_the_sandbox_and_the_next_one_works() {
     }
 }
 
-/// Four processes that are each within the limit, as a limit per process would let pass.
+/// Four processes that are each within the limit, which a limit per process would allow.
 #[tokio::test]
 async fn memory_counts_for_all_processes_together() {
     for forces_watchdog in [false, true] {
@@ -129,7 +129,7 @@ async fn a_full_workspace_ends_the_sandbox_and_can_be_cleaned_by_the_next() {
     assert_eq!((said.as_str(), ended), ("3\n0\n", Ended::Exited(0)));
 }
 
-/// Opens inotify instances until that number or the kernel's limit is reached, and says how many.
+/// Returns a script that opens inotify instances up to `most` or the kernel's limit, and prints their number.
 fn watch_files(most: u32) -> String {
     let inotify_init1 = if cfg!(target_arch = "aarch64") {
         26
@@ -142,7 +142,7 @@ fn watch_files(most: u32) -> String {
     )
 }
 
-/// The kernel counts inotify instances and more for each user; where we are an ordinary user there is one only.
+/// The kernel counts inotify instances and more for each user; if we are an ordinary user there is only one.
 #[tokio::test]
 async fn what_the_kernel_counts_for_each_user_is_counted_for_each_sandbox() {
     let house = House::open().await;
@@ -166,7 +166,7 @@ async fn what_the_kernel_counts_for_each_user_is_counted_for_each_sandbox() {
     greedy.life.kill().await;
 }
 
-/// Workspaces of before, which had one user for all, keep it.
+/// Old workspaces, which all had the same user, keep it.
 #[tokio::test]
 async fn a_sandbox_has_the_user_whom_its_workspace_belongs_to() {
     let house = House::open().await;

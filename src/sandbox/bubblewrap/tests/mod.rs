@@ -1,6 +1,6 @@
-//! Real sandboxes by the real bubblewrap with the real server inside. Where bubblewrap does not work
-//! these fail with its own words and the remedy; a green run means that the walls stand. What every
-//! kind of sandbox must do is held in `tests/it/sandboxes`.
+//! Tests real sandboxes by the real bubblewrap with the real server inside. If bubblewrap does not work here,
+//! these tests fail with its own message and the remedy; a green run means that the isolation works.
+//! `tests/it/sandboxes` tests what every kind of sandbox must do.
 
 mod endings;
 mod house;

@@ -1,4 +1,4 @@
-//! Copies on write: they show the workspace, keep what is written for themselves, and have the same walls.
+//! Tests copies on write: they show the workspace, keep their own changes, and are isolated like any sandbox.
 
 use std::fs;
 
@@ -10,8 +10,8 @@ use crate::sandbox::{
 
 const MB: u64 = 1 << 20;
 
-/// Fills a workspace, and makes the second sandbox a copy on write of it; `false` where this machine has
-/// no overlays: then it is a whole copy, which has the same names.
+/// Fills a workspace, and makes the second sandbox a copy on write of it. Returns `false` if this machine
+/// does not support overlays: then it is a whole copy, which has the same names.
 async fn copied(house: &House, script: &str) -> bool {
     let (said, ended) = house.run(script).await;
     assert_eq!(ended, Ended::Exited(0), "{said}");
@@ -55,7 +55,7 @@ async fn a_copy_on_write_shows_the_workspace_and_leaves_it_alone() {
         "echo two >d/file; rm gone; rm -r d/e; mkdir new; echo y >new/file; cat d/file link";
     let (said, _) = in_copy(&house, change).await;
     assert_eq!(said, "two\ntwo\n");
-    // The next sandbox sees what the first one left, and a read-only one changes nothing.
+    // The next sandbox sees the files that the first one left, and a read-only one changes nothing.
     let (said, _) = in_copy(&house, "ls -A; stat -c %U:%a d/file").await;
     assert_eq!(said, "d\nlink\nnew\nnobody:640\n");
     let (said, _) = house
@@ -64,13 +64,13 @@ async fn a_copy_on_write_shows_the_workspace_and_leaves_it_alone() {
     assert!(said.starts_with("two\n"), "{said}");
     assert!(said.contains("Read-only file system"), "{said}");
     assert_eq!(house.run(look).await, live);
-    // Work folders are closed to their owner, and go all the same.
+    // Work folders are closed even to their owner, and are still removed.
     let copy = SandboxId::from_bits(2);
     house.runtime.remove_workspace(&copy).await.unwrap();
     assert!(!house.workspace(2).exists());
 }
 
-/// A program that renames a folder does not copy it as `mv` would.
+/// A program that renames a folder does not fall back to copying, as `mv` does.
 #[tokio::test]
 async fn a_folder_of_the_workspace_is_renamed_in_a_copy_on_write() {
     let house = House::open().await;
@@ -80,7 +80,7 @@ async fn a_folder_of_the_workspace_is_renamed_in_a_copy_on_write() {
     let rename = r#"perl -e 'rename("d", "e") or print "$!\n"'"#;
     let (said, _) = in_copy(&house, rename).await;
     if !rustix::process::geteuid().is_root() {
-        // The marks of a user's overlay cannot say where it was (docs/sandbox.md).
+        // A user's overlay cannot record where a renamed folder was (docs/sandbox.md).
         assert_eq!(said, "Invalid cross-device link\n");
         return;
     }
@@ -102,7 +102,7 @@ async fn one_sandbox_at_a_time_sees_a_copy_on_write() {
     assert_eq!(in_copy(&house, "cat file").await.0, "x\n");
 }
 
-/// What a program could do to be more than it is, in the workspace before and in the copy then.
+/// Attempts to gain privileges, first in the workspace and then in the copy.
 #[tokio::test]
 async fn the_walls_of_a_copy_on_write_are_the_same() {
     let house = House::open().await;

@@ -1,4 +1,4 @@
-//! What is inside, and what is not.
+//! Tests what is visible inside a sandbox, and what is not.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ async fn no_descriptor_of_ours_is_inherited() {
     );
 }
 
-/// As root outside, the program must be somebody else outside too: root's number alone may write to
+/// If we are root outside, the program must be another user outside: the user id of root alone may write to
 /// `/proc/sys`.
 #[tokio::test]
 async fn the_program_is_never_the_machines_root() {

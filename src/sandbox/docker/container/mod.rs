@@ -1,4 +1,4 @@
-//! The walls, as the engine's words: names, labels and the whole of what a container may do.
+//! Builds the engine's request for a container: names, labels and everything that the container may do.
 
 mod mounts;
 #[cfg(test)]
@@ -14,90 +14,90 @@ use crate::sandbox::{Access, Launch, Packages, Program, egress};
 
 /// The user inside.
 const NOBODY: &str = "65534:65534";
-/// Where the bundled server lies in our image.
+/// The path of the bundled server in our image.
 const SERVER: &str = "/sepal/mcp-server";
-/// What becomes of the run that only shows our image to the volume of our programs: nothing.
+/// The command of the container that only fills the volume of our programs; it is never started.
 const NOTHING: &str = "/bin/true";
 /// The size of `/tmp` and of `/dev/shm`; both count as memory.
 const TEMPORARY_BYTES: i64 = 64 << 20;
-/// Open files of one process.
+/// The most open files of one process.
 const MAX_OPEN_FILES: i64 = 1024;
-/// What of a server's name goes into a container's.
+/// The most characters of a server's name in a container's name.
 const MAX_SERVER_NAME: usize = 64;
 
-/// The label that says whose a container or volume is.
+/// The label with the installation that a container or volume belongs to.
 pub(super) const INSTALLATION: &str = "sepal.installation";
-/// The label with the gateway that made it.
+/// The label with the gateway that created it.
 pub(super) const GATEWAY: &str = "sepal.life";
 /// The label with the sandbox.
 pub(super) const SANDBOX: &str = "sepal.sandbox";
 const SERVER_LABEL: &str = "sepal.server";
-/// Where a server of a session has its name, the run that trims its workspace has this one.
+/// The name of the trimming container, in the place of a server's name.
 const TRIMMER: &str = "sepal-trim";
-/// The same of the container that fills the volume of our programs.
+/// The name of the container that fills the volume of our programs.
 const FILLER: &str = "sepal-programs";
-/// Prints of each entry how deep it lies and its blocks, of the workspace itself last.
+/// Prints the depth and the blocks of each entry, of the workspace itself last.
 const COUNT: [&str; 5] = ["find", "/workspace", "-depth", "-printf", "%d %b\\n"];
-/// What `sandbox::trim` does where we see the folder: gets the limit and the ceiling, and says
-/// something where it deletes.
+/// Does the same as `sandbox::trim` for a folder that is not visible here: takes the limit and the ceiling as
+/// arguments, and prints something if it deletes.
 const TRIM: &str = include_str!("trim.sh");
 const VOLUME_PREFIX: &str = "sepal-ws-";
 
-/// Everything that decides a container.
+/// The inputs that determine a container.
 #[derive(Debug)]
 pub(super) struct Plan<'p> {
     pub(super) launch: &'p Launch,
     pub(super) installation: &'p str,
-    /// The gateway that makes it.
+    /// The gateway that creates the container.
     pub(super) gateway: &'p GatewayId,
     /// The image with the bundled server.
     pub(super) image: &'p str,
     /// The image with Node and Python.
     pub(super) packages_image: &'p str,
-    /// The OCI runtime, where it is not the engine's own choice.
+    /// The OCI runtime, if it is not the engine's default.
     pub(super) runtime: Option<&'p str>,
-    /// What is known of the image of other people that a program of ours stands around.
+    /// The details of a third-party image whose program one of ours wraps.
     pub(super) wrapped: Option<&'p Wrapped>,
 }
 
-/// An image of other people around whose program one of ours stands.
+/// A third-party image whose program one of ours wraps.
 #[derive(Debug)]
 pub(super) struct Wrapped {
-    /// Whose volume has our programs.
+    /// The sandbox id whose volume holds our programs.
     pub(super) programs: SandboxId,
-    /// What the image runs by itself.
+    /// The command that the image runs by default.
     pub(super) own: OwnCommand,
 }
 
-/// What an image runs where nobody says otherwise.
+/// The command that an image runs by default.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct OwnCommand {
     pub(super) entrypoint: Vec<String>,
-    /// What follows the entry point where no arguments are given.
+    /// The arguments that follow the entry point by default.
     pub(super) arguments: Vec<String>,
 }
 
-/// The volume of a sandbox's workspace.
+/// Returns the name of the volume of a sandbox's workspace.
 pub(super) fn volume(sandbox: &SandboxId) -> String {
     format!("{VOLUME_PREFIX}{sandbox}")
 }
 
-/// The sandbox whose workspace that volume is.
+/// Returns the sandbox whose workspace the volume is.
 pub(super) fn sandbox_of_volume(name: &str) -> Option<SandboxId> {
     SandboxId::parse(name.strip_prefix(VOLUME_PREFIX)?)
 }
 
-/// The container's name of the bundled server.
+/// Returns the container name of the bundled server.
 pub(super) fn bundled(sandbox: &SandboxId) -> String {
     format!("sepal-sb-{sandbox}")
 }
 
-/// The container's name of the run that trims the workspace.
+/// Returns the container name of the trimming run.
 pub(super) fn trimmer(sandbox: &SandboxId) -> String {
     format!("{}-{TRIMMER}", bundled(sandbox))
 }
 
-/// The container's name: one for the bundled server, one for each other server of the session.
+/// Returns the container name: one for the bundled server, one for each other server of the session.
 pub(super) fn name(launch: &Launch) -> String {
     let sandbox = &launch.sandbox;
     if matches!(launch.program, Program::Bundled { .. }) {
@@ -109,7 +109,7 @@ pub(super) fn name(launch: &Launch) -> String {
     format!("sepal-sb-{sandbox}-{server}")
 }
 
-/// The labels of everything that belongs to a sandbox.
+/// Returns the labels of everything that belongs to a sandbox.
 pub(super) fn labels(
     installation: &str,
     gateway: &GatewayId,
@@ -125,12 +125,12 @@ pub(super) fn labels(
 }
 
 impl Plan<'_> {
-    /// The labels of everything that belongs to a sandbox.
+    /// Returns the labels of everything that belongs to the sandbox.
     pub(super) fn labels(&self) -> HashMap<String, String> {
         labels(self.installation, self.gateway, &self.launch.sandbox)
     }
 
-    /// What the engine is asked to create.
+    /// Returns the engine's request to create the container.
     pub(super) fn body(&self) -> ContainerCreateBody {
         let launch = self.launch;
         let (image, entrypoint, command) = self.program();
@@ -158,7 +158,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Image, entry point (where it is not the image's own) and what follows.
+    /// Returns the image, the entry point (`None` = the image's own) and its arguments.
     fn program(&self) -> (&str, Option<Vec<String>>, Vec<String>) {
         let mut line = egress::prefix(self.launch, SERVER);
         match &self.launch.program {
@@ -172,7 +172,7 @@ impl Plan<'_> {
                     return (image, None, arguments.clone());
                 };
                 line.extend_from_slice(&own.entrypoint);
-                // An engine reads the two in the same way.
+                // An engine treats the two in the same way.
                 let is_own = arguments.is_empty();
                 line.extend_from_slice(if is_own { &own.arguments } else { arguments });
             }
@@ -207,7 +207,7 @@ impl Plan<'_> {
             .collect()
     }
 
-    /// Other images keep their own folder unless they get the workspace.
+    /// Third-party images keep their own working folder unless they get the workspace.
     fn working_dir(&self) -> Option<String> {
         let is_foreign = matches!(self.launch.program, Program::Image { .. });
         let sees_workspace = self.launch.workspace != Access::None;
@@ -220,7 +220,7 @@ impl Plan<'_> {
         let tmpfs = format!("rw,exec,nosuid,nodev,size={TEMPORARY_BYTES},mode=1777");
         HostConfig {
             memory: Some(memory),
-            // The same: no swap.
+            // The same value: no swap.
             memory_swap: Some(memory),
             nano_cpus: Some(i64::from(bounds.cpu_millis) * 1_000_000),
             pids_limit: Some(i64::from(bounds.processes)),
@@ -229,25 +229,25 @@ impl Plan<'_> {
             tmpfs: Some(HashMap::from([("/tmp".to_owned(), tmpfs)])),
             shm_size: Some(TEMPORARY_BYTES),
             cap_drop: Some(vec!["ALL".to_owned()]),
-            // The default seccomp profile stays in force as long as none is named here.
+            // The default seccomp profile stays in force as long as no other is named here.
             security_opt: Some(vec!["no-new-privileges:true".to_owned()]),
             ulimits: Some(self.ulimits()),
             mounts: Some(self.mounts()).filter(|mounts| !mounts.is_empty()),
-            // What the server says on stdout is MCP traffic: a log would fill the engine's disk.
+            // The server's stdout is MCP traffic: a log would fill the engine's disk.
             log_config: Some(HostConfigLogConfig {
                 typ: Some("none".to_owned()),
                 config: None,
             }),
             // Kept until we have read how it ended; see `supervisor`.
             auto_remove: Some(false),
-            // The bundled server is an init itself; others may not bury their orphans.
+            // The bundled server is an init itself; others may not reap orphaned processes.
             init: Some(!self.is_own_init()),
             runtime: self.runtime.map(str::to_owned),
             ..HostConfig::default()
         }
     }
 
-    /// Whether our own server is the first process, around the program or by itself.
+    /// Returns true if our own server is the first process, as the program or as its wrapper.
     fn is_own_init(&self) -> bool {
         let is_ours = matches!(self.launch.program, Program::Bundled { .. });
         is_ours || self.launch.egress.is_some()
@@ -265,8 +265,8 @@ impl Plan<'_> {
             .collect()
     }
 
-    /// A run that counts the workspace where we cannot see it ourselves: as root without any right
-    /// but to look, because a folder may forbid even its owner to look.
+    /// Returns a container that measures the workspace if it is not visible here: it runs as root with no
+    /// right but to read, because a folder may be closed even to its owner.
     pub(super) fn measuring(&self) -> ContainerCreateBody {
         let mut body = self.body();
         body.image = Some(self.image.to_owned());
@@ -284,7 +284,7 @@ impl Plan<'_> {
         body
     }
 
-    /// A run that trims the workspace, as the sandbox itself could.
+    /// Returns a container that trims the workspace with the rights of the sandbox itself.
     pub(super) fn trimming(&self) -> ContainerCreateBody {
         let limit = self.launch.bounds.workspace_bytes;
         let words = ["bash", "-c", TRIM, "trim"].map(str::to_owned);
@@ -294,8 +294,8 @@ impl Plan<'_> {
         self.with(&self.own_run((sandbox, TRIMMER), command, access))
     }
 
-    /// A container that is never started: as it is made, an empty volume takes over what our image has
-    /// where it is seen.
+    /// Returns a container that is never started: when it is created, an empty volume is filled with the
+    /// files that our image has at its mount point.
     pub(super) fn filling(&self, programs: &SandboxId) -> ContainerCreateBody {
         let nothing = vec![NOTHING.to_owned()];
         let mut body = self.with(&self.own_run((programs, FILLER), nothing, Access::None));
@@ -305,7 +305,7 @@ impl Plan<'_> {
         body
     }
 
-    /// A run of our own image beside what the plan is for.
+    /// Returns a launch of our own image beside the one that the plan is for.
     fn own_run(
         &self,
         (sandbox, server): (&SandboxId, &str),

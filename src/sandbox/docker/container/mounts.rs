@@ -1,4 +1,4 @@
-//! The volumes that a container sees, each in its one place.
+//! Builds the volume mounts of a container.
 
 use bollard::models::{Mount, MountType, MountVolumeOptions};
 
@@ -6,9 +6,9 @@ use super::{Plan, volume};
 use crate::domain::SandboxId;
 use crate::sandbox::{Access, Packages};
 
-/// Where installed packages are seen.
+/// The mount point of installed packages.
 const PACKAGES: &str = "/packages";
-/// Where our own programs lie in our image, and are seen in those of others.
+/// The folder of our own programs in our image, and their mount point in third-party images.
 const PROGRAMS: &str = "/sepal";
 
 impl Plan<'_> {
@@ -46,8 +46,8 @@ impl Plan<'_> {
     }
 }
 
-/// Our own programs. What an image of other people has in the place never comes into the volume, which
-/// everybody's containers see.
+/// Mounts our own programs. The files of a third-party image at the mount point are never copied into the
+/// volume, which all containers share.
 pub(super) fn programs(programs: &SandboxId, is_foreign: bool) -> Mount {
     Mount {
         target: Some(PROGRAMS.to_owned()),

@@ -1,4 +1,4 @@
-//! What the engine is asked for, by the whole request.
+//! Tests the whole requests to the engine.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn wrapped(launch: &Launch, wrapped: Option<&Wrapped>) -> ContainerCreateBody {
     plan.body()
 }
 
-/// The whole request: a wall that falls shows in this file's history.
+/// Snapshots the whole request, so that a removed restriction shows in this file's history.
 #[test]
 fn what_the_engine_is_asked_for_the_bundled_server() {
     let body = body(&launch(bundled(), Access::ReadWrite));

@@ -1,4 +1,4 @@
-//! What an engine is and can: where it usually is, its runtimes, its limits.
+//! Finds the usual socket of an engine, and reads its runtimes and limits.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use rustix::process::geteuid;
 use super::problem::Problem as DockerProblem;
 use crate::{domain::Enforcement, sandbox::Limits};
 
-/// Where Docker listens by itself.
+/// Docker's default socket.
 const USUAL: &str = "/var/run/docker.sock";
 
-/// The first of the usual sockets that exists.
+/// Returns the first of the usual sockets that exists.
 pub(in crate::sandbox::docker) fn usual_socket() -> Option<String> {
     let user = geteuid().as_raw();
     let usual = [
@@ -23,13 +23,13 @@ pub(in crate::sandbox::docker) fn usual_socket() -> Option<String> {
     usual.into_iter().find(|path| Path::new(path).exists())
 }
 
-/// The address of that socket; Docker's where none exists.
+/// Returns the address of that socket, or of Docker's default socket if none exists.
 pub(in crate::sandbox::docker) fn usual_address() -> String {
     let found = usual_socket();
     format!("unix://{}", found.as_deref().unwrap_or(USUAL))
 }
 
-/// Whether the engine has the runtime that the settings name.
+/// Checks that the engine has the runtime that the settings name.
 pub(in crate::sandbox::docker) fn check_runtime(
     runtime: Option<&str>,
     about: &SystemInfo,
@@ -53,7 +53,7 @@ pub(in crate::sandbox::docker) fn check_runtime(
     })
 }
 
-/// What the engine says that it can hold; a rootless one may lack a control group.
+/// Returns the limits that the engine can enforce; a rootless one may lack a control group.
 pub(in crate::sandbox::docker) fn limits(about: &SystemInfo) -> Limits {
     let held = |can: Option<bool>| match can {
         Some(false) => Enforcement::None,

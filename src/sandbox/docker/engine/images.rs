@@ -1,8 +1,8 @@
-//! Which content the names of images stand for.
+//! Resolves the names of images to the ids of their content.
 //!
-//! People see the name of an image and approve what runs in it, so an id of the content goes into
-//! the digest of a call: a tag may be moved at any moment. The ids are kept as they were last looked
-//! up, because digests are computed where nobody can wait for an engine.
+//! People see the name of an image and approve what runs in it, so the id of the content is part of a call's
+//! digest: a tag may be moved at any time. The ids of the last look-up are cached, because digests are
+//! computed in places that cannot wait for an engine.
 
 use std::{
     collections::HashMap,
@@ -13,17 +13,17 @@ use super::Engine;
 use super::problem::Problem;
 use crate::sandbox::ImageId;
 
-/// What was last looked up. Never locked across an await.
+/// The ids of the last look-ups. Never locked across an await.
 #[derive(Debug, Default)]
 pub(in crate::sandbox::docker) struct Images(Mutex<HashMap<String, ImageId>>);
 
 impl Images {
-    /// What a name stood for when it was last looked up.
+    /// Returns the id of a name's last look-up.
     pub(in crate::sandbox::docker) fn known(&self, name: &str) -> Option<ImageId> {
         self.lock().get(name).cloned()
     }
 
-    /// What it stands for now; `None` where the engine has no such image, or does not name it.
+    /// Looks up the current id of a name; `None` if the engine has no such image, or does not report its id.
     pub(in crate::sandbox::docker) async fn look_up(
         &self,
         engine: &Engine,

@@ -1,4 +1,4 @@
-//! The engine's API, with manners: so many requests at once, so many that wait, so many tries.
+//! Calls the engine's API, with limits on concurrent requests, waiting requests and retries.
 
 pub(super) mod about;
 pub(super) mod images;
@@ -33,13 +33,13 @@ use tokio::{sync::Semaphore, time::sleep};
 use self::problem::{Problem, status, words};
 use super::container::GATEWAY;
 
-/// Requests that change something, at once.
+/// The most concurrent requests.
 const CONCURRENT: usize = 20;
-/// Requests that wait for their turn; more are refused.
+/// The most requests that wait for their turn; more are refused.
 const QUEUE: usize = 100;
-/// How often a request is repeated that the engine did not answer well.
+/// The most retries of a request that failed.
 const RETRIES: u32 = 3;
-/// The wait before the first repetition; it doubles.
+/// The backoff before the first retry; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// How long the engine may take to begin its answer.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
@@ -53,28 +53,28 @@ pub(super) struct Engine {
     waiting: AtomicUsize,
 }
 
-/// A container as lists show it.
+/// A container in a list.
 #[derive(Debug)]
 pub(super) struct Listed {
     pub(super) id: String,
     pub(super) name: String,
-    /// Of the gateway that made it; empty where it does not say.
+    /// The gateway that created the container; empty if it has no label.
     pub(super) gateway: GatewayId,
 }
 
-/// Who has a name that was wanted.
+/// The container that holds a wanted name.
 #[derive(Debug)]
 pub(super) struct Holder {
     pub(super) id: String,
     pub(super) gateway: GatewayId,
-    /// It ran once, and does not any more.
+    /// True if the container has run and has ended.
     pub(super) has_ended: bool,
 }
 
 /// How a container ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
-    /// By itself, with that code.
+    /// It exited with that code.
     Exited { code: i32, was_out_of_memory: bool },
     /// Somebody removed it.
     Removed,
@@ -83,7 +83,7 @@ pub(super) enum Gone {
 }
 
 impl Engine {
-    /// Asks the engine at `address` for itself.
+    /// Connects to the engine at `address`, and returns what it says about itself.
     pub(super) async fn connect(address: &str) -> Result<(Self, SystemInfo), Problem> {
         let away = |error: &ApiError| Problem::Unreachable {
             address: address.to_owned(),
@@ -114,7 +114,7 @@ impl Engine {
         Problem::of(error, what, &self.address)
     }
 
-    /// A place among the requests at once.
+    /// Takes a place among the concurrent requests.
     async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Problem> {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
@@ -125,7 +125,7 @@ impl Engine {
         place.map_err(|_| Problem::Busy)
     }
 
-    /// Asks, and asks again while the engine does not answer well.
+    /// Sends a request, with retries after errors of the connection or of the engine (status 500 and above).
     pub(super) async fn ask<T, Asking>(&self, asking: impl Fn() -> Asking) -> Result<T, Asked>
     where
         Asking: Future<Output = Result<T, ApiError>>,
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// What the engine knows of an image; `None` if it has none of that name.
+    /// Returns the engine's data about an image; `None` if there is no image of that name.
     pub(super) async fn image(&self, image: &str) -> Result<Option<ImageInspect>, Problem> {
         match self.ask(|| self.client.inspect_image(image)).await {
             Ok(found) => Ok(Some(found)),
@@ -161,7 +161,7 @@ impl Engine {
         }
     }
 
-    /// How an image says that it wants to be run.
+    /// Returns the run configuration of an image.
     pub(super) async fn image_config(&self, image: &str) -> Result<ImageConfig, Problem> {
         let Some(found) = self.image(image).await? else {
             let image = image.to_owned();
@@ -170,7 +170,7 @@ impl Engine {
         Ok(found.config.unwrap_or_default())
     }
 
-    /// Makes a container, and gives its id; `None` if another one has the name.
+    /// Creates a container and returns its id; `None` if another container has the name.
     pub(super) async fn create(
         &self,
         name: &str,
@@ -191,7 +191,7 @@ impl Engine {
         }
     }
 
-    /// Who has that name; `None` if nobody has.
+    /// Returns the container that has that name; `None` if there is none.
     pub(super) async fn holder(&self, name: &str) -> Result<Option<Holder>, Problem> {
         let inspect = || {
             self.client
@@ -214,7 +214,7 @@ impl Engine {
         }))
     }
 
-    /// Takes hold of the streams of a container that has not been started.
+    /// Attaches to the streams of a container that has not been started.
     pub(super) async fn attach(&self, id: &str) -> Result<AttachContainerResults, Problem> {
         let options = AttachContainerOptionsBuilder::default()
             .stdin(true)
@@ -233,13 +233,13 @@ impl Engine {
         };
         match self.ask(start).await {
             Ok(()) => Ok(()),
-            // A repeated request finds that the first one did it.
+            // A repeated request finds that the first one succeeded.
             Err(asked) if asked.is(304) => Ok(()),
             Err(asked) => Err(self.told(asked, "start a container")),
         }
     }
 
-    /// Kills and removes; one that is not there is no error.
+    /// Kills and removes a container; a missing one is not an error.
     pub(super) async fn remove(&self, id: &str) -> Result<(), Problem> {
         let options = RemoveContainerOptionsBuilder::default().force(true).build();
         let removed = self
@@ -282,17 +282,17 @@ impl Engine {
         }
     }
 
-    /// Waits until a container does not run, or the engine stops telling.
+    /// Waits until a container does not run, or the engine breaks off.
     pub(super) async fn wait(&self, id: &str) {
         let options = WaitContainerOptionsBuilder::default()
             .condition("not-running")
             .build();
         let mut ended = Box::pin(self.client.wait_container(id, Some(options)));
-        // A code other than 0 comes as an error; what happened is asked next in any case.
+        // An exit code other than 0 comes as an error; the caller reads the state next in any case.
         drop(ended.next().await);
     }
 
-    /// How a container ended, if it has.
+    /// Returns how a container ended, if it has.
     pub(super) async fn gone(&self, id: &str) -> Result<Gone, Problem> {
         let Some(state) = self.state(id).await? else {
             return Ok(Gone::Removed);
@@ -309,7 +309,7 @@ impl Engine {
         })
     }
 
-    /// All containers with that label, running or not.
+    /// Returns all containers with that label, running or not.
     pub(super) async fn containers(&self, label: &str) -> Result<Vec<Listed>, Problem> {
         let options = ListContainersOptionsBuilder::default()
             .all(true)
@@ -331,7 +331,7 @@ impl Engine {
     }
 }
 
-/// Why there is no answer to use.
+/// The reason that a request has no usable answer.
 pub(super) enum Asked {
     Busy(Problem),
     Answer(ApiError),
@@ -342,13 +342,13 @@ impl Asked {
         matches!(self, Self::Answer(error) if status(error) == Some(code))
     }
 
-    /// Whether the engine's words name that.
+    /// Returns true if the engine's message contains `what`.
     fn says(&self, what: &str) -> bool {
         matches!(self, Self::Answer(error) if words(error).contains(what))
     }
 }
 
-/// The gateway that made it.
+/// Returns the gateway that created an object, according to its labels.
 pub(super) fn gateway_of(labels: Option<HashMap<String, String>>) -> GatewayId {
     labels
         .and_then(|mut labels| labels.remove(GATEWAY))
@@ -360,13 +360,13 @@ pub(super) fn labelled(label: &str) -> HashMap<String, Vec<String>> {
     HashMap::from([("label".to_owned(), vec![label.to_owned()])])
 }
 
-/// One request that waits for a place.
+/// A request that waits for a place.
 struct Waiting<'w>(&'w AtomicUsize);
 
 impl<'w> Waiting<'w> {
     fn join(waiting: &'w AtomicUsize) -> Result<Self, Problem> {
         let guard = Self(waiting);
-        // Counted before it is judged, so that no two take the last place.
+        // Counted before the check, so that no two requests take the last place.
         if waiting.fetch_add(1, Ordering::AcqRel) >= QUEUE {
             drop(guard);
             return Err(Problem::Busy);

@@ -1,9 +1,9 @@
-//! The engine's API for containers that stand still for a while.
+//! Calls the engine's API to pause and resume containers.
 
 use super::Engine;
 use super::problem::Problem;
 
-/// Whether the processes of a container stand still.
+/// The wanted state of a container's processes: paused or running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sandbox::docker) enum Paused {
     Yes,
@@ -11,8 +11,8 @@ pub(in crate::sandbox::docker) enum Paused {
 }
 
 impl Engine {
-    /// Stops all processes of a container where they are, or lets them go on. No error where it is so
-    /// already, or does not run any more.
+    /// Pauses or resumes all processes of a container. Succeeds if that is already the case, or if the
+    /// container does not run any more.
     pub(in crate::sandbox::docker) async fn set_paused(
         &self,
         id: &str,

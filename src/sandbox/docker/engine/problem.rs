@@ -1,33 +1,33 @@
-//! What can be wrong with a container engine, each with what to do about it.
+//! Defines the errors of a container engine, each with its remedy.
 
 use bollard::errors::Error as ApiError;
 
 use crate::domain::Fault;
 
-/// A situation with the engine.
+/// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// Nobody answers, or we may not ask.
+    /// The engine does not answer, or we may not connect to it.
     #[error("no container engine answers at `{address}` ({said}); {REACH}")]
     Unreachable {
         address: String,
-        /// What we were told instead.
+        /// The connection error.
         said: String,
     },
-    /// The image of the sandboxes is not there.
+    /// The image of the sandboxes is missing.
     #[error("the image `{image}` is missing; get it: {}", remedy(.image))]
     NoImage { image: String },
-    /// The image declares volumes, in which no limit would hold.
+    /// The image declares volumes, which would have no limit.
     #[error(
         "the image `{image}` is not run: it declares volumes (`{folders}`), to which the engine \
          gives no limit; use one without `VOLUME`, or build it anew without"
     )]
     HasVolumes {
         image: String,
-        /// The folders, with the marks of code between them.
+        /// The folders, separated by closing and opening backticks.
         folders: String,
     },
-    /// The image does not say what runs in it.
+    /// The image declares no command to run.
     #[error(
         "the image `{image}` has neither an entry point nor a command; give the program and its \
          arguments as `args`"
@@ -39,21 +39,21 @@ pub enum Problem {
          `sandbox.runtime` (SPL_SANDBOX_RUNTIME)"
     )]
     NoRuntime {
-        /// What the settings name.
+        /// The runtime that the settings name.
         runtime: String,
         known: String,
     },
-    /// The engine answered, but not with what was wanted.
+    /// The engine refused the request.
     #[error("the container engine refused to {what}: {said}")]
     Refused {
-        /// What it was asked.
+        /// The requested action.
         what: &'static str,
         said: String,
     },
-    /// Another gateway has not let go of the sandbox.
+    /// Another gateway has not released the sandbox.
     #[error("another gateway still runs `{name}` of this session; try again in a moment")]
     Taken { name: String },
-    /// More is asked of the engine than it can do.
+    /// Too many requests for the engine are waiting.
     #[error("the container engine is busy: too many sandboxes start at once; try again")]
     Busy,
 }
@@ -61,7 +61,7 @@ pub enum Problem {
 const REACH: &str = "start it (`systemctl start docker`), let this user reach its socket (group \
                      `docker`, id 990 in our compose file), or set SPL_SANDBOX_DOCKER_HOST";
 
-/// The command that brings an image.
+/// Returns the command that gets an image.
 fn remedy(image: &str) -> String {
     if image.starts_with("sepal/sandbox:") {
         "run `docker compose build sandbox` beside docker-compose.yml, or `./run image` in Sepal's \
@@ -73,14 +73,14 @@ fn remedy(image: &str) -> String {
 }
 
 impl Problem {
-    /// What an engine's error means. `image` is what a missing thing would be, if it is that.
+    /// Converts an engine's error; `what` names the requested action.
     pub(in crate::sandbox::docker) fn of(
         error: &ApiError,
         what: &'static str,
         address: &str,
     ) -> Self {
         match status(error) {
-            // A proxy in front of the engine says so where the engine is away.
+            // A proxy in front of the engine answers 503 if the engine is unreachable.
             Some(status) if status != 503 => Self::Refused {
                 what,
                 said: words(error),
@@ -92,7 +92,7 @@ impl Problem {
         }
     }
 
-    /// What to do about it. It names no address, so that anybody may read it.
+    /// Returns the remedy. It names no address, so anybody may read it.
     pub fn remedy(&self) -> String {
         match self {
             Self::Unreachable { .. } => REACH.to_owned(),
@@ -109,7 +109,7 @@ impl Problem {
         }
     }
 
-    /// Who has to act.
+    /// Returns the fault class, which says who has to act.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unreachable { .. } | Self::Taken { .. } | Self::Busy => Fault::Transient,
@@ -122,7 +122,7 @@ impl Problem {
     }
 }
 
-/// The engine's answer code; `None` if it did not answer.
+/// Returns the engine's status code; `None` if it did not answer.
 pub(in crate::sandbox::docker) fn status(error: &ApiError) -> Option<u16> {
     if let ApiError::DockerResponseServerError { status_code, .. } = error {
         return Some(*status_code);
@@ -130,7 +130,7 @@ pub(in crate::sandbox::docker) fn status(error: &ApiError) -> Option<u16> {
     None
 }
 
-/// The innermost cause in its own words: the outer ones only say that something failed.
+/// Returns the innermost cause's message: the outer ones only say that something failed.
 pub(in crate::sandbox::docker) fn words(error: &ApiError) -> String {
     if let ApiError::DockerResponseServerError { message, .. } = error {
         return message.trim().to_owned();

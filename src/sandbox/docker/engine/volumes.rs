@@ -1,4 +1,4 @@
-//! The engine's API for volumes.
+//! Calls the engine's API for volumes.
 
 use crate::domain::GatewayId;
 use std::collections::HashMap;
@@ -11,17 +11,17 @@ use bollard::{
 use super::problem::Problem;
 use super::{Engine, gateway_of, labelled};
 
-/// A volume as lists show it.
+/// A volume in a list.
 #[derive(Debug)]
 pub(in crate::sandbox::docker) struct ListedVolume {
     pub(in crate::sandbox::docker) name: String,
-    /// Of the gateway that made it; empty where it does not say.
+    /// The gateway that created the volume; empty if it has no label.
     pub(in crate::sandbox::docker) gateway: GatewayId,
 }
 
 impl Engine {
-    /// Makes a volume unless it is there, and says where. With `most` the file system holds it to that
-    /// many bytes; engines on one that cannot refuse.
+    /// Creates a volume unless it exists, and returns its mount point. With `most` the file system limits it
+    /// to that many bytes; engines refuse that on a file system without quotas.
     pub(in crate::sandbox::docker) async fn provide_volume(
         &self,
         name: &str,
@@ -40,8 +40,8 @@ impl Engine {
             .map_err(|asked| self.told(asked, "create a volume"))
     }
 
-    /// Whether the file system can hold volumes to a size, by making one of that name, which nobody
-    /// uses.
+    /// Returns true if the file system can limit the size of volumes, by creating one with the unused name
+    /// `name`.
     pub(in crate::sandbox::docker) async fn holds_volumes(
         &self,
         name: &str,
@@ -62,7 +62,7 @@ impl Engine {
         }
     }
 
-    /// All volumes with that label.
+    /// Returns all volumes with that label.
     pub(in crate::sandbox::docker) async fn volumes(
         &self,
         label: &str,
@@ -82,7 +82,7 @@ impl Engine {
         Ok(volumes.collect())
     }
 
-    /// Deletes a volume; one that is not there is no error.
+    /// Deletes a volume; a missing one is not an error.
     pub(in crate::sandbox::docker) async fn remove_volume(
         &self,
         name: &str,

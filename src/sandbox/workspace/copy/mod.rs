@@ -1,9 +1,9 @@
-//! Makes a copy of a workspace, without trusting what is in it: its commands may go on meanwhile.
+//! Copies a workspace without trusting its content: its commands may go on running meanwhile.
 //!
-//! Files share their blocks with the first ones where the file system can do that (`FICLONE` on
-//! Btrfs, XFS and others), and are written anew elsewhere, with their holes. Links are copied as
-//! links and never followed. Sockets and devices are left out: without their program they are
-//! nothing, and no sandbox can make the others.
+//! Files share their blocks with the originals if the file system supports that (`FICLONE` on Btrfs, XFS and
+//! others); otherwise they are written anew, with their holes. Links are copied as links and never followed.
+//! Sockets and devices are left out: sockets are useless without their program, and no sandbox can create
+//! devices.
 
 #[cfg(test)]
 mod tests;
@@ -35,14 +35,14 @@ use super::{FOLDER, MAX_DEPTH, Size, enter, entry_bytes, is_self_or_parent, meas
 use crate::jobs::Pool;
 use crate::sandbox::runtime::copying::{Copied, CopyWatch};
 
-/// Copies that are made at the same time, by whatever means; others wait.
+/// Limits the copies that are made at the same time, by any method; others wait.
 pub(in crate::sandbox) static COPIES: LazyLock<Pool> =
     LazyLock::new(|| Pool::new("copies of workspaces", 2));
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 256 << 10;
-/// What `st_blocks` counts.
+/// The unit of `st_blocks`.
 const BLOCK_BYTES: u64 = 512;
-/// How a file is opened whose kind is not known for certain.
+/// The flags for opening a file whose type is uncertain.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -53,8 +53,8 @@ const WRITE: OFlags = OFlags::WRONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Copies what is in one folder of this machine into another, which is there and empty. Whatever it
-/// does not give [`Copied::Whole`] for has to be removed.
+/// Copies the content of one folder of this machine into another, which exists and is empty. The caller has
+/// to remove the target unless the result is [`Copied::Whole`].
 pub(in crate::sandbox) async fn copy(
     (from, to): (std::path::PathBuf, std::path::PathBuf),
     limit: u64,
@@ -90,7 +90,7 @@ fn copy_tree((from, to): (&Path, &Path), limit: u64, watch: &CopyWatch) -> Resul
 struct Level {
     from: Dir,
     to: OwnedFd,
-    /// How it was found.
+    /// The folder's initial state.
     found: Stat,
 }
 
@@ -119,12 +119,12 @@ struct Copying<'a> {
     limit: u64,
     watch: &'a CopyWatch,
     owner: Owner,
-    /// Whether the file system may still be one whose files share blocks.
+    /// True until the file system is known not to support shared blocks.
     may_share: Cell<bool>,
 }
 
 impl Copying<'_> {
-    /// Whether everything fitted: a program may have written meanwhile.
+    /// Returns true if everything fitted: a program may have written meanwhile.
     fn run(&self, from: OwnedFd, to: OwnedFd) -> Result<bool, Errno> {
         let mut levels = vec![Level::of(from, to)?];
         while let Some(level) = levels.last_mut() {
@@ -145,7 +145,7 @@ impl Copying<'_> {
             match self.copy_entry(level, name) {
                 Ok(Some(_)) if levels.len() == MAX_DEPTH => return Ok(false),
                 Ok(Some(inner)) => levels.push(inner),
-                // Or its program removed it, or put something else in its place.
+                // Or a program removed the entry, or replaced it.
                 Ok(None) | Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::NXIO) => {}
                 Err(Errno::FBIG) => return Ok(false),
                 Err(error) => return Err(error),
@@ -157,7 +157,7 @@ impl Copying<'_> {
         Ok(true)
     }
 
-    /// Copies one entry; a folder is to be gone through.
+    /// Copies one entry; returns a folder, whose entries have to be copied next.
     fn copy_entry(&self, level: &Level, name: &CStr) -> Result<Option<Level>, Errno> {
         let folder = level.from.fd()?;
         let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -216,7 +216,7 @@ impl Copying<'_> {
         self.dress(made.as_fd(), &found)
     }
 
-    /// Lets both files share their blocks; where the file system cannot do that, it is not asked again.
+    /// Lets both files share their blocks; if the file system does not support that, it is not tried again.
     fn shares_blocks(&self, from: &OwnedFd, made: &OwnedFd) -> bool {
         if !self.may_share.get() {
             return false;
@@ -233,7 +233,7 @@ impl Copying<'_> {
         let size = u64::try_from(found.st_size).unwrap_or_default();
         let most = usize::try_from(size).unwrap_or(BUFFER_BYTES);
         let mut buffer = vec![0; most.min(BUFFER_BYTES)];
-        // Small files are many: they are spared the search for holes that they do not have.
+        // Small files are numerous: files without holes skip the search for holes.
         let has_holes = u64::try_from(found.st_blocks).unwrap_or_default() * BLOCK_BYTES < size;
         let mut at = 0;
         while at < size {
@@ -243,9 +243,9 @@ impl Copying<'_> {
             }
             let data = match seek(from, SeekFrom::Data(at)) {
                 Ok(data) => data,
-                // Nothing but a hole is left.
+                // Only a hole is left.
                 Err(Errno::NXIO) => break,
-                // The file system does not tell of holes.
+                // The file system does not report holes.
                 Err(_) => at,
             };
             let end = seek(from, SeekFrom::Hole(data)).unwrap_or(size).min(size);
@@ -257,8 +257,8 @@ impl Copying<'_> {
         ftruncate(made, size)
     }
 
-    /// Copies what fits into the buffer of that range; where to go on, which is far behind the end of a
-    /// file that was cut.
+    /// Copies as much of the range as fits into the buffer. Returns the next position, which is far past the
+    /// end for a file that was truncated.
     fn copy_part(
         &self,
         (from, made): (&File, &File),
@@ -273,7 +273,7 @@ impl Copying<'_> {
         let part = buffer.get_mut(..room).unwrap_or_default();
         let read = from.read_at(part, at).map_err(|error| errno(&error))?;
         let Some(part) = part.get(..read).filter(|part| !part.is_empty()) else {
-            // It was cut meanwhile.
+            // The file was truncated meanwhile.
             return Ok(u64::MAX);
         };
         made.write_all_at(part, at).map_err(|error| errno(&error))?;
@@ -289,7 +289,7 @@ impl Copying<'_> {
         self.watch.add(entry_bytes(blocks));
     }
 
-    /// Whom a copy is given to; `None` = it stays ours.
+    /// Returns the owner of a copy; `None` = it stays ours.
     fn owner_of(&self, found: &Stat) -> Option<(Uid, Gid)> {
         match self.owner {
             Owner::OfFolder(user, group) => Some((user, group)),
@@ -298,8 +298,7 @@ impl Copying<'_> {
         }
     }
 
-    /// Gives something its owner, its mode and its times, in this order: another owner takes parts of
-    /// the mode away.
+    /// Sets owner, mode and times, in this order: changing the owner clears parts of the mode.
     fn dress(&self, made: BorrowedFd<'_>, found: &Stat) -> Result<(), Errno> {
         if let Some((user, group)) = self.owner_of(found) {
             fchown(made, Some(user), Some(group))?;
@@ -308,7 +307,7 @@ impl Copying<'_> {
         futimens(made, &times(found))
     }
 
-    /// The same for what cannot be opened.
+    /// Does the same for an entry that cannot be opened.
     fn dress_unopened(&self, to: BorrowedFd<'_>, name: &CStr, found: &Stat) -> Result<(), Errno> {
         if let Some((user, group)) = self.owner_of(found) {
             chownat(to, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
@@ -328,8 +327,8 @@ impl Level {
     }
 }
 
-/// Opens a file to read it. One that forbids that even to its owner is opened up for a moment; the
-/// descriptor makes sure that nothing else is.
+/// Opens a file for reading. A file that is closed even to its owner is made readable for a moment; the
+/// descriptor ensures that nothing else is changed.
 fn open_file(folder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let opened = openat(folder, name, READ, Mode::empty());
     if !matches!(opened, Err(Errno::ACCESS)) {

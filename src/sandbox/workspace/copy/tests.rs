@@ -1,4 +1,4 @@
-//! What a copy is, tried on real folders.
+//! Tests copies of real folders.
 
 use std::{
     ffi::CString,
@@ -77,7 +77,7 @@ fn files_links_modes_and_times_are_the_same_and_nothing_is_followed() {
     assert_eq!(fs::read_link(to.join("folder")).unwrap(), Path::new("/etc"));
     let kind = FileType::from_raw_mode(about("pipe").mode());
     assert_eq!(kind, FileType::Fifo);
-    // What was opened up for a moment is closed again.
+    // A file that was made readable for a moment is closed again.
     let first = fs::symlink_metadata(from.join("closed")).unwrap();
     assert_eq!(first.permissions().mode() & 0o7777, 0);
     // So that the folder can be removed.
@@ -125,7 +125,7 @@ fn a_copy_that_nobody_waits_for_ends() {
     assert_eq!(stopped, Err(Errno::CANCELED));
 }
 
-/// Names that are no text are names all the same.
+/// Names that are not valid text are copied too.
 #[test]
 fn any_name_is_copied() {
     let pair = pair();

@@ -1,7 +1,7 @@
-//! Budgets: what may be spent, by whom, in which time, and whether a model request may go on.
+//! Decides by budgets whether a model request may go on: amounts by level and period.
 //!
-//! The decision is pure: the store reads how every budget stands, asks here, and keeps what was granted
-//! in the same transaction.
+//! The decision is pure: the store reads the standing of every budget, calls [`grant`], and records the
+//! grant in the same transaction.
 
 #[cfg(test)]
 mod tests;
@@ -11,21 +11,21 @@ use super::{MicroUsd, Timestamp};
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
 
-/// At which part of a limit people are warned, where nobody said another.
+/// The default percentage of a limit at which people are warned.
 pub const WARN_PERCENT: u8 = 80;
 
-/// Whose spending a budget limits.
+/// The level whose spending a budget limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BudgetLevel {
-    /// One turn: a person's message with everything that follows from it.
+    /// One turn: a person's message and everything that follows from it.
     Turn,
-    /// A session, as its own person wants it.
+    /// A session, limited by its own person.
     Own,
-    /// A session, as an admin wants it.
+    /// A session, limited by an admin.
     Session,
-    /// Everything that one person's sessions spend.
+    /// All sessions of one person.
     Person,
-    /// Everything that a tenant's people spend.
+    /// All people of a tenant.
     Tenant,
 }
 
@@ -50,16 +50,16 @@ impl BudgetLevel {
         }
     }
 
-    /// Reads the name back.
+    /// Parses the form that [`Self::as_str`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }
 }
 
-/// In which time a budget may be spent. Days and months are those of UTC.
+/// The period in which a budget may be spent. Days and months are in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BudgetPeriod {
-    /// As long as what it limits is there.
+    /// The lifetime of the limited turn or session.
     Whole,
     Day,
     Month,
@@ -75,13 +75,13 @@ impl BudgetPeriod {
         }
     }
 
-    /// Reads the name back.
+    /// Parses the form that [`Self::as_str`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         let all = [Self::Whole, Self::Day, Self::Month];
         all.into_iter().find(|period| period.as_str() == text)
     }
 
-    /// Whether a budget of that level can have it.
+    /// Returns true if a budget of that level can have this period.
     pub fn fits(self, level: BudgetLevel) -> bool {
         let is_whole = self == Self::Whole;
         match level {
@@ -90,7 +90,7 @@ impl BudgetPeriod {
         }
     }
 
-    /// When the running period is over.
+    /// The end of the current period; `None` for [`Self::Whole`].
     pub fn ends(self, now: Timestamp) -> Option<Timestamp> {
         let day = match self {
             Self::Whole => return None,
@@ -114,7 +114,7 @@ pub struct Days {
 }
 
 impl Days {
-    /// Those of that time.
+    /// The day and month of that time.
     pub fn of(now: Timestamp) -> Self {
         let today = now.0.div_euclid(DAY_MS);
         Self {
@@ -124,22 +124,22 @@ impl Days {
     }
 }
 
-/// A budget.
+/// A limit on spending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     pub level: BudgetLevel,
-    /// Which session or person; empty = each of the tenant, or the tenant itself.
+    /// The session or person; empty = each session or person of the tenant, or the tenant itself.
     pub subject: String,
     pub period: BudgetPeriod,
     pub limit: MicroUsd,
-    /// At which part of the limit people are warned.
+    /// The percentage of the limit at which people are warned.
     pub warn_percent: u8,
-    /// Whether what would go beyond the limit is refused; else people are only warned.
+    /// True if spending beyond the limit is refused; otherwise people are only warned.
     pub is_hard: bool,
 }
 
 impl Budget {
-    /// What the settings say of a level.
+    /// The budget that the settings define for a level.
     pub fn of_settings(level: BudgetLevel, limit: MicroUsd) -> Self {
         Self {
             level,
@@ -152,51 +152,51 @@ impl Budget {
     }
 }
 
-/// Where a budget is from; what comes first goes before the others.
+/// The source of a budget; earlier variants take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BudgetSource {
     /// Set for exactly this session, person or tenant.
     Subject,
     /// Set for each session or person of the tenant.
     Each,
-    /// The settings.
+    /// Set in the settings.
     Settings,
 }
 
-/// How a budget stands for one model request.
+/// The state of a budget for one model request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetStanding {
     pub budget: Budget,
     pub source: BudgetSource,
-    /// What was spent of it.
+    /// The amount already spent.
     pub used: MicroUsd,
-    /// What other requests hold of it.
+    /// The amount that other requests have reserved.
     pub reserved: MicroUsd,
-    /// Whether people were warned in this period.
+    /// True if people have been warned in this period.
     pub is_warned: bool,
 }
 
 impl BudgetStanding {
-    /// What may still be spent if every other request used all that it holds.
+    /// The amount left if every other request spends its whole reservation.
     pub fn left(&self) -> MicroUsd {
         let taken = self.used.0.saturating_add(self.reserved.0);
         MicroUsd(self.budget.limit.0.saturating_sub(taken))
     }
 
-    /// What may still be spent if every other request gave back all that it holds.
+    /// The amount left if every other request gives its whole reservation back.
     pub fn left_at_most(&self) -> MicroUsd {
         MicroUsd(self.budget.limit.0.saturating_sub(self.used.0))
     }
 
-    /// Whether so much more makes it time to warn.
+    /// Returns true if spending `more` reaches the warning threshold.
     pub fn is_near(&self, more: MicroUsd) -> bool {
         let spent = u128::from(self.used.0.saturating_add(more.0)) * 100;
         spent >= u128::from(self.budget.limit.0) * u128::from(self.budget.warn_percent)
     }
 }
 
-/// Of several budgets of one level and period only one holds: the one that names its subject, else
-/// the one for each, else the settings'.
+/// Keeps one budget for each level and period: the one that names its subject, else the one for each, else
+/// that of the settings.
 pub fn in_force(mut standings: Vec<BudgetStanding>) -> Vec<BudgetStanding> {
     let kind = |standing: &BudgetStanding| (standing.budget.level, standing.budget.period);
     standings.sort_by_key(|standing| (kind(standing), standing.source));
@@ -204,25 +204,25 @@ pub fn in_force(mut standings: Vec<BudgetStanding>) -> Vec<BudgetStanding> {
     standings
 }
 
-/// What a model request needs in all, with what it has used so far.
+/// The total amount that a model request needs, including what it has used so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
-    /// With less it cannot go on.
+    /// The minimum without which the request cannot go on.
     pub least: MicroUsd,
-    /// With this it goes on for a while.
+    /// The amount that lasts for a while.
     pub usual: MicroUsd,
-    /// Whether nothing was asked yet: then waiting for what others hold is better than being cut.
+    /// True if the request has not started: waiting for reservations is then better than being cut off.
     pub begins: bool,
 }
 
-/// What a model request is told.
+/// The decision about a model request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
-    /// It may use so much in all.
+    /// The request may use this amount in total.
     Given(MicroUsd),
-    /// It may go on as soon as other requests give back what they hold of this budget.
+    /// The request has to wait until other requests give back their reservations of this budget.
     Held(Box<BudgetStanding>),
-    /// It may not go on: this budget is spent.
+    /// The request may not go on: this budget is spent.
     Exhausted(Box<BudgetStanding>),
 }
 
@@ -230,17 +230,17 @@ fn hard(standings: &[BudgetStanding]) -> impl Iterator<Item = &BudgetStanding> {
     standings.iter().filter(|standing| standing.budget.is_hard)
 }
 
-/// The hard budget of which the least is left if every other request gave back all that it holds.
+/// The hard budget with the least left if every other request gives its whole reservation back.
 pub fn tightest(standings: &[BudgetStanding]) -> Option<&BudgetStanding> {
     hard(standings).min_by_key(|standing| standing.left_at_most())
 }
 
-/// Decides what a request may use, against every budget that is in force for it.
+/// Decides the amount that a request may use under all budgets in force.
 pub fn grant(standings: &[BudgetStanding], need: Need) -> Grant {
     let Some(tightest) = tightest(standings) else {
         return Grant::Given(need.usual);
     };
-    // What costs nothing is never refused.
+    // A request without a minimum cost is never refused.
     if need.least > tightest.left_at_most() {
         return Grant::Exhausted(Box::new(tightest.clone()));
     }

@@ -1,4 +1,4 @@
-//! What is granted never goes beyond a limit, and all of it comes back.
+//! Tests that grants never exceed a limit and that all reservations are given back.
 
 use std::collections::BTreeMap;
 
@@ -116,12 +116,12 @@ fn people_are_warned_from_their_part_of_the_limit_on() {
     assert!(standing.is_near(MicroUsd(10)));
 }
 
-/// One request: what it reserved, and what of that it will have used.
+/// The reserved amount of each request.
 type Held = BTreeMap<u8, u64>;
 
 proptest! {
-    /// Whatever requests begin, go on and end in whatever order: what was spent and what is held is never
-    /// more than any hard limit, and at the end nothing is held.
+    /// Whatever the order in which requests begin, go on and end: spending plus reservations never exceed a
+    /// hard limit, and at the end nothing is reserved.
     #[test]
     fn nothing_goes_beyond_a_limit_and_all_of_it_comes_back(
         limits in (50_u64..500, 50_u64..2_000),
@@ -138,7 +138,7 @@ proptest! {
         };
         for (id, what, amount, part) in steps {
             match what {
-                // Begins or goes on.
+                // The request begins or goes on.
                 0 | 1 => {
                     let so_far = held.get(&id).copied().unwrap_or(0);
                     let wanted = need(so_far + amount.div_ceil(4), so_far + amount);
@@ -147,9 +147,9 @@ proptest! {
                         held.insert(id, given.0);
                     }
                 }
-                // Ends with what it used; a part of what it holds.
+                // The request ends and has used a part of its reservation.
                 2 => used += held.remove(&id).unwrap_or(0) * part / 100,
-                // Is lost: its lease ends.
+                // The request is lost: its lease ends.
                 _ => drop(held.remove(&id)),
             }
             let all: u64 = held.values().sum();

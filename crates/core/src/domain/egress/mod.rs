@@ -1,4 +1,4 @@
-//! What a sandboxed program may reach: hosts by name and port, and nothing else.
+//! Parses and matches the allow-lists of hosts and ports that sandboxed programs may reach.
 
 use std::{fmt, str::FromStr};
 
@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 
 use super::Timestamp;
 
-/// The ports of a host that is named without one.
+/// The ports of an entry without a port.
 const USUAL_PORTS: [u16; 2] = [443, 80];
-/// The longest name that DNS has.
+/// Maximum length of a DNS name, in bytes.
 const MAX_NAME_BYTES: usize = 253;
-/// Entries of one list.
+/// Maximum number of entries in a list.
 pub const MAX_ALLOWED_HOSTS: usize = 64;
 
-/// One entry of a list: `host`, `host:port`, `*.host` or `*.host:port`. Without a port it stands for
-/// 443 and 80. Connections carry TLS for that host, or plain HTTP; `tcp://host:port` lets anything pass.
+/// One entry of a list: `host`, `host:port`, `*.host` or `*.host:port`. Without a port it means 443 and 80.
+/// Connections carry TLS for that host, or plain HTTP; `tcp://host:port` allows any protocol.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AllowedHost {
-    /// Lower case, without the `*.` and without a dot at the end.
+    /// In lower case, without `*.` and without a trailing dot.
     name: String,
     is_wildcard: bool,
-    /// `None` = the usual ones.
+    /// `None` = [`USUAL_PORTS`].
     port: Option<u16>,
-    /// Whether a connection may carry any protocol, so that nobody sees which host at that address it is
-    /// for.
+    /// True if a connection may carry any protocol, so that the proxy cannot see which host at that address
+    /// the connection is for.
     is_raw: bool,
 }
 
-/// The beginning of an entry that lets any protocol pass.
+/// The prefix of an entry that allows any protocol.
 const RAW: &str = "tcp://";
 
-/// Why an entry cannot be taken. The text names the entry and says what to write.
+/// The error of an invalid entry. The text says what to write instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostProblem {
     #[error("it is empty; name a host, such as `api.example.com`")]
@@ -68,12 +68,12 @@ pub enum HostProblem {
     Name,
 }
 
-/// How a host was found in a list.
+/// How an entry matched a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
-    /// By its own name.
+    /// By the exact name.
     Exactly,
-    /// Below a `*.`: whoever owns the domain chose the name.
+    /// By a `*.` entry: the owner of the domain chose the name.
     Below,
 }
 
@@ -120,7 +120,7 @@ impl FromStr for AllowedHost {
         if is_raw && port.is_none() {
             return Err(HostProblem::RawPort);
         }
-        // Rather a word that means something else than a host: `internet`, `all`, `bridge`.
+        // Refuses words that are more likely a keyword than a host: `internet`, `all`, `bridge`.
         if !has_dot && port.is_none() {
             return Err(HostProblem::Bare);
         }
@@ -139,8 +139,9 @@ fn parse_port(text: &str) -> Result<u16, HostProblem> {
     port.ok_or(HostProblem::Port)
 }
 
-/// A host's name as it is compared: lower case, without the dot of the root. What some resolver takes
-/// for an address is no name: `127.1`, `0x7f.1` and `2130706433` all lead to the machine itself.
+/// The canonical form of a host name, for comparisons: lower case, without the trailing dot. Names that
+/// some resolvers read as an address are refused: `127.1`, `0x7f.1` and `2130706433` all lead to the
+/// machine itself.
 pub fn canonical_name(name: &str) -> Result<String, HostProblem> {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     if name.is_empty() {
@@ -170,18 +171,18 @@ pub fn canonical_name(name: &str) -> Result<String, HostProblem> {
 }
 
 impl AllowedHost {
-    /// The port that it names; `None` = 443 and 80.
+    /// The port of the entry; `None` = 443 and 80.
     pub fn port(&self) -> Option<u16> {
         self.port
     }
 
-    /// Whether a connection may carry any protocol.
+    /// Returns true if a connection may carry any protocol.
     pub fn is_raw(&self) -> bool {
         self.is_raw
     }
 
-    /// Whether everything that the other stands for is meant here too, and how: an exact name is covered
-    /// exactly by its own, and below by a `*.`.
+    /// Matches another entry: `Some` if this entry allows everything that the other allows, exactly for the
+    /// same name, below for a `*.`.
     fn covers(&self, other: &Self) -> Option<Listed> {
         let is_port = match (self.port, other.port) {
             (None, None) => true,
@@ -200,7 +201,7 @@ impl AllowedHost {
         (is_same || (self.is_wildcard && is_below)).then_some(Listed::Below)
     }
 
-    /// Whether a host with that canonical name is meant, at that port.
+    /// Matches a canonical host name and a port.
     pub fn finds(&self, name: &str, port: u16) -> Option<Listed> {
         let is_port = match self.port {
             Some(own) => own == port,
@@ -233,12 +234,12 @@ impl fmt::Display for AllowedHost {
     }
 }
 
-/// The hosts that one program may reach; everything else is refused.
+/// An allow-list of hosts for one program; all other hosts are refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedHosts(Vec<AllowedHost>);
 
 impl AllowedHosts {
-    /// Reads a list; the first entry that cannot be taken is returned with the reason.
+    /// Parses a list; an invalid entry fails with its text and the reason.
     pub fn parse<T: AsRef<str>>(
         entries: impl IntoIterator<Item = T>,
     ) -> Result<Self, (String, HostProblem)> {
@@ -253,17 +254,18 @@ impl AllowedHosts {
         Ok(Self(hosts))
     }
 
-    /// Whether nothing may be reached.
+    /// Returns true if no host is allowed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The entries, in the order in which they were written.
+    /// The entries, in the order of the list.
     pub fn iter(&self) -> impl Iterator<Item = &AllowedHost> {
         self.0.iter()
     }
 
-    /// Whether one entry stands for all that this one does, and how; an exact one goes first.
+    /// Matches an entry against the whole list: `Some` if one entry allows everything that it allows; an
+    /// exact entry takes precedence.
     pub fn cover(&self, host: &AllowedHost) -> Option<Listed> {
         let found = |wanted| self.iter().any(|it| it.covers(host) == Some(wanted));
         [Listed::Exactly, Listed::Below]
@@ -271,8 +273,7 @@ impl AllowedHosts {
             .find(|it| found(*it))
     }
 
-    /// How a host with that canonical name is listed at that port; an exact entry goes first. `None` =
-    /// it may not be reached.
+    /// Matches a canonical host name and a port; an exact entry takes precedence. `None` = refused.
     pub fn find(&self, name: &str, port: u16) -> Option<Listed> {
         let found = |wanted| {
             let mut all = self.0.iter();
@@ -294,34 +295,35 @@ impl fmt::Display for AllowedHosts {
     }
 }
 
-/// A host that a command of a session wanted to reach and was refused, as the session keeps it.
+/// A host that was refused to a command, as recorded in the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRefusal {
     pub host: String,
     pub port: u16,
-    /// What a rule has to name for it to be reached; `None` where no rule would help.
+    /// The entry that a rule needs to allow the host; `None` if no rule would help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// Whether the settings let people open it for their own sessions; else it takes an administrator.
+    /// True if the settings let people allow the host for their own sessions; otherwise only an
+    /// administrator can.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_request: bool,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
 }
 
-/// A host that a program wanted to reach and was refused.
+/// A host that was refused to a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedHost {
     pub host: String,
     pub port: u16,
-    /// What a list has to name for it to be reached; `None` where no entry would help, as for a
+    /// The entry that a list needs to allow the host; `None` if no entry would help, for example for a
     /// private address.
     pub entry: Option<String>,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
-    /// When it was refused last.
+    /// Time of the last refusal.
     pub at: Timestamp,
-    /// How often.
+    /// Number of refusals.
     pub count: u64,
 }
 

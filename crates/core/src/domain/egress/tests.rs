@@ -1,4 +1,4 @@
-//! Entries of lists of hosts, as they are read, found and compared.
+//! Tests parsing, matching and comparing entries of allow-lists.
 
 use proptest::prelude::*;
 
@@ -100,7 +100,7 @@ fn a_host_is_found_by_name_and_port() {
 }
 
 proptest! {
-    /// Whatever a program says, an entry finds its own host and nothing that only looks like it.
+    /// For any input, an entry matches its own host and no host that only looks similar.
     #[test]
     fn an_entry_finds_itself_only(text in ".{0,40}", name in "[a-z0-9.-]{1,20}", port in 1_u16..) {
         if let Ok(host) = text.parse::<AllowedHost>() {

@@ -1,31 +1,31 @@
-//! What leaves: the strategies, each of which says what stays.
+//! Implements the compaction strategies: each returns the entries that stay.
 
 use super::{Earlier, MIN_SUMMARY, Room, missing};
 use crate::domain::{CompactionStrategy, Weighed};
 use crate::history::groups::groups;
 use crate::history::past::{before_notes, seq};
 
-/// What stays of the entries that are held: those before `head`, and those from `from` on.
+/// The entries in memory that stay: those before `head`, and those from `from` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) head: usize,
     pub(super) from: usize,
 }
 
-/// Earlier turns of which entries may have to leave.
+/// Earlier turns from which entries may have to be dropped.
 pub(super) struct Cutting<'a, C> {
     pub(super) earlier: &'a Earlier<'a, C>,
     /// Tokens of the shortest form of each entry.
     pub(super) least: Vec<u64>,
-    /// What is left out already.
+    /// The entries that the earlier compaction keeps.
     pub(super) standing: Kept,
-    /// Tokens of what stands for that.
+    /// Tokens of the earlier compaction's note.
     pub(super) note: u64,
     pub(super) room: Room,
 }
 
 impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
-    /// What stays if what is left out already suffices, with the note that stands for that.
+    /// The earlier compaction's entries, if they and its note still fit.
     pub(super) fn as_before(&self) -> Option<(Kept, CompactionStrategy)> {
         let standing = self.standing;
         let middle = if standing.head > 0 && standing.from > standing.head {
@@ -43,7 +43,8 @@ impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
         fits.then_some((standing, middle))
     }
 
-    /// By the first strategy that can; where none can, the oldest leave, for the question has to fit.
+    /// The entries that the first possible strategy keeps. If none is possible, the oldest entries are
+    /// dropped, because the question has to fit.
     pub(super) fn kept(&self, strategies: &[CompactionStrategy]) -> (Kept, CompactionStrategy) {
         let mut by = strategies.iter().copied();
         let by = by.find_map(|strategy| Some((self.by(strategy)?, strategy)));
@@ -60,14 +61,14 @@ impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
     }
 
     fn delete_old(&self) -> Kept {
-        // What stands before a hole is older than what stands behind it.
+        // Entries before an existing gap are older than those after it.
         Kept {
             head: 0,
             from: self.newest(self.standing.from, self.room),
         }
     }
 
-    /// None = there is no room for a summary.
+    /// Leaves room for a summary; `None` = there is not enough room for one.
     fn summarised(&self) -> Option<Kept> {
         let summary = self.room.for_summary();
         let beside = Room {
@@ -80,8 +81,8 @@ impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
         })
     }
 
-    /// The first turn stays, or its question alone where the turn is large; none = not even that fits
-    /// into a third of the room, or it is gone.
+    /// Keeps the first turn, or only its question if the turn is large; `None` = not even the question fits
+    /// into a third of the room, or it was dropped already.
     fn delete_middle(&self) -> Option<Kept> {
         let entries = self.earlier.entries;
         let has_hole = self.standing.from > self.standing.head || self.earlier.gap.entries > 0;
@@ -109,7 +110,7 @@ impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
         })
     }
 
-    /// Where the newest groups begin that fit, behind `lower`.
+    /// The index of the oldest group from `lower` on with which all newer groups fit.
     fn newest(&self, lower: usize, room: Room) -> usize {
         let all = self.earlier.entries.get(lower..).unwrap_or_default();
         let (mut from, mut used) = (lower + all.len(), 0_u64);
@@ -128,7 +129,7 @@ impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
         self.least.get(range).unwrap_or_default().iter().sum()
     }
 
-    /// What the note of a middle takes at most.
+    /// Maximum tokens of the note about a missing middle.
     fn longest_note(&self) -> u64 {
         (self.earlier.count)(&missing(self.earlier.gap.place(self.least.len())))
     }

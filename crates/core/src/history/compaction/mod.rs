@@ -1,5 +1,5 @@
-//! The stages that make room among earlier turns (S0.11): results become short, thoughts go, and at
-//! last entries leave, by the first strategy that can.
+//! Makes room among earlier turns in stages (S0.11): results are shortened, reasoning is removed, and
+//! finally entries are dropped by the first possible strategy.
 
 mod cutting;
 pub(super) mod summary;
@@ -15,15 +15,15 @@ use super::turn::Turn;
 use crate::domain::{CompactionStrategy, Entry, Weighed};
 use crate::session::{Compacted, Compaction, ContextSize, Gap, SHORTEN_RESULTS};
 
-/// How `context:compacted` names thoughts of earlier turns that are left out.
+/// The `context:compacted` strategy name of removed reasoning.
 const DROP_REASONING: &str = "drop-reasoning";
 
-/// Tokens of the longest summary.
+/// Maximum tokens of a summary.
 const MAX_SUMMARY: u64 = 2_000;
-/// Tokens that a summary needs to say anything.
+/// Minimum tokens for a useful summary.
 const MIN_SUMMARY: u64 = 150;
 
-/// What earlier turns may take.
+/// The room for earlier turns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     tokens: u64,
@@ -31,8 +31,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// What `wanted` leaves beside a turn: up to half of the tokens where the turn's own results can
-    /// become short for that, within `most`.
+    /// The room that `wanted` leaves beside the turn, and at least half of its tokens if the turn's read
+    /// results can be shortened enough to stay within `most`.
     pub(super) fn beside<C: Fn(&Weighed) -> u64>(
         turn: &Turn<C>,
         wanted: Limits,
@@ -48,7 +48,7 @@ impl Room {
         }
     }
 
-    /// What a summary may take of it.
+    /// The tokens for a summary.
     fn for_summary(self) -> u64 {
         (self.tokens / 4).min(MAX_SUMMARY)
     }
@@ -61,10 +61,10 @@ impl Room {
 /// Earlier turns as a request shows them.
 pub(super) struct Shown {
     pub(super) entries: Vec<Arc<Weighed>>,
-    /// How many of them stand before what is left out.
+    /// Number of entries before the left-out ones.
     pub(super) head: usize,
     pub(super) tokens: u64,
-    /// How many of them were said: all but the note in between.
+    /// Number of entries without the note in between.
     messages: usize,
 }
 
@@ -77,21 +77,21 @@ impl Shown {
     }
 }
 
-/// A compaction that was made.
+/// The result of a compaction.
 pub(super) struct Made {
     pub(super) compaction: Compaction,
     pub(super) strategy: &'static str,
-    /// How many entries left.
+    /// Number of dropped entries.
     pub(super) left: u64,
-    /// `seq` of the first message of a person among them.
+    /// `seq` of the first user message among them.
     pub(super) from_seq: Option<u64>,
-    /// What a summary has to stand for.
+    /// The summary that a model still has to write.
     pub(super) due: Option<Due>,
 }
 
 impl Made {
-    /// What people are told of it, with the limits that it was made for, and what has to be summarised.
-    /// What was sent is filled in when the request is whole.
+    /// The event with the limits that the compaction was made for, and the summary that is still due. The
+    /// figures of the sent request are filled in later.
     pub(super) fn told(self, limits: Limits, before: ContextSize) -> (Compacted, Option<Due>) {
         let compacted = Compacted {
             strategy: self.strategy.to_owned(),
@@ -127,14 +127,15 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
         }
     }
 
-    /// Whether all that is missing is left out by it.
+    /// Returns true if the compaction leaves out all entries that were removed from memory.
     pub(super) fn explains(&self, compaction: &Compaction) -> bool {
         let end = self.gap.place(self.gap.after);
         let covers = compaction.head <= self.gap.after as u64 && compaction.from >= end;
         self.gap.entries == 0 || covers
     }
 
-    /// The entries that stay, in their form, and a note where some of the middle are missing.
+    /// The entries that stay, in the form of the compaction, with a note if the middle or a summary
+    /// replaces some.
     pub(super) fn shown(&self, by: &Compaction) -> Shown {
         let mut shown = Shown {
             entries: Vec::with_capacity(self.entries.len() + 1),
@@ -160,8 +161,8 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
         shown
     }
 
-    /// Makes room: entries leave only where their shortest forms do not fit, and no more is shortened
-    /// than has to be.
+    /// Makes room: entries are dropped only if their shortest forms do not fit, and no more results are
+    /// shortened than necessary.
     pub(super) fn compact(
         &self,
         standing: &Compaction,
@@ -177,7 +178,7 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
             room,
         };
         let as_before = cut.as_before();
-        // A summary that does not fit any more leaves, even where nothing else does.
+        // A summary that no longer fits is dropped, even if no entry is.
         let summary_leaves = as_before.is_none() && standing.summary.is_some();
         let (kept, by) = as_before.unwrap_or_else(|| cut.kept(strategies));
         let mut compaction = Compaction {
@@ -191,7 +192,7 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
         let is_cut = compaction.from > standing.from || compaction.head != standing.head;
         let has_left = is_cut || summary_leaves;
         if has_left {
-            // Another one is due, or none.
+            // The old summary no longer applies; another one may be due.
             compaction.summary = None;
         }
         let (short, unthinking) = (compaction.short_before, compaction.unthinking_before);
@@ -222,7 +223,8 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
         }
     }
 
-    /// What it keeps of the entries that are held. What is missing without its word left before.
+    /// The entries in memory that a compaction keeps. Entries removed from memory that it does not cover
+    /// count as dropped before.
     fn kept(&self, by: &Compaction) -> Kept {
         let kept = Kept {
             head: self.gap.index(by.head),
@@ -239,7 +241,7 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
         }
     }
 
-    /// Shortens what is shown, the oldest first: results, then thoughts.
+    /// Shortens the entries that stay, the oldest first: results, then reasoning.
     fn shorten(&self, compaction: &mut Compaction, most: u64) {
         let mut tokens = self.shown(compaction).tokens;
         for is_result in [true, false] {
@@ -276,7 +278,7 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
     }
 }
 
-/// How an entry of that place is shown.
+/// The form of the entry at `place` under a compaction.
 pub(super) fn form(entry: &Arc<Weighed>, place: u64, by: &Compaction) -> Arc<Weighed> {
     let short = (place < by.short_before)
         .then(|| shorten(entry, SHORT))
@@ -289,8 +291,8 @@ pub(super) fn form(entry: &Arc<Weighed>, place: u64, by: &Compaction) -> Arc<Wei
     short.unwrap_or_else(|| Arc::clone(entry))
 }
 
-/// An answer without what only its vendor reads: thoughts and their signatures, which vendors want
-/// back for the running turn only. None = it has none.
+/// An answer without its native blocks: reasoning and signatures, which vendors only want back in the
+/// running turn. `None` = there are none.
 fn unthinking(entry: &Weighed) -> Option<Arc<Weighed>> {
     match &**entry {
         Entry::Assistant {
@@ -309,7 +311,8 @@ fn unthinking(entry: &Weighed) -> Option<Arc<Weighed>> {
     }
 }
 
-/// What stands in the place of what is left out: its summary, or how much of the middle is missing.
+/// The note that replaces the left-out entries: their summary, or the number of entries missing in the
+/// middle.
 pub(super) fn note(by: &Compaction) -> Option<Arc<Weighed>> {
     let entries = by
         .from
@@ -325,7 +328,7 @@ pub(super) fn note(by: &Compaction) -> Option<Arc<Weighed>> {
     }
 }
 
-/// What stands where entries of the middle are missing.
+/// The note about entries missing in the middle.
 fn missing(missing: u64) -> Arc<Weighed> {
     Weighed::new(Entry::Note {
         text: format!(

@@ -1,5 +1,6 @@
-//! What of the past fits the limits. From the question of the running turn on nothing leaves; results
-//! are shortened before earlier turns do, and a call is never parted from its results (S2.9).
+//! Selects the part of the past that fits the limits. Everything from the running turn's question on stays;
+//! results are shortened before earlier turns are dropped, and a call is never separated from its results
+//! (S2.9).
 
 mod resumed;
 
@@ -14,30 +15,30 @@ use crate::history::past::{Past, seq};
 use crate::history::turn::Turn;
 use crate::session::{Compacted, Compaction, ContextSize, SummarisedBy};
 
-/// What the model is shown.
+/// The part of the past that the model is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
-    /// The entries, oldest first; results may be in a short form, and a note may say what is missing.
+    /// The entries, oldest first; results may be shortened, and a note may replace dropped entries.
     pub entries: Vec<Arc<Weighed>>,
-    /// How many earlier ones are not among them.
+    /// Number of earlier entries that are left out.
     pub left_out: u64,
     /// Tokens of `entries`, by the counter.
     pub tokens: u64,
-    /// Tokens that they would have if every result of the running turn were whole.
+    /// Tokens of `entries` if every result of the running turn were whole.
     pub whole_tokens: u64,
-    /// How many results of the running turn are in a short form.
+    /// Number of shortened results in the running turn.
     pub shortened: usize,
-    /// Whether any result is in a short form, which the model may want to read on.
+    /// True if any result is shortened, so that the model may want to read its rest.
     pub has_short_results: bool,
-    /// `seq` of the oldest message of a person behind what is left out.
+    /// `seq` of the oldest user message after the left-out entries.
     pub from_seq: Option<u64>,
-    /// What this request shows of earlier turns that the one before did not leave out or shorten.
+    /// The compaction that begins with this request, if it leaves out or shortens more than the one before.
     pub compacted: Option<Box<Compacted>>,
-    /// Where it goes on from what the vendor compacted, so many of the first entries stand before that:
-    /// the vendor reads past them, and they count nothing.
+    /// If the request continues from a vendor's compaction: the number of first entries before it, which
+    /// the vendor skips and which do not count.
     pub resumed: Option<usize>,
-    /// What a model has to summarise first; without a summary, the strategies but that one say what
-    /// leaves.
+    /// The summary that a model has to write first; without it, the remaining strategies decide what to
+    /// drop.
     pub due: Option<Due>,
 }
 
@@ -48,7 +49,7 @@ impl Window {
         self.entries.get(from..).unwrap_or_default()
     }
 
-    /// How large it is.
+    /// The size of the window.
     pub fn size(&self) -> ContextSize {
         ContextSize {
             messages: self.entries.len() as u64,
@@ -56,7 +57,7 @@ impl Window {
         }
     }
 
-    /// The same with the summary that was due.
+    /// Adds the summary that was due.
     #[must_use]
     pub fn summarised(
         mut self,
@@ -79,16 +80,18 @@ impl Window {
     }
 }
 
-/// What fits the limits. Where a vendor has compacted what was said, the model reads what came after that,
-/// as long as it fits; what follows is about everybody else.
+/// Selects the entries that fit the limits. If a vendor has compacted the past, the model reads the entries
+/// after that, as long as they fit. Otherwise:
 ///
-/// All of the newest turn is in it; where it is large, results that the model
-/// has read are shortened first, so that earlier turns keep up to half of the tokens. What earlier
-/// requests left out stays out. Where that is not enough, results of earlier turns become short, the
-/// oldest first, then their thoughts go, then `strategies` say what leaves, until a quarter of the
-/// limits is free: the next requests begin as this one does. Only if the newest turn alone does not
-/// fit are its newest results shortened too. It may still be larger than the limit: what people and
-/// the model wrote is never changed.
+/// - All of the newest turn stays. If it is large, results that the model has read are shortened first, so
+///   that earlier turns keep up to half of the tokens.
+/// - Entries that earlier requests left out stay left out.
+/// - If that does not suffice, results of earlier turns are shortened, the oldest first, then their
+///   reasoning is removed, then `strategies` choose the entries to drop, until a quarter of the limits is
+///   free, so that the next requests begin with the same entries.
+/// - The unread results of the newest turn are shortened only if the turn alone does not fit.
+///
+/// The window may still exceed the limits, because text of people and the model is never changed.
 pub fn window(
     past: Past<'_>,
     limits: Limits,
@@ -106,7 +109,7 @@ pub fn window(
     let mut turn = Turn::new(turn, count);
     let whole_turn = turn.size();
     let earlier = Earlier::new(earlier, past.gap, count);
-    // A vendor that compacts reads as much as its model can: what left before stays out even so.
+    // A vendor that compacts reads as much as its model can, but entries left out before stay left out.
     let stays = |made: &&Compaction| past.compactor.is_some() || limits.keep(made);
     let standing = past.compaction.filter(stays).cloned();
     let standing = standing.unwrap_or_default();
@@ -148,7 +151,7 @@ pub fn window(
     }
 }
 
-/// Everything as it is.
+/// The window with all entries unchanged.
 fn whole(past: Past<'_>, count: &impl Fn(&Weighed) -> u64) -> Window {
     let tokens = tokens(past.entries, count);
     Window {

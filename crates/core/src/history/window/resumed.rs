@@ -1,5 +1,5 @@
-//! A window that goes on from what a vendor compacted itself: its block stands for all that was said
-//! before the answer that it came with.
+//! Builds a window that continues from a vendor's own compaction: its block replaces everything before the
+//! answer that contains it.
 
 use super::Window;
 use crate::domain::Weighed;
@@ -8,9 +8,9 @@ use crate::history::limits::Limits;
 use crate::history::past::{Past, seq};
 use crate::history::turn::Turn;
 
-/// The answer that holds the newest block and everything behind it, with all of the newest turn: what of
-/// the turn stands before the block costs nothing, because the vendor reads past it. Where that does not
-/// fit even with short results, or there is no such block, it is none.
+/// The window from the newest block's answer on, including all of the newest turn; entries of the turn
+/// before the block do not count, because the vendor skips them. `None` if there is no such block, or the
+/// window does not fit even with shortened results.
 pub(super) fn window(
     past: Past<'_>,
     limits: Limits,
@@ -47,8 +47,8 @@ pub(super) fn window(
     })
 }
 
-/// Where the answer is with the newest block that still counts: what Sepal left out since then, or shows
-/// without what only the vendor reads, the vendor cannot stand for.
+/// The index of the answer with the newest valid block. A block is invalid if Sepal has since left its
+/// answer out, or removed its native blocks.
 fn newest_block(past: Past<'_>) -> Option<usize> {
     let family = past.compactor?;
     let block = past.entries.iter().rposition(|it| it.compacts(family))?;
@@ -69,7 +69,8 @@ mod tests {
     use crate::history::{Limits, Past, Window};
     use crate::session::{Compaction, Gap};
 
-    /// `u` a question, `a` an answer, `b` an answer with a block of the vendor's, each of ten tokens.
+    /// Entries of ten tokens each: `u` = a question, `a` = an answer, `b` = an answer with a vendor's
+    /// block.
     fn entries(said: &str) -> Vec<Arc<Weighed>> {
         let said = (1..).zip(said.chars());
         let entries = said.map(|(seq, kind)| match kind {
@@ -112,7 +113,7 @@ mod tests {
         window(past, limits, &[CompactionStrategy::DeleteOld], |_| 10)
     }
 
-    /// The places of what is shown, its tokens, and whether it goes on from the block.
+    /// Checks the shown entries by number, their tokens, and whether the window continues from a block.
     fn check(said: &str, of: (Option<&str>, u64), expected: (&str, u64, bool)) {
         let window = shown(said, None, of, None);
         let texts = window.entries.iter().map(|entry| match &***entry {
@@ -135,7 +136,7 @@ mod tests {
         check("uaubu", vendor, ("4 5", 20, true));
         check("ububu", vendor, ("4 5", 20, true));
         check("uabua", vendor, ("3 4 5", 30, true));
-        // Another vendor, or Sepal: everything counts again.
+        // For another vendor or Sepal everything counts.
         check("uaubu", (Some("g"), 1_000), ("1 2 3 4 5", 50, false));
         check("uaubu", (None, 1_000), ("1 2 3 4 5", 50, false));
     }

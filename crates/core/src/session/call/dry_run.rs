@@ -1,19 +1,20 @@
-//! A call that waits, tried in a copy of the workspace: what came of it, for whoever decides.
+//! Models dry runs: a waiting call is tried in a copy of the workspace, so that its approver sees the
+//! effects.
 
 use serde::{Deserialize, Serialize};
 
 use super::ToolFacts;
 use crate::domain::{Actor, ChangeCounts, Digest, RunsInKind, Timestamp};
 
-/// A dry run of a call. It is no execution of it: the call goes on waiting.
+/// A dry run of a call. It is not an execution: the call keeps waiting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRun {
-    /// Who asked for it.
+    /// The person who requested it.
     pub by: Actor,
     pub since: Timestamp,
-    /// What it runs: that of the call at that moment.
+    /// Digest of what the dry run runs: the call's digest when the dry run began.
     pub digest: Digest,
-    /// What came of it; none = it runs.
+    /// The report; `None` = still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<DryRunReport>,
 }
@@ -24,9 +25,9 @@ pub struct DryRun {
 pub enum DryRunStatus {
     /// The tool answered.
     Completed,
-    /// The tool answered that it failed, or could not be called.
+    /// The tool reported a failure, or could not be called.
     Failed,
-    /// It could not be begun, or not be seen to its end: the text says why.
+    /// The dry run could not start or finish; the text gives the reason.
     NotRun,
 }
 
@@ -41,59 +42,59 @@ impl DryRunStatus {
     }
 }
 
-/// What came of a dry run. It is bounded, because a queue tells it with every change of its calls.
+/// The report of a dry run. Its size is bounded, because it is sent again with every change of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRunReport {
     pub status: DryRunStatus,
-    /// The beginning of what the tool gave, or why it gave nothing.
+    /// The beginning of the tool's result, or the error.
     pub text: String,
-    /// Bytes that are missing of it.
+    /// Bytes cut from the end of `text`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut_bytes: u64,
-    /// Of a command.
+    /// The exit code, if the tool ran a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,
-    /// From the request to the answer, without the copy of the workspace.
+    /// Time from the request to the answer, without copying the workspace.
     pub duration_ms: u64,
-    /// How long the copy of the workspace and the start took.
+    /// Time for copying the workspace and starting sandbox and server.
     pub prepared_ms: u64,
-    /// How many paths changed.
+    /// Number of changed paths.
     #[serde(default)]
     pub counts: ChangeCounts,
-    /// The first of them, by their names.
+    /// The first changed paths, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<DryRunFile>,
-    /// What it could not see.
+    /// The effects that the dry run could not observe.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<Unseen>,
-    /// Hash of all that came of it, which is kept: a yes may name it, and the call has it then without
-    /// running again.
+    /// Digest of the stored result: an approval that names it gives the call this result without running it
+    /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Digest>,
-    /// Why nothing is kept, where the tool was run.
+    /// The reason no result was stored although the tool ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_result: Option<NoResult>,
 }
 
-/// Why a dry run shows what a call would do, and cannot become its result.
+/// The reason a dry run's result cannot become the result of its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoResult {
     /// The tool gave no answer.
     NoAnswer,
-    /// What changed in files is not known whole.
+    /// The changes of files are not fully known.
     Files,
     /// The tool returned pictures or other files.
     Attachments,
-    /// Its server asked something, and nobody could answer.
+    /// The server asked a question, which nobody could answer.
     Questions,
-    /// Its server runs in the session, and would know nothing of it.
+    /// The server runs in the session and would not know of the effects.
     LiveProcess,
-    /// More was changed than is kept.
+    /// The changes exceed the storage limit.
     TooLarge,
-    /// Files were being changed while they were copied.
+    /// Files changed while they were copied.
     Changing,
-    /// The records are away.
+    /// The record store is unavailable.
     Store,
 }
 
@@ -113,7 +114,7 @@ impl NoResult {
     }
 }
 
-/// What changed of a path.
+/// The kind of a path's change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DryRunChange {
@@ -126,58 +127,58 @@ pub enum DryRunChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunFile {
-    /// From the workspace down, in bash's form where it is no plain text.
+    /// Path relative to the workspace, quoted for bash if it is not plain text.
     pub path: String,
     pub change: DryRunChange,
-    /// The unified diff of a text; none where there is nothing to compare, or not enough room.
+    /// The unified diff of a text file; `None` if there is nothing to compare, or not enough room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// Why there is no diff.
+    /// The reason there is no diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<NoDiff>,
 }
 
-/// Why a change is told without a diff.
+/// The reason a change has no diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoDiff {
-    /// It is a folder, a link, or only its mode changed.
+    /// The path is a folder or a link, or only its mode changed.
     NoContent,
-    /// It is no text.
+    /// The content is not text.
     Binary,
-    /// It is too large, or others took the room.
+    /// The diff is too large, or other diffs used up the room.
     TooLarge,
-    /// What was there before, or is there now, could not be read.
+    /// The old or the new content could not be read.
     Unread,
 }
 
-/// What a dry run could not see.
+/// An effect that a dry run could not observe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unseen {
-    /// More paths changed than are told.
+    /// More paths changed than the report lists.
     MoreFiles,
-    /// What changed in files: the copy could not be looked at.
+    /// Changes of files: the copy could not be inspected.
     Files,
     /// Pictures and other files that the tool returned.
     Attachments,
     /// A question of the server to the person, which was cancelled.
     Questions,
-    /// What a process would do that the live server keeps running: a dry run has one of its own.
+    /// Effects through a process that the live server keeps running: a dry run starts its own server.
     LiveProcess,
 }
 
-/// Why a call has no dry run.
+/// The reason a call cannot have a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoDryRun {
-    /// It runs at a remote server.
+    /// The tool runs at a remote server.
     Remote,
-    /// It may reach hosts: what it does there cannot be taken back.
+    /// The tool may reach hosts, where effects cannot be undone.
     Network,
-    /// Its server says that it deals with the world outside.
+    /// The server declares that the tool acts on the outside world.
     OpenWorld,
-    /// It does not see the workspace.
+    /// The tool does not see the workspace.
     NoWorkspace,
     /// There is no such tool.
     NoTool,
@@ -195,7 +196,7 @@ impl NoDryRun {
         }
     }
 
-    /// Why, in words.
+    /// The reason as text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Remote => {
@@ -216,7 +217,7 @@ impl NoDryRun {
 }
 
 impl ToolFacts {
-    /// Why a call of this tool has no dry run; none = it has one.
+    /// The reason a call of this tool cannot have a dry run; `None` = it can.
     pub fn no_dry_run(&self) -> Option<NoDryRun> {
         if self.runs_in.kind == RunsInKind::Remote {
             Some(NoDryRun::Remote)
@@ -232,7 +233,7 @@ impl ToolFacts {
     }
 }
 
-/// What is left out of stored forms.
+/// Returns true for zero; serde skips such fields.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
 pub(in crate::session) fn is_zero(count: &u64) -> bool {
     *count == 0

@@ -1,4 +1,4 @@
-//! What a server asks the person while a call of it runs.
+//! Models the questions that a server asks the person during one of its calls.
 
 use std::sync::Arc;
 
@@ -8,101 +8,100 @@ use serde_json::Value;
 use super::sampling::{Sampling, SamplingReply};
 use crate::domain::{Actor, CallId, ElicitationId, Timestamp};
 
-/// A form that a server wants to have filled in, a page that it wants opened, or a completion that it
-/// wants of a model. It ends with its call at
-/// the latest.
+/// A form that a server wants filled in, a page that it wants opened, or a completion that it wants from a
+/// model. It ends with its call at the latest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
     pub id: ElicitationId,
-    /// The call that runs meanwhile.
+    /// The running call.
     pub call: CallId,
     pub server: String,
-    /// The server's words, for the person.
+    /// The server's message to the person.
     pub message: String,
-    /// JSON Schema of an object with flat fields; null of anything else.
+    /// JSON Schema of an object with flat fields; null if this is not a form.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub schema: Value,
     /// The names of the fields in the server's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
-    /// The page to open; none of anything else.
+    /// The page to open; `None` if this is not a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Whether the person went to the page.
+    /// True if the person opened the page.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_opened: bool,
     pub asked_at: Timestamp,
-    /// What was answered; none = it waits.
+    /// The answer; `None` = still waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ElicitationAnswer>,
-    /// What a model is to be asked; none = only the person is.
+    /// The completion that the server requests; `None` = only the person is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Box<Sampling>>,
 }
 
 impl Elicitation {
-    /// Whether its server has no answer yet.
+    /// Returns true if the server has no answer yet.
     pub fn is_open(&self) -> bool {
         self.answer.is_none()
     }
 
-    /// Whether it waits for the person.
+    /// Returns true if the elicitation waits for the person.
     pub fn awaits_person(&self) -> bool {
         let sampling = self.sampling.as_ref();
         self.is_open() && sampling.is_none_or(|sampling| sampling.awaits_person())
     }
 }
 
-/// What becomes of a form, in the words of MCP.
+/// The action of an answer, as named in MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ElicitationAction {
     /// The person filled it in.
     Accept,
-    /// The person does not want to say it.
+    /// The person declined.
     Decline,
-    /// Nobody chose: it was closed.
+    /// The elicitation was closed without a choice.
     Cancel,
 }
 
-/// An answer as the server gets it.
+/// An answer to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ElicitationAnswer {
     pub action: ElicitationAction,
-    /// The values of the fields, or what the model said, with [`ElicitationAction::Accept`] alone.
+    /// The values of the fields, or the model's answer; only with [`ElicitationAction::Accept`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Value>,
 }
 
-/// Why a form was closed that nobody answered, or a page that nobody said to be done.
+/// The reason an elicitation was closed without an answer, or its page without a person's confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ElicitationEnd {
     /// Its call has ended.
     CallEnded,
-    /// Its call, or the turn, is to stop.
+    /// Its call or the turn has to stop.
     Stopped,
-    /// The server does not want to know any more.
+    /// The server withdrew it.
     Withdrawn,
-    /// The server says that all is done at its page.
+    /// The server reported that the person is done at its page.
     Completed,
-    /// The model that was to be asked gave no answer.
+    /// The requested completion failed.
     Failed,
 }
 
-/// A person's answer to a form.
+/// A person's answer to an elicitation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ElicitationReply {
     pub id: ElicitationId,
     pub answer: ElicitationAnswer,
     pub by: Actor,
-    /// What is wrong with the values, as the shell found it.
+    /// The validation error of the values, found by the shell.
     pub invalid: Option<String>,
-    /// What else it says of a completion.
+    /// The part of the reply that concerns a completion.
     pub sampling: SamplingReply,
 }
 
-/// When the oldest of the forms that wait was asked; none = none waits.
+/// Time of the oldest elicitation that waits for the person; `None` = none waits.
 pub fn elicitations_wait_since<'e>(
     asked: impl IntoIterator<Item = &'e Arc<Elicitation>>,
 ) -> Option<Timestamp> {

@@ -1,4 +1,4 @@
-//! One tool call in the approval queue.
+//! Models one tool call in the approval queue.
 
 mod dry_run;
 mod elicitation;
@@ -42,64 +42,65 @@ pub use wants::{Consent, Wants};
 
 use super::review::CallReview;
 
-/// What is known about the tool of a call at the moment it was asked for.
+/// Facts about a call's tool at the moment the call was requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolFacts {
     pub tool: ToolRef,
-    /// The tool's name for people.
+    /// The tool's display name.
     pub title: Option<String>,
     pub description: String,
     /// JSON Schema of its arguments, shared by all calls of the tool.
     pub schema: Arc<Schema>,
-    /// Hints of its server.
+    /// Annotations that the server gave.
     pub annotations: ToolAnnotations,
-    /// Whether the operator trusts those hints.
+    /// True if the operator trusts those annotations.
     pub is_trusted: bool,
     pub runs_in: RunsIn,
-    /// Whether it runs here and sees nothing of the workspace.
+    /// True if the tool runs here but cannot see the workspace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_without_workspace: bool,
-    /// Hash of the tool's definition, which rules may name. Journals of earlier releases do not say it.
+    /// Hash of the tool's definition, which rules may name. Journals of earlier releases lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<Digest>,
-    /// Since when the tool is another than the one that its tenant said yes to.
+    /// The time since which the tool differs from the one that its tenant approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Timestamp>,
-    /// The file that it would write, where that was known before anybody was asked. Only for people
-    /// to read: neither rules nor the digest know of it.
+    /// The file that the call would write, if it was known before asking for approval. Only for display:
+    /// rules and digest ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileFacts>,
-    /// The address of the tool's view at its server, `ui://…`, if it has one. Only for people to see:
-    /// neither rules nor the digest know of it.
+    /// The `ui://…` address of the tool's view at its server, if it has one. Only for display: rules and
+    /// digest ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub view: Option<String>,
     /// Hash of what would run: server, definition, arguments, sandbox image.
     pub digest: Digest,
-    /// Hash of server, tool and arguments only: "the same call again".
+    /// Hash of server, tool and arguments only, to recognize equal calls.
     pub equal: Digest,
-    /// A door's wire form of it, made by whoever needs it first: each change of its call is told.
+    /// A door's wire form of these facts, computed on first use, because every change of the call is sent
+    /// again.
     #[serde(skip)]
     pub card: Memo<Box<[u8]>>,
 }
 
 impl ToolFacts {
-    /// Whether the tool only reads, by the word of a server that is trusted: such a call may run once
-    /// more after a crash, and nobody has to ask what became of it. An idempotent write may not:
-    /// repeated, it would replace what a later call did.
+    /// Returns true if a trusted server calls the tool read-only. Such a call may run again after a crash
+    /// instead of becoming `unknown`. An idempotent write may not: a repeat would overwrite the effects of
+    /// later calls.
     pub fn may_run_again(&self) -> bool {
         self.is_trusted && self.annotations.read_only_hint == Some(true)
     }
 }
 
-/// How a call was decided.
+/// The decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It may run.
+    /// The call may run.
     Approved,
-    /// It may not.
+    /// The call may not run.
     Rejected,
-    /// An approval was taken back: it waits again.
+    /// An approval was taken back: the call waits again.
     TakenBack,
 }
 
@@ -111,25 +112,24 @@ pub struct Proposal {
     pub name: String,
     /// The arguments as the model wrote them.
     pub args: Value,
-    /// Whether the model asked through `use_tool`: name and arguments are those of the tool itself.
+    /// True if the model asked through `use_tool`; `name` and `args` are still those of the tool itself.
     pub is_indirect: bool,
-    /// What became of the look-up.
+    /// The result of the look-up.
     pub resolution: Resolution,
 }
 
-/// Whether a proposed call can be asked about at all.
+/// The result of looking up a proposed call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolution {
     /// Known tool, valid arguments.
     Ready(Arc<ToolFacts>),
-    /// Cannot be valid; the model reads why, and nobody is asked.
+    /// The call cannot be valid; the model reads the error, and no approval is asked.
     Invalid(String),
-    /// Answered already, without anything that could be decided about: nothing runs, and nobody is
-    /// asked.
+    /// The call has an answer already: nothing runs, and no approval is asked.
     Answered(String),
 }
 
-/// Who or what decided a call.
+/// The person, rule or model that decided a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Decider {
@@ -138,17 +138,17 @@ pub enum Decider {
     /// A rule of the policy.
     Rule {
         name: String,
-        /// Which; none = that no rule is about the call, or a journal of an earlier release.
+        /// The rule's id; `None` = no rule covers the call, or an earlier release wrote the journal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
-    /// A model, where administrators let it (docs/rules.md, "The reviewer").
+    /// A model, if administrators allow it (docs/rules.md, "The reviewer").
     Reviewer {
-        /// Its name at its provider.
+        /// The model's name at its provider.
         model: String,
-        /// In one line, for people.
+        /// One line for people.
         reason: String,
-        /// What the review cost; none = nobody knows.
+        /// The cost of the review; `None` = unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<MicroUsd>,
     },
@@ -156,35 +156,35 @@ pub enum Decider {
     System,
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum CallStatus {
     /// Waits for a decision.
     Pending {
-        /// Whether `tool:approval_required` went out for it.
+        /// True if `tool:approval_required` was sent for the call.
         asked: bool,
     },
-    /// Runs when nothing is pending any more.
+    /// Approved; starts once no call is pending.
     Approved { by: Decider, at: Timestamp },
-    /// Runs.
+    /// Running.
     Executing {
-        /// By whom it was approved.
+        /// The approver.
         by: Decider,
         at: Timestamp,
-        /// Whether it was asked to stop.
+        /// True if the call was asked to stop.
         is_stopping: bool,
     },
-    /// Has its result.
+    /// Ended with a result.
     Ended {
         /// The `status` of its outcome.
         status: String,
-        /// Who decided it, if anybody did.
+        /// The decider, if the call was decided.
         by: Option<Decider>,
     },
 }
 
-/// A call in the queue of a turn, or one that a view asked for.
+/// A call of a turn's queue, or one that a view requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -193,143 +193,144 @@ pub enum CallStatus {
 pub struct Call {
     pub id: CallId,
     pub provider_id: String,
-    /// Which view asked for it; none = the model did.
+    /// The view that requested the call; `None` = the model requested it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ViewOrigin>,
     /// The name that the model used.
     pub name: String,
     /// The arguments that would run.
     pub args: Value,
-    /// Whether the model asked through `use_tool`, because it was not sent the tool's definition.
+    /// True if the model asked through `use_tool`, because it was not sent the tool's definition.
     #[serde(
         default,
         alias = "is_found",
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub is_indirect: bool,
-    /// The arguments as the model wrote them, if a person changed them.
+    /// The arguments as the model wrote them, if a person edited them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_args: Option<Value>,
-    /// The person who changed them last. Snapshots of earlier releases do not say it.
+    /// The person who last edited the arguments. Snapshots of earlier releases lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_by: Option<Actor>,
-    /// The tool; `None` for a call that could not be valid. Shared: schemas are long, and a call is
-    /// told with every change of its queue.
+    /// The facts about the tool; `None` if the call cannot be valid. Shared, because schemas are long and a
+    /// call is sent again with every change of its queue.
     pub facts: Option<Arc<ToolFacts>>,
-    /// Why it is asked.
+    /// The reason the call needs approval.
     pub why: String,
-    /// What must be there before it may start.
+    /// The approval requirements.
     #[serde(default, skip_serializing_if = "Wants::is_plain")]
     pub wants: Wants,
-    /// Who said yes so far, each person once; none where the owner's yes suffices.
+    /// The approvals so far, one per person; empty if the owner's approval suffices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consents: Vec<Consent>,
-    /// Whether this session uses the tool for the first time.
+    /// True if this session uses the tool for the first time.
     pub is_first_use: bool,
-    /// Whether a person took their yes back: from then on no rule approves it.
+    /// True if a person took their approval back: from then on no rule approves the call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits_person: bool,
-    /// The fresh gesture that came with the yes to it.
+    /// The fresh gesture that came with the approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gesture: Option<GestureMeans>,
-    /// How far a model is that reviews it; none = no model was asked.
+    /// The progress of the review by a model; `None` = no model was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<CallReview>,
-    /// How it was tried in a copy of the workspace; none = it was not, or that was put away.
+    /// The dry run of the call; `None` = there was none, or it was discarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<Arc<DryRun>>,
-    /// The result of a dry run that it has instead of running, since it was approved so.
+    /// Digest of the dry-run result that replaces running the call, as approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_result: Option<Digest>,
-    /// Whether it was rejected because nobody decided it in time.
+    /// True if the call was rejected because nobody decided it in time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_expired: bool,
-    /// When the model asked for it.
+    /// The time at which the call was requested.
     pub since: Timestamp,
     pub status: CallStatus,
-    /// What its server made of it; none = it runs as a plain request, or does not run.
+    /// The task that its server created; `None` = the call runs as a plain request, or does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<CallTask>,
-    /// The beginning of what it gave, or of why it gave nothing, once it has ended (S2.28). The whole
-    /// of it is in the event of its end.
+    /// The beginning of the result or error text, once the call has ended (S2.28). The event of its end has
+    /// the whole text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// Hash of all that it gave, once it has ended: by it a result is known that comes again.
+    /// Hash of the whole result, once the call has ended, to recognize repeated results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_digest: Option<Digest>,
-    /// A door's wire form of it, made by whoever needs it first: a queue is told with every change of
-    /// one of its calls.
+    /// A door's wire form of the call, computed on first use, because a queue is sent again with every
+    /// change of one of its calls.
     #[serde(skip)]
     pub card: Memo<Box<[u8]>>,
 }
 
 impl Call {
-    /// Waits for a decision.
+    /// Returns true if the call waits for a decision.
     pub fn is_pending(&self) -> bool {
         matches!(self.status, CallStatus::Pending { .. })
     }
 
-    /// Waits for a decision, for which it is too late.
+    /// Returns true if the call still waits for a decision although it has expired.
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         self.is_pending() && self.wants.expires_at.is_some_and(|at| at <= now)
     }
 
-    /// Runs.
+    /// Returns true if the call is running.
     pub fn is_executing(&self) -> bool {
         matches!(self.status, CallStatus::Executing { .. })
     }
 
-    /// Approved and not yet started.
+    /// Returns true if the call is approved and has not started.
     pub fn is_approved(&self) -> bool {
         matches!(self.status, CallStatus::Approved { .. })
     }
 
-    /// Has its result.
+    /// Returns true if the call has ended.
     pub fn is_ended(&self) -> bool {
         matches!(self.status, CallStatus::Ended { .. })
     }
 
-    /// The server's name, empty for a tool that does not exist.
+    /// The server's name; empty for a tool that does not exist.
     pub fn server(&self) -> &str {
         self.facts.as_ref().map_or("", |facts| &facts.tool.server)
     }
 
-    /// Waits for a decision while a dry run of it is under way.
+    /// Returns true if the call waits for a decision and its dry run is running.
     pub fn is_dry_running(&self) -> bool {
         let runs = |dry_run: &Arc<DryRun>| dry_run.report.is_none();
         self.is_pending() && self.dry_run.as_ref().is_some_and(runs)
     }
 
-    /// The result of its dry run, while that is shown and kept.
+    /// Digest of its dry run's result, if the dry run has ended and the result was stored.
     pub fn dry_run_result(&self) -> Option<&Digest> {
         self.dry_run.as_ref()?.report.as_ref()?.result.as_ref()
     }
 
-    /// Hash of what would run; none for a tool that does not exist.
+    /// Hash of what would run; `None` for a tool that does not exist.
     pub fn digest(&self) -> Option<&Digest> {
         self.facts.as_ref().map(|facts| &facts.digest)
     }
 
-    /// Whether other arguments would run than those that were proposed.
+    /// Returns true if the current arguments differ from the proposed ones.
     pub fn is_edited(&self) -> bool {
         let first = self.original_args.as_ref();
         first.is_some_and(|first| *first != self.args)
     }
 
-    /// Whether other arguments would run than those that were proposed, and the owner of the session has
-    /// not said yes to them, or took that back.
+    /// Returns true if the current arguments differ from the proposed ones and the session's owner has not
+    /// approved them.
     pub fn lacks_owner(&self, owner: Option<&UserId>) -> bool {
         let mut consents = self.consents.iter();
         self.is_edited() && !consents.any(|it| Some(&it.by.id) == owner)
     }
 
-    /// Whether somebody else than the owner of the session changed the arguments, or nobody knows who.
+    /// Returns true if somebody other than the session's owner edited the arguments, or if the editor is
+    /// unknown.
     pub fn is_edited_by_other(&self, owner: Option<&UserId>) -> bool {
         let editor = self.edited_by.as_ref().map(|editor| &editor.id);
         self.is_edited() && (owner.is_none() || editor != owner)
     }
 
-    /// The call as it stands in the context: as the model wrote it.
+    /// The call as the model wrote it, for the context.
     pub fn as_model_call(&self) -> ModelCall {
         let args = self.original_args.as_ref().unwrap_or(&self.args);
         ModelCall {
@@ -354,13 +355,13 @@ impl Call {
     }
 }
 
-/// When the oldest of those calls that wait for a decision was asked for; none = none waits.
+/// Time of the oldest pending call; `None` = no call is pending.
 pub fn waiting_since<'c>(calls: impl IntoIterator<Item = &'c Arc<Call>>) -> Option<Timestamp> {
     let pending = calls.into_iter().filter(|call| call.is_pending());
     pending.map(|call| call.since).min()
 }
 
-/// A call as `agent:message` names it.
+/// A call as `agent:message` lists it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SaidCall {
     pub id: CallId,
@@ -371,7 +372,7 @@ pub struct SaidCall {
 }
 
 impl SaidCall {
-    /// As it stands.
+    /// Describes a call with its current arguments.
     pub fn of(call: &Call) -> Self {
         Self {
             id: call.id.clone(),

@@ -1,17 +1,17 @@
-//! How a call ended, and what it gave.
+//! Models how a call ended and its output.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::{Attachment, Code, Digest, ResultBlock};
 
-/// Characters of a result that a queue tells: it is told again with every change of one of its calls.
+/// Maximum characters of a result in a queue, which is sent again with every change of one of its calls.
 const MAX_RESULT_CHARS: usize = 500;
 
-/// What a call gave.
+/// The output of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Output {
-    /// As text, head and tail when it was too long.
+    /// The text form; only head and tail if it was too long.
     pub text: String,
     /// The structured form, if the tool gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,10 +19,10 @@ pub struct Output {
     /// Bytes left out of `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated_bytes: Option<u64>,
-    /// Pictures and other files that the tool returned, as far as models are sent them.
+    /// Pictures and other files that the tool returned, limited to those that models are sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// All that the tool returned, piece by piece, where it is more than `text` and pictures.
+    /// All blocks that the tool returned, if they are more than `text` and pictures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<ResultBlock>,
 }
@@ -37,19 +37,19 @@ pub enum Outcome {
     Failed {
         /// The kind of failure.
         code: Code,
-        /// What it gave, or why it could not be called.
+        /// The output or the error text.
         output: Output,
     },
-    /// A person or a rule refused it.
+    /// A person or a rule rejected the call.
     Rejected {
-        /// Their words, if they gave any.
+        /// The reason, if one was given.
         reason: Option<String>,
     },
     /// The turn or the call was stopped; it may have partly run.
     Cancelled,
-    /// It was begun, and nobody knows what became of it; it may have happened.
+    /// The call was started and its end was not observed; it may have happened.
     Unknown {
-        /// What came between; without it, the gateway stopped while the call ran.
+        /// The interruption; `None` = the gateway stopped while the call ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<String>,
     },
@@ -67,7 +67,7 @@ impl Outcome {
         }
     }
 
-    /// Pictures that it gave.
+    /// The pictures and files of the output.
     pub fn attachments(&self) -> &[Attachment] {
         match self {
             Self::Completed { output } | Self::Failed { output, .. } => &output.attachments,
@@ -75,7 +75,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the model should read it as an error.
+    /// Returns true if the model should read the result as an error.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Completed { .. })
     }
@@ -89,13 +89,13 @@ impl Outcome {
         }
     }
 
-    /// Hash of all that it gave, pictures and structured content too.
+    /// Hash of the whole outcome, including pictures and structured content.
     pub(in crate::session) fn digest(&self) -> Digest {
-        // Only maps with keys that are no strings fail; JSON has none.
+        // Serialization fails only for maps with non-string keys, which JSON values cannot have.
         Digest::of_json(&serde_json::to_value(self).unwrap_or_default())
     }
 
-    /// What people and the model read (D9: every call has a result).
+    /// The text that people and the model read (D9: every call has a result).
     pub fn text(&self) -> String {
         match self {
             Self::Completed { output } | Self::Failed { output, .. } => output.text.clone(),

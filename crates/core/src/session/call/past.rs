@@ -1,31 +1,31 @@
-//! Decisions about calls that are gone.
+//! Remembers decisions about calls of earlier queues.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Call, CallStatus, Decider};
 use crate::domain::{CallId, Digest, ToolRef};
 
-/// What a person decided about a call whose queue is gone: a decision that is sent again, because its
-/// answer was lost, is still a repeat.
+/// A person's decision about a call whose queue is gone. It makes a decision that is sent again, because
+/// its answer was lost, count as a repeat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PastDecision {
     pub call: CallId,
-    /// Whether it was to run.
+    /// True if the call was approved.
     pub is_approved: bool,
     pub tool: ToolRef,
     /// Hash of what would run, with the person's changes.
     pub digest: Digest,
     /// Hash of server, tool and arguments, with the person's changes.
     pub equal: Digest,
-    /// Whether there were changes.
+    /// True if the arguments were edited.
     pub is_edited: bool,
-    /// Whether nobody decided it in time.
+    /// True if the call expired undecided.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_expired: bool,
 }
 
 impl PastDecision {
-    /// Of a call that has ended; none where nobody decided it, and it did not expire.
+    /// The past decision of an ended call; `None` if neither a person decided it nor its time expired.
     pub(in crate::session) fn of(call: &Call) -> Option<Self> {
         let CallStatus::Ended {
             by: Some(by),

@@ -1,4 +1,4 @@
-//! Calls that come again and give the same.
+//! Detects calls that repeat with the same results.
 
 use std::sync::Arc;
 
@@ -7,19 +7,20 @@ use serde::{Deserialize, Serialize};
 use super::Call;
 use crate::domain::Digest;
 
-/// Calls that a turn made, and what they gave.
+/// The calls of one answer, with their results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepeatedCalls {
-    /// Hash of server, tool and arguments of each, in their order.
+    /// Hash of server, tool and arguments of each call, in order.
     pub equal: Vec<Digest>,
-    /// Hash of all that each gave.
+    /// Hash of each call's outcome.
     pub results: Vec<Digest>,
-    /// How often in a row, from 1.
+    /// Number of times in a row, from 1.
     pub times: u32,
 }
 
 impl RepeatedCalls {
-    /// Those of a queue that has ended; none = one of them could not be run.
+    /// The calls of an ended queue; `None` if the queue is empty, or one of its calls was not valid or has
+    /// no result.
     pub(in crate::session) fn of(queue: &[Arc<Call>]) -> Option<Self> {
         let calls = queue.iter().map(|call| {
             let equal = call.facts.as_ref()?.equal.clone();

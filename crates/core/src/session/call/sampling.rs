@@ -1,4 +1,4 @@
-//! A completion that a server asks the session's model for while a call of it runs
+//! Models completions that a server requests from the session's model during one of its calls
 //! (`sampling/createMessage`).
 
 use serde::{Deserialize, Serialize};
@@ -7,37 +7,37 @@ use serde_json::{Value, json};
 use crate::domain::{Actor, Code, Digest, TurnId};
 use crate::session::model::{ModelChoice, Spent};
 
-/// What a server wants a model to be asked, and how far that is. People see all of it: what they
-/// allow is what is asked.
+/// A completion that a server requests, and its progress. People see all of the request: exactly what they
+/// allow is sent to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
     /// The server's system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// The conversation, the newest last.
+    /// The conversation, oldest message first.
     pub messages: Vec<SamplingMessage>,
-    /// Tokens of the longest answer.
+    /// Maximum tokens of the answer.
     pub max_tokens: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// The answer ends before the first of these texts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Which model is asked; no other stands in for it.
+    /// The model to ask; no fallback replaces it.
     pub model: ModelChoice,
-    /// What counts as used should the gateway end while the model is asked.
+    /// The usage to count if the gateway ends while the model is asked.
     pub at_least: Spent,
     pub stage: SamplingStage,
 }
 
-/// One message of the conversation that a server hands over.
+/// One message of the server's conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplingMessage {
     pub role: SamplingRole,
     pub text: String,
 }
 
-/// Who says a message of it.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SamplingRole {
@@ -45,7 +45,7 @@ pub enum SamplingRole {
     Assistant,
 }
 
-/// How far a request for a completion is.
+/// The progress of a completion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum SamplingStage {
@@ -53,52 +53,52 @@ pub enum SamplingStage {
     Requested,
     /// The model is asked.
     Asking {
-        /// Who let it be asked.
+        /// The person who allowed the request.
         by: Actor,
-        /// Whether they want to read the answer before the server gets it.
+        /// True if that person wants to read the answer before the server gets it.
         has_review: bool,
         /// The turn that pays.
         turn: TurnId,
     },
-    /// The model has answered, and the person looks at that before the server gets it.
+    /// The model has answered, and the person reviews the answer before the server gets it.
     Answered {
         completion: Completion,
-        /// Hash of request and answer: what a yes is about.
+        /// Hash of request and answer, which an approval covers.
         digest: Digest,
     },
-    /// There is no answer.
+    /// The completion failed.
     Failed { problem: SamplingProblem },
 }
 
-/// What the model answered.
+/// The model's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     pub text: String,
     /// The model's name at its provider.
     pub model: String,
-    /// Why it stopped, in the words of MCP (`endTurn`, `stopSequence`, `maxTokens`).
+    /// The stop reason, as named in MCP (`endTurn`, `stopSequence`, `maxTokens`).
     pub stop_reason: String,
 }
 
-/// Why there is no answer. The server hears the code alone.
+/// The error of a failed completion. The server only gets the code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplingProblem {
     pub code: Code,
-    /// For people.
+    /// The error text for people.
     pub text: String,
 }
 
-/// What a person says beside yes or no.
+/// The parts of a person's reply to a completion beyond accept or decline.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SamplingReply {
-    /// What they were shown.
+    /// The digest that the person was shown.
     pub digest: Option<Digest>,
-    /// Whether the answer goes to the server without being looked at.
+    /// True if the answer goes to the server without a review.
     pub skips_review: bool,
 }
 
 impl Sampling {
-    /// Hash of all that is asked.
+    /// Hash of the whole request.
     pub fn digest(&self) -> Digest {
         Digest::of_json(&json!({
             "system": self.system, "messages": self.messages, "maxTokens": self.max_tokens,
@@ -106,7 +106,7 @@ impl Sampling {
         }))
     }
 
-    /// Hash of what waits for a yes; none while nothing does.
+    /// Hash of what waits for the person's approval; `None` if nothing waits.
     pub fn shown(&self) -> Option<Digest> {
         match &self.stage {
             SamplingStage::Requested => Some(self.digest()),
@@ -115,19 +115,19 @@ impl Sampling {
         }
     }
 
-    /// Hash of an answer to this.
+    /// Hash of this request with that answer.
     pub fn digest_of(&self, completion: &Completion) -> Digest {
         Digest::of_json(&json!({ "asked": self.digest(), "answer": completion }))
     }
 
-    /// Whether it waits for the person, and not for the model.
+    /// Returns true if the completion waits for the person, not for the model.
     pub fn awaits_person(&self) -> bool {
         self.shown().is_some()
     }
 }
 
 impl Completion {
-    /// As the server reads it: a result of `sampling/createMessage`.
+    /// The answer as a result of `sampling/createMessage`.
     pub fn as_result(&self) -> Value {
         json!({
             "role": "assistant", "content": { "type": "text", "text": self.text },

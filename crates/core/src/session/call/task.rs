@@ -1,21 +1,21 @@
-//! The task that a server made of a call: by it the call is found again, whoever runs the session then.
+//! Identifies the task that a server created for a call, so that a later runner can find the call again.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{Digest, Timestamp};
 
-/// A call that its server runs on its own. Whoever knows the id asks what became of it, and never calls
+/// A call that its server runs as a task. The gateway polls the task by its id and never sends the call
 /// again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallTask {
-    /// The server's own id of it.
+    /// The server's own task id.
     pub id: String,
-    /// What the server was when it took the call: another one of its name is not asked.
+    /// Digest of the server that took the call; a different server of the same name is not polled.
     pub server: Digest,
-    /// How long the server said that it keeps the task, in milliseconds from its creation; none = it did
-    /// not say, or for ever.
+    /// Time that the server keeps the task, in milliseconds from its creation; `None` = not stated, or
+    /// unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// When the session heard of it.
+    /// The time at which the session learned of the task.
     pub since: Timestamp,
 }

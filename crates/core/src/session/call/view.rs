@@ -1,5 +1,4 @@
-//! Calls that views ask for (MCP Apps), beside those of the model: which view asks, and what the session
-//! keeps of them.
+//! Tracks the calls that views request (MCP Apps), separately from those of the model.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,91 +8,91 @@ use serde::{Deserialize, Serialize};
 use super::{Call, Elicitation, Proposal};
 use crate::domain::{Actor, CallId, Digest, Timestamp};
 
-/// Requests of views that are remembered, for repeats and for the rate.
+/// Maximum number of remembered requests of views, for detecting repeats and limiting the rate.
 const REMEMBERED_REQUESTS: usize = 64;
-/// Refused calls that are remembered, so that nobody is asked for the same again and again.
+/// Maximum number of remembered refused calls, so that an equal request is refused without asking again.
 const REMEMBERED_REFUSALS: usize = 64;
 
-/// Which view asks for a call.
+/// The origin of a call that a view requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewOrigin {
-    /// The call whose view it is.
+    /// The call that the view belongs to.
     pub call: CallId,
     /// The name of that call's tool, for people.
     pub tool: String,
-    /// The page's own id of this showing of the view: shown once more, it is another.
+    /// The page's own id of this showing of the view; showing the view again makes a new id.
     pub view: String,
     /// The page's own id of the request; a repeat changes nothing.
     pub request: String,
 }
 
-/// A call that a view asks for, looked up and validated by the shell.
+/// A call that a view requests, looked up and validated by the shell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ViewCall {
     pub origin: ViewOrigin,
     pub proposal: Proposal,
-    /// Whose view it is.
+    /// The person who uses the view.
     pub by: Actor,
 }
 
 /// A request of a view that became a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewRequest {
-    /// The page's own id.
+    /// The page's own id of the request.
     pub request: String,
     pub at: Timestamp,
 }
 
-/// The calls of views of a session. They belong to no turn: they come while none runs, and go on when
-/// one ends.
+/// The calls of a session's views. They belong to no turn: they may start while no turn is running, and
+/// continue when one ends.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ViewCalls {
-    /// Those that go on, and those that have ended since the last one came.
+    /// The open calls, and the calls that ended after the newest call was added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Arc<Call>>,
-    /// What servers asked while they run.
+    /// Elicitations by servers during these calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub elicitations: Vec<Arc<Elicitation>>,
     /// The newest requests, oldest first.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub requests: VecDeque<ViewRequest>,
-    /// What was refused to which showing of a view, by equality; oldest first.
+    /// The showing of a view and the equality digest of each refused call, oldest first.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub refused: VecDeque<(String, Digest)>,
-    /// Those of unknown outcome that nobody has settled. The model never heard of them.
+    /// Calls with an unknown outcome that nobody has settled. The model does not know of them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unknown: BTreeSet<CallId>,
 }
 
 impl ViewCalls {
-    /// Whether no view has ever asked for a call.
+    /// Returns true if no view has ever requested a call.
     pub fn is_unused(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Those that have no result yet.
+    /// The calls without a result.
     pub fn open(&self) -> impl Iterator<Item = &Arc<Call>> {
         self.calls.iter().filter(|call| !call.is_ended())
     }
 
-    /// Whether that request became a call already.
+    /// Returns true if that request already became a call.
     pub fn has_request(&self, request: &str) -> bool {
         self.requests.iter().any(|known| known.request == request)
     }
 
-    /// How many requests became calls since then.
+    /// Number of requests that became calls after `since`.
     pub fn requests_since(&self, since: Timestamp) -> usize {
         let recent = self.requests.iter().filter(|known| known.at > since);
         recent.count()
     }
 
-    /// Whether this very call was refused to that showing of a view.
+    /// Returns true if an equal call was refused to that showing of a view.
     pub fn was_refused(&self, view: &str, equal: &Digest) -> bool {
         let mut refused = self.refused.iter();
         refused.any(|(of, what)| of == view && what == equal)
     }
 
-    /// Takes in a call that a view asks for.
+    /// Adds a call that a view requested.
     pub(in crate::session) fn take(&mut self, call: &Arc<Call>, at: Timestamp) {
         self.calls.retain(|known| !known.is_ended());
         self.calls.push(Arc::clone(call));
@@ -108,7 +107,7 @@ impl ViewCalls {
         );
     }
 
-    /// Remembers what was refused to a view.
+    /// Remembers a call that was refused to a view.
     pub(in crate::session) fn refuse(&mut self, view: String, equal: Digest) {
         remember(&mut self.refused, (view, equal), REMEMBERED_REFUSALS);
     }

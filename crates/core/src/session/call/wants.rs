@@ -1,29 +1,29 @@
-//! What a waiting call wants before it may run, beside the yes of its session's owner.
+//! Models the requirements of a waiting call beyond its owner's approval.
 
 use sepal_policy::Approver;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::{Actor, GestureMeans, Role, Timestamp, UserId};
 
-/// What must be there before a call that is asked for may start. Plain = the yes of the owner.
+/// The requirements that a pending call has to meet before it may start. Plain = the owner's approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wants {
-    /// Whose yes it needs: all of them, each once, in order. Empty = the owner's alone.
+    /// The required approvers, each once, in order; all of them have to approve. Empty = only the owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<Approver>,
-    /// Whether a yes needs a fresh proof of presence.
+    /// True if an approval needs a fresh proof of presence.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fresh_gesture: bool,
-    /// When the call is rejected because nobody decided it; `None` = never.
+    /// The time at which an undecided call is rejected; `None` = never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// How long it could be decided until then, in milliseconds: what the rejection says.
+    /// The time allowed for the decision, in milliseconds, for the text of the rejection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_after_ms: Option<u64>,
 }
 
 impl Wants {
-    /// What rules want of a call; it does not expire.
+    /// The requirements of rules, without an expiry.
     pub fn new(approvers: &[Approver], fresh_gesture: bool) -> Self {
         let is_plain = approvers.iter().all(|who| *who == Approver::Owner);
         Self {
@@ -38,7 +38,7 @@ impl Wants {
         }
     }
 
-    /// It may be decided from `now` on, for so long.
+    /// Sets the expiry to `after_ms` milliseconds after `now`.
     #[must_use]
     pub fn expiring(mut self, now: Timestamp, after_ms: Option<u64>) -> Self {
         self.expires_after_ms = after_ms;
@@ -49,22 +49,22 @@ impl Wants {
         self
     }
 
-    /// The same with the owner among those whose yes it needs.
+    /// Adds the owner to the required approvers.
     #[must_use]
     pub fn with_owner(mut self) -> Self {
-        // Without a word it is the owner's alone.
+        // An empty list already means the owner.
         if !self.approvers.is_empty() && !self.approvers.contains(&Approver::Owner) {
             self.approvers.insert(0, Approver::Owner);
         }
         self
     }
 
-    /// Whether the yes of the owner suffices, whenever it comes.
+    /// Returns true if only the owner's approval is required, with no time limit.
     pub fn is_plain(&self) -> bool {
         self.approvers.is_empty() && !self.fresh_gesture && self.expires_at.is_none()
     }
 
-    /// What of them these people's yes leaves open, in a session of that owner.
+    /// The required approvers whose approval is still missing, given these consents and that session owner.
     pub fn open<'w>(
         &'w self,
         owner: Option<&'w UserId>,
@@ -83,7 +83,8 @@ impl Wants {
         })
     }
 
-    /// Whether the yes of somebody would count for any of them, in a session of that owner.
+    /// Returns true if that person's approval counts for at least one required approver, given that session
+    /// owner.
     pub fn may_approve(&self, who: (&UserId, Option<Role>), owner: Option<&UserId>) -> bool {
         match self.approvers.as_slice() {
             [] => fits(&Approver::Owner, who, owner),
@@ -91,7 +92,8 @@ impl Wants {
         }
     }
 
-    /// The lowest role with which somebody who does not own the session may decide; `None` = nobody may.
+    /// The lowest role with which a person other than the session's owner may decide; `None` = no other
+    /// person may.
     pub fn lowest_role(&self) -> Option<Role> {
         let roles = self.approvers.iter().filter_map(|approver| match approver {
             Approver::Owner => None,
@@ -102,7 +104,7 @@ impl Wants {
     }
 }
 
-/// How many people have to say yes.
+/// Number of people who have to approve.
 fn needed(approver: &Approver) -> usize {
     match approver {
         Approver::Owner | Approver::Role(_) | Approver::SomebodyElse => 1,
@@ -110,7 +112,7 @@ fn needed(approver: &Approver) -> usize {
     }
 }
 
-/// Whether the yes of somebody counts. Of a role that nobody knows there is nobody.
+/// Returns true if that person's approval counts. An unknown role matches nobody.
 fn fits(approver: &Approver, (who, role): (&UserId, Option<Role>), owner: Option<&UserId>) -> bool {
     let is_owner = owner == Some(who);
     let may_act = is_owner || role.is_some_and(Role::may_act);
@@ -124,16 +126,16 @@ fn fits(approver: &Approver, (who, role): (&UserId, Option<Role>), owner: Option
     }
 }
 
-/// A yes to a call that wants more than its owner's. It is about the arguments as they are: changed
-/// ones lose it.
+/// An approval of a call that needs more than its owner's. It covers the current arguments: an edit drops
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consent {
     pub by: Actor,
-    /// Their role at that time, as far as it was known.
+    /// The person's role at that time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     pub at: Timestamp,
-    /// By what they showed that they were there.
+    /// The means of the fresh gesture, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gesture: Option<GestureMeans>,
 }

@@ -1,4 +1,4 @@
-//! Whose yes lets a call run, and who may decide about it at all.
+//! Decides whose approvals let a call run, and who may decide about a call.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::session::command::Refusal;
 use crate::session::event::{EditedArgs, Event};
 use crate::session::policy::{Approver, EditsByOthers, PolicyEffect, Ruling};
 
-/// What the rules say of a call now, with these arguments; none for a tool that does not exist.
+/// The current ruling on a call with these arguments; `None` for a tool that does not exist.
 pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Ruling> {
     let facts = call.facts.as_deref()?;
     let rules = draft.inputs.rules;
@@ -18,12 +18,12 @@ pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Rul
     Some(rules.rule_on(session, (&call.id, args), about))
 }
 
-/// Who says something, and their role as far as it is known.
+/// A person, with their role as far as it is known.
 type Who<'a> = (&'a Actor, Option<Role>);
 
-/// Takes the yes of a person to a waiting call, perhaps with changed arguments: it is approved once
-/// everybody has said yes whom the rules of now want. False where that changes nothing: it is a repeat.
-/// With the digest of a dry run's result, the call has that result and does not run.
+/// Records a person's approval of a waiting call, perhaps with edited arguments. The call is approved once
+/// everybody whom the current rules require has approved. Returns false for a repeat, which changes
+/// nothing. With the digest of a dry run's result, the call gets that result and does not run.
 pub(super) fn consent(
     draft: &mut Draft<'_>,
     call: &Call,
@@ -92,7 +92,7 @@ pub(super) fn consent(
     Ok(true)
 }
 
-/// A person no longer says yes to a call that waits for others; a repeat changes nothing.
+/// Withdraws a person's approval of a call that waits for others; a repeat changes nothing.
 pub(super) fn withdraw_consent(draft: &mut Draft<'_>, call: &Call, by: &Actor) {
     if call.consents.iter().any(|it| it.by.id == by.id) {
         draft.push(Event::ConsentWithdrawn {
@@ -102,8 +102,8 @@ pub(super) fn withdraw_consent(draft: &mut Draft<'_>, call: &Call, by: &Actor) {
     }
 }
 
-/// Whether somebody may refuse a call, or take its approval back: whose session it is, and everybody
-/// whose yes would count.
+/// Checks that a person may reject a call or take its approval back: the session's owner, and everybody
+/// whose approval would count.
 pub(super) fn check_may_decide(
     draft: &Draft<'_>,
     call: &Call,
@@ -117,7 +117,7 @@ pub(super) fn check_may_decide(
     Err(not_theirs(&call.name, &call.wants))
 }
 
-/// Whether the yes of somebody to a call would count, by the rules of now.
+/// Checks that a person's approval of a call would count under the current rules.
 pub(super) fn check_may_approve(
     draft: &Draft<'_>,
     call: &Call,
@@ -130,8 +130,8 @@ pub(super) fn check_may_approve(
     Err(not_theirs(&call.name, &wants))
 }
 
-/// Whether the call may be tried for somebody as it is: arguments that were not proposed run nowhere, in no
-/// copy of the workspace either, before the owner of the session has said yes to them.
+/// Checks that a person may start a dry run of the call: edited arguments run nowhere, not even in a copy
+/// of the workspace, before the session's owner has approved them.
 pub(super) fn check_may_try(draft: &Draft<'_>, call: &Call, by: &Actor) -> Result<(), Refusal> {
     let owner = owner(draft);
     if owner.as_ref() == Some(&by.id) || !call.lacks_owner(owner.as_ref()) {
@@ -145,7 +145,7 @@ pub(super) fn check_may_try(draft: &Draft<'_>, call: &Call, by: &Actor) -> Resul
     Err(Refusal::of_field(Code::NotAllowed, "callId", text))
 }
 
-/// Whether somebody may put other arguments in the place of those on the card.
+/// Checks that a person may edit the arguments.
 fn check_may_edit(
     draft: &Draft<'_>,
     call: &Call,
@@ -164,7 +164,7 @@ fn check_may_edit(
     Err(Refusal::of_field(Code::NotAllowed, "args", text))
 }
 
-/// Whether the call would run with other arguments than those that were proposed.
+/// Returns true if the call would run with other arguments than the proposed ones.
 fn is_other(call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> bool {
     let Some((edited, _)) = edit else {
         return call.is_edited();
@@ -172,13 +172,13 @@ fn is_other(call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> bool {
     edited.args != *call.original_args.as_ref().unwrap_or(&call.args)
 }
 
-/// Tells what the rules of now want of a call that waits, if that is something else than its card says.
+/// Records the current approval requirements of a pending call if they differ from those on its card.
 pub(super) fn renew_wants(draft: &mut Draft<'_>, call: &Call) {
     let wants = wanted(draft, call, None);
     want(draft, call, &wants);
 }
 
-/// Whether an approved call has the yes of everybody whom the rules of now want.
+/// Returns true if an approved call has the approvals that the current rules require.
 pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
     let wants = wanted(draft, call, None);
     let CallStatus::Approved {
@@ -188,7 +188,7 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
     else {
         return true;
     };
-    // Where the owner's yes sufficed, nothing more was kept.
+    // A sole approval of the owner is not stored as a consent.
     let mut consents = call.consents.clone();
     if consents.iter().all(|it| it.by.id != by.id) {
         consents.push(Consent {
@@ -202,9 +202,9 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
     wants.open(owner.as_ref(), &consents).next().is_none()
 }
 
-/// The approvals that the present rules want of a call as it is, or with the arguments that somebody
-/// writes; its expiry stays as it is. Arguments that were not proposed want the owner's yes, too, whoever wrote them:
-/// who is asked about a call of another person decides whether it runs, and not what else does.
+/// The approval requirements of the current rules for a call as it is, or with edited arguments; the expiry
+/// stays. Edited arguments also need the owner's approval, whoever wrote them: an approver of another
+/// person's call decides whether it runs, not what else runs.
 fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> Wants {
     let args = edit.map_or(&call.args, |(edited, _)| &edited.args);
     let ruling = ruling(draft, call, args).filter(|it| it.effect == PolicyEffect::Ask);
@@ -229,7 +229,7 @@ fn want(draft: &mut Draft<'_>, call: &Call, wants: &Wants) {
     }
 }
 
-/// The gesture that came with the decision, if it is for this call as it would run.
+/// The means of the decision's gesture, if the gesture covers this call as it would run.
 fn given_gesture(
     draft: &Draft<'_>,
     call: &Call,
@@ -241,7 +241,7 @@ fn given_gesture(
     is_for_it.then_some(gesture.means)
 }
 
-/// All that was said to a call, with this yes.
+/// The consents to a call, including this one.
 fn with(
     call: &Call,
     ((by, role), gesture): (Who<'_>, Option<GestureMeans>),
@@ -257,7 +257,8 @@ fn with(
     others.cloned().chain([mine]).collect()
 }
 
-/// Those who say yes after somebody who has seen one result could mean that the call runs.
+/// Refuses a dry-run result before the last approval: later approvers, who have not seen that result, might
+/// expect the call to run.
 fn only_the_last_takes_a_result() -> Refusal {
     let text = "others have to say yes to this call too: whoever says the last yes may take the result \
                 of the dry run; until then say yes to the call itself";

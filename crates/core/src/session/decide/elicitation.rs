@@ -1,4 +1,4 @@
-//! Forms that servers ask for while their calls run: each is answered once, and ends with its call.
+//! Decides the elicitations of servers during their calls: each is answered once, and ends with its call.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::session::call::{
 use crate::session::command::{Command, Refusal};
 use crate::session::event::Event;
 
-/// A server asks, a person answers, or the server does not ask any more.
+/// Follows a command about an elicitation.
 pub(super) fn follow(draft: &mut Draft<'_>, command: &Command) -> Result<(), Refusal> {
     if let Command::Elicit(asked) = command {
         ask(draft, asked);
@@ -54,11 +54,11 @@ fn ask(draft: &mut Draft<'_>, asked: &Arc<Elicitation>) {
     draft.push(Event::ElicitationAsked(Arc::new(asked)));
 }
 
-/// The first answer counts.
+/// Resolves an elicitation with a person's answer; the first answer counts.
 fn answer(draft: &mut Draft<'_>, reply: &ElicitationReply) -> Result<(), Refusal> {
     let asked = find(draft, &reply.id)?;
     match &asked.answer {
-        // A repeat. What a model said is not repeated by whoever lets it go.
+        // A repeat. For a completion the recorded content is the model's, so only the action is compared.
         Some(answer) if *answer == reply.answer => return Ok(()),
         Some(answer) if asked.sampling.is_some() && answer.action == reply.answer.action => {
             return Ok(());
@@ -87,7 +87,7 @@ fn answer(draft: &mut Draft<'_>, reply: &ElicitationReply) -> Result<(), Refusal
     Ok(())
 }
 
-/// The page stays asked for until all is done there.
+/// Records that the person opened the page. The elicitation stays open until the server reports completion.
 fn go_to_page(draft: &mut Draft<'_>, id: &ElicitationId, by: &Actor) -> Result<(), Refusal> {
     let asked = find(draft, id)?;
     if asked.url.is_none() {
@@ -98,7 +98,7 @@ fn go_to_page(draft: &mut Draft<'_>, id: &ElicitationId, by: &Actor) -> Result<(
     if asked.answer.is_some() {
         return Err(answered(id));
     }
-    // Somebody may go there again.
+    // The page may be opened more than once.
     if !asked.is_opened {
         draft.push(Event::ElicitationOpened {
             id: id.clone(),
@@ -129,7 +129,7 @@ fn answered(id: &ElicitationId) -> Refusal {
     )
 }
 
-/// The forms that wait, of a call that is to stop, or of all calls of the turn.
+/// Closes the open elicitations of a call that has to stop, or of all calls of the turn.
 pub(super) fn stop(draft: &mut Draft<'_>, call: Option<&CallId>) {
     let turn = draft.control.turn.as_ref();
     let is_of_turn = |id: &CallId| turn.is_some_and(|turn| turn.call(id).is_some());
@@ -140,7 +140,7 @@ pub(super) fn stop(draft: &mut Draft<'_>, call: Option<&CallId>) {
     close(draft, stopped, ElicitationEnd::Stopped);
 }
 
-/// The forms of a call that wait.
+/// The open elicitations of a call.
 pub(super) fn of_call(draft: &Draft<'_>, call: &CallId) -> Vec<Arc<Elicitation>> {
     open(draft, |asked| asked.call == *call)
 }
@@ -153,7 +153,7 @@ fn open(draft: &Draft<'_>, is_meant: impl Fn(&Elicitation) -> bool) -> Vec<Arc<E
         .collect()
 }
 
-/// Closes forms that nobody answered, and pages of which the server says that all is done.
+/// Closes elicitations without an answer; a page that its server reports as completed counts as accepted.
 pub(super) fn close(draft: &mut Draft<'_>, asked: Vec<Arc<Elicitation>>, end: ElicitationEnd) {
     let action = match end {
         ElicitationEnd::Completed => ElicitationAction::Accept,

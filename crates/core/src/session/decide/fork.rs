@@ -1,4 +1,4 @@
-//! A session that shares the past of another: which commits its journal begins with. Pure.
+//! Builds the journal of a fork from another session's commits. Pure.
 
 use super::Draft;
 use crate::domain::{CommitId, ForkOrigin, Timestamp, WorkspaceCopy};
@@ -8,7 +8,7 @@ use crate::session::event::{Commit, Event, SCHEMA};
 use crate::session::model::ModelChoice;
 use crate::session::state::SessionState;
 
-/// A new session in the making. It takes the commits of the other one in their order, up to a place.
+/// Builder of a forked session. It takes the other session's commits in order, up to a place.
 #[derive(Debug)]
 pub struct Fork {
     origin: ForkOrigin,
@@ -19,7 +19,7 @@ pub struct Fork {
 }
 
 impl Fork {
-    /// Begins one that shares what stands at and before `origin.seq`.
+    /// Starts a fork that shares the events up to and including `origin.seq`.
     #[must_use]
     pub fn new(origin: ForkOrigin, genesis: Genesis) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Fork {
         }
     }
 
-    /// Says whether the other session has a workspace. The new one then waits for its copy.
+    /// Sets whether the other session has a workspace. If so, the fork waits for a copy.
     #[must_use]
     pub fn with_files(self, has_files: bool) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Fork {
         }
     }
 
-    /// Takes the next commit of the other session; false = everything is taken.
+    /// Takes the next commit of the other session; returns false once everything is taken.
     pub fn take(&mut self, commit: &Commit, id: CommitId) -> bool {
         let (mut seq, mut events, mut is_over) = (commit.seq, Vec::new(), false);
         for event in &commit.events {
@@ -57,7 +57,7 @@ impl Fork {
         !is_over
     }
 
-    /// What the new session has of an event; none = that was the other one's own.
+    /// The fork's version of an event; `None` = the event concerns only the other session.
     fn adopt(&self, event: &Event) -> Option<Event> {
         if let Event::Created { model, .. } = event {
             return Some(self.created(model));
@@ -84,12 +84,12 @@ impl Fork {
         }
     }
 
-    /// The whole journal, and the state that it leads to. A turn that the other session goes on with ends
+    /// The whole journal and its state. A turn that is still running in the other session is cancelled
     /// here.
     #[must_use]
     pub fn finish(mut self, id: CommitId, now: Timestamp) -> (Vec<Commit>, SessionState) {
         let mut events = Vec::new();
-        // Nobody has told the other session anything yet.
+        // The other session is still empty.
         if self.state.control.journal.is_none() {
             events.push(self.created(&self.genesis.model));
         }
@@ -99,7 +99,7 @@ impl Fork {
             call: call.id.clone(),
             name: call.name.clone(),
             server: call.server().to_owned(),
-            // A rejection comes before its result.
+            // A rejection is recorded before its result.
             outcome: if call.is_ended() {
                 Outcome::Rejected { reason: None }
             } else {
@@ -139,7 +139,7 @@ impl Fork {
     }
 }
 
-/// The workspace has what it begins with. Told once: a copy that was begun again changes nothing.
+/// Records that the initial workspace of the fork is ready, once: a repeated copy changes nothing.
 pub(super) fn workspace_copied(draft: &mut Draft<'_>, outcome: WorkspaceCopy) {
     if draft.control.awaits_workspace {
         draft.push(Event::WorkspaceCopied { outcome });

@@ -1,4 +1,4 @@
-//! A session that was held elsewhere: the journal that tells what was said there. Pure.
+//! Builds the journal of a conversation that was held in another program. Pure.
 
 use crate::domain::{Attachment, CommitId, Iteration, Timestamp, TokenUsage, TurnId};
 use crate::session::command::Genesis;
@@ -6,26 +6,26 @@ use crate::session::event::{Commit, Event, SCHEMA};
 use crate::session::state::SessionState;
 use crate::session::title::TitleSource;
 
-/// Who said something elsewhere.
+/// The author of an imported message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Speaker {
     Person,
-    /// The model, by its name as far as it is known.
+    /// The model, with its name if known.
     Model(Option<String>),
 }
 
-/// What was said elsewhere.
+/// An imported message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaidElsewhere {
     pub by: Speaker,
-    /// When, as far as it is known.
+    /// The time of the message, if known.
     pub at: Option<Timestamp>,
     pub text: String,
-    /// What the new session holds of what a person attached.
+    /// Attachments that were stored in the new session.
     pub attachments: Vec<Attachment>,
 }
 
-/// A session in the making. It takes what was said, one after the other.
+/// Builder of an imported session. It takes the messages one after the other.
 #[derive(Debug)]
 pub struct Import {
     genesis: Genesis,
@@ -35,7 +35,7 @@ pub struct Import {
 }
 
 impl Import {
-    /// Begins one of that title, at that time. Nothing in it is younger than `now`.
+    /// Starts a session with this title and creation time. No commit is later than `now`.
     #[must_use]
     pub fn new(
         genesis: Genesis,
@@ -68,7 +68,7 @@ impl Import {
         import
     }
 
-    /// Takes what was said next.
+    /// Adds the next message.
     pub fn take(&mut self, said: &SaidElsewhere, id: CommitId) {
         let events = match &said.by {
             Speaker::Person => vec![Event::UserMessage {
@@ -87,7 +87,7 @@ impl Import {
         self.push((id, said.at), events);
     }
 
-    /// The whole journal, and the state that it leads to. What nobody answered is not answered now.
+    /// The whole journal and its state. An unanswered last message gets a cancelled turn.
     #[must_use]
     pub fn finish(mut self, id: CommitId) -> (Vec<Commit>, SessionState) {
         if !self.state.control.waiting.is_empty() {
@@ -117,7 +117,7 @@ impl Import {
         }
     }
 
-    /// Nothing of it was paid for here.
+    /// Adds a commit as inherited, since its usage was not paid for here.
     fn push(&mut self, (id, at): (CommitId, Option<Timestamp>), events: Vec<Event>) {
         let control = &self.state.control;
         let at = at.unwrap_or(control.at).max(control.at).min(self.now);

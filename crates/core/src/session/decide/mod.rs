@@ -1,4 +1,4 @@
-//! Commands to events: the rules of the approval queue, of turns, and of recovery.
+//! Turns commands into events: the rules of the approval queue, of turns and of recovery.
 
 mod consent;
 mod elicitation;
@@ -23,20 +23,20 @@ use super::policy::Rules;
 use super::state::Control;
 use crate::domain::{Code, EngineId, GatewayId, Gesture, Timestamp};
 
-/// The process that decides.
+/// The deciding gateway.
 #[derive(Debug, Clone, Copy)]
 pub struct Gateway<'a> {
-    /// The process: what it starts ends with it.
+    /// The gateway process; effects that it starts end with it.
     pub id: &'a GatewayId,
     /// The engine that its sandboxes run on.
     pub engine: Option<&'a EngineId>,
-    /// Whether the session's runner is believed to live. Only a hint.
+    /// True if the session's runner is believed to be alive. Only a hint.
     pub is_runner_alive: bool,
-    /// For the outcome of an effect: the [`Control::epoch`] under which it was started.
+    /// For the outcome of an effect: the [`Control::epoch`] in which the effect was started.
     pub epoch: Option<u64>,
 }
 
-/// What `decide` may look at beside state and command.
+/// The inputs of `decide` beside state and command.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     pub gateway: Gateway<'a>,
@@ -44,20 +44,19 @@ pub struct Inputs<'a> {
     pub rules: &'a Rules,
     /// The time of the decision.
     pub now: Timestamp,
-    /// What the session is created with, should this be its first command.
+    /// The properties to create the session with, if this is its first command.
     pub genesis: &'a Genesis,
 }
 
-/// Decides what happens when these commands come one after the other, as one decision: all of it,
-/// or a refusal of the first that is refused. No events = they change nothing and are answered with
-/// success (repeats, or outcomes that came too late).
+/// Decides a sequence of commands as one decision: returns the events of all, or the refusal of the first
+/// refused command. No events mean success without a change (repeats, or outcomes that came too late).
 pub fn decide<'c>(
     control: &Control,
     commands: impl IntoIterator<Item = &'c Command>,
     inputs: Inputs<'_>,
 ) -> Result<Vec<Event>, Refusal> {
     let mut draft = Draft::new(control, inputs);
-    // The outcome of an effect that was taken over has another end by now.
+    // An effect of an earlier epoch was taken over, so its outcome is dropped.
     let is_late = inputs
         .gateway
         .epoch
@@ -70,12 +69,12 @@ pub fn decide<'c>(
     Ok(draft.events)
 }
 
-/// Events in the making, with the control state that they lead to.
+/// The events of a decision so far, with the control state that they lead to.
 struct Draft<'a> {
     control: Control,
     events: Vec<Event>,
     inputs: Inputs<'a>,
-    /// What came with the decision.
+    /// The gesture of the current decision.
     gesture: Option<Gesture>,
 }
 
@@ -94,7 +93,7 @@ impl<'a> Draft<'a> {
         self.events.push(event);
     }
 
-    /// The first event of a session that is not stored yet.
+    /// Records the creation of a session that is not stored yet.
     fn create(&mut self) {
         if self.control.version > 0 || self.control.journal.is_some() {
             return;
@@ -172,7 +171,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// A call or a turn ends before it is done.
+    /// Stops a call or a turn.
     fn end_early(&mut self, command: &Command) -> Result<(), Refusal> {
         if let Command::StopCall { call } = command {
             self.stop_call(call)?;
@@ -191,7 +190,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What a person decided of one call or several, perhaps with a fresh gesture.
+    /// Follows a person's decision about one or several calls, perhaps with a fresh gesture.
     fn decided_by_person(&mut self, command: &Command) -> Result<(), Refusal> {
         if let Command::Decide(decision) = command {
             self.decide_call(decision)?;
@@ -214,7 +213,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What a person chose of the session.
+    /// Follows a person's choice of a session setting.
     fn choose(&mut self, command: &Command) -> Result<(), Refusal> {
         if let Command::ChooseModel { model } = command {
             self.choose_model(model);
@@ -226,7 +225,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What became of a model request or a call, or what a request did before it asked.
+    /// Follows the outcome of an effect, or a model request's placing of an attachment.
     fn effect_told(&mut self, command: &Command) {
         if let Command::Answered { request, answer } = command {
             self.answered(*request, answer);
@@ -268,7 +267,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Makes the deciding process the runner: a new epoch begins.
+    /// Makes the deciding gateway the runner, which starts a new epoch.
     fn claim(&mut self) {
         let Gateway { id, engine, .. } = self.inputs.gateway;
         self.push(Event::OwnerChanged {
@@ -277,10 +276,10 @@ impl<'a> Draft<'a> {
         });
     }
 
-    /// Work that begins while nothing runs is the deciding process's own, so that it does not
-    /// depend on another process; unless the session's files are where another living gateway keeps them.
-    /// Once more where the process has got an engine since: what starts next keeps its files there. Not
-    /// while a view's call runs, which goes on beside turns: in a new epoch its outcome would be lost.
+    /// Makes the deciding gateway the runner of work that starts while nothing runs, so that the work does
+    /// not depend on another process, unless another living gateway's engine holds the session's files. The
+    /// runner claims again if it has got an engine meanwhile, so that later work keeps its files there. No
+    /// claim happens while a view's call is running, because a new epoch would drop the call's outcome.
     fn claim_work(&mut self) {
         let (control, gateway) = (&self.control, &self.inputs.gateway);
         if control.views.calls.iter().any(|call| call.is_executing()) {

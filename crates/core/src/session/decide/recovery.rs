@@ -1,5 +1,5 @@
-//! When a runner is gone: what ran becomes unknown unless its server runs it on its own, and what was
-//! approved long ago is asked again.
+//! Recovers a session whose runner is gone: running calls become unknown unless their server runs them as
+//! tasks, and old approvals are asked again.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::session::call::{Call, CallStatus, CallTask, Decider, ElicitationEnd, 
 use crate::session::command::Refusal;
 use crate::session::event::Event;
 
-/// Makes the deciding gateway the runner where `from` is the last one known: a new epoch begins, and
-/// nothing of the old one counts any more.
+/// Makes the deciding gateway the runner if `from` is the last known one. This starts a new epoch, in which
+/// outcomes of earlier epochs are dropped.
 pub(super) fn take_over(draft: &mut Draft<'_>, from: Option<&GatewayId>) {
     if draft.control.version == 0 || draft.control.runner.as_ref() != from {
         return;
@@ -28,7 +28,7 @@ pub(super) fn take_over(draft: &mut Draft<'_>, from: Option<&GatewayId>) {
     }
 }
 
-/// The server of a running call made a task of it; the first one counts.
+/// Records the task that the server made of a running call; the first one counts.
 pub(super) fn task_created(draft: &mut Draft<'_>, id: &CallId, task: &CallTask) {
     let call = draft.control.call(id);
     if call.is_some_and(|call| call.is_executing() && call.task.is_none()) {
@@ -45,7 +45,8 @@ pub(super) fn task_created(draft: &mut Draft<'_>, id: &CallId, task: &CallTask) 
 
 fn recover(draft: &mut Draft<'_>, call: &Call, is_turn_stopping: bool) {
     match &call.status {
-        // Its server goes on with it, and may ask again what it had asked the runner that is gone.
+        // Its server goes on with the task, and may repeat the questions that it asked through the old
+        // runner.
         CallStatus::Executing { .. } if call.task.is_some() => {
             let asked = elicitation::of_call(draft, &call.id);
             elicitation::close(draft, asked, ElicitationEnd::Withdrawn);
@@ -57,7 +58,7 @@ fn recover(draft: &mut Draft<'_>, call: &Call, is_turn_stopping: bool) {
                 .is_some_and(|facts| facts.may_run_again());
             let is_to_stop = is_turn_stopping || *is_stopping;
             match (may_run_again, is_to_stop) {
-                // Whether the call heard of it, and when it ended, nobody knows.
+                // Nobody knows whether the stop reached the call, or when it ended.
                 (false, _) => {
                     draft.end_call(&call.id, Outcome::Unknown { cause: None }, 0);
                 }
@@ -77,7 +78,7 @@ fn recover(draft: &mut Draft<'_>, call: &Call, is_turn_stopping: bool) {
     }
 }
 
-/// A person says whether a call of unknown outcome happened.
+/// Records a person's statement whether a call with an unknown outcome happened.
 pub(super) fn resolve_unknown(
     draft: &mut Draft<'_>,
     call: &CallId,

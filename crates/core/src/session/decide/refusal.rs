@@ -1,17 +1,17 @@
-//! Why a decision about a call is refused, wherever the call stands: also one that is sent again after
-//! its queue is gone, because the turn went on before the answer to the first one arrived.
+//! Refuses invalid decisions about calls, including repeated ones whose queue is gone because the turn went
+//! on before the first answer arrived.
 
 use crate::domain::{CallId, Code, Digest, Timestamp};
 use crate::session::call::Call;
 use crate::session::command::{Decision, Edit, Refusal};
 use crate::session::state::Control;
 
-/// Whether the decision is about what the call would run with now, if it says what it is about.
+/// Checks that the decision's digest, if it has one, equals the digest of what would run now.
 pub(super) fn check_shown(would_run: Option<&Digest>, decision: &Decision) -> Result<(), Refusal> {
     check_digest(would_run, decision.digest.as_ref())
 }
 
-/// The same of anything that names what it was shown.
+/// Checks that a shown digest, if there is one, equals the digest of what would run now.
 pub(super) fn check_digest(
     would_run: Option<&Digest>,
     shown: Option<&Digest>,
@@ -26,8 +26,8 @@ pub(super) fn check_digest(
     Ok(())
 }
 
-/// Whether a person who changed arguments changed nothing else: the arguments bind to the tool of now,
-/// and that has to be the one on the card.
+/// Checks that an edit changed nothing but the arguments: they bind to the current tool, which has to be
+/// the one on the card.
 pub(super) fn check_same_tool(shown: &Digest, edit: &Edit) -> Result<(), Refusal> {
     if edit.unedited.as_ref() == Some(shown) {
         return Ok(());
@@ -50,7 +50,7 @@ pub(super) fn already_decided(id: &CallId) -> Refusal {
     Refusal::of_field(Code::AlreadyDecided, "callId", message)
 }
 
-/// Whether the call can still be decided, as far as time goes.
+/// Checks that the call has not expired.
 pub(super) fn check_not_expired(call: &Call, now: Timestamp) -> Result<(), Refusal> {
     if call.has_expired || call.is_overdue(now) {
         return Err(expired(&call.id));
@@ -63,7 +63,8 @@ pub(super) fn expired(id: &CallId) -> Refusal {
     Refusal::of_field(Code::CallExpired, "callId", message)
 }
 
-/// Whether a call of an earlier queue was decided in this way; the first decision counts.
+/// Checks that a decision about a call of an earlier queue repeats the recorded one; the first decision
+/// counts.
 pub(super) fn check_repeat(control: &Control, decision: &Decision) -> Result<(), Refusal> {
     let Some(past) = control.past_decision(&decision.call) else {
         return Err(no_such_call(&decision.call));
@@ -79,7 +80,7 @@ pub(super) fn check_repeat(control: &Control, decision: &Decision) -> Result<(),
     }
     match &decision.edit {
         Some(edit) if edit.equal != past.equal => Err(already_decided(&decision.call)),
-        // It names what it changed.
+        // The edit itself identifies the repeated decision.
         Some(_) if past.is_edited => Ok(()),
         _ => check_shown(Some(&past.digest), decision),
     }

@@ -1,5 +1,5 @@
-//! Completions that servers ask for: a person lets the model be asked, and reads the answer before the
-//! server gets it, unless they said that they need not.
+//! Decides completions that servers request: a person allows the request to the model, and reviews the
+//! answer before the server gets it unless they skip that.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::session::command::Refusal;
 use crate::session::event::Event;
 use crate::session::model::Spent;
 
-/// A person decides about what is asked, or about what the model answered. A yes says what it was
-/// shown; a no ends it wherever it stands.
+/// Follows a person's decision about the request, or about the model's answer. Accepting needs the shown
+/// digest; any other action ends the completion at every stage.
 pub(super) fn answer(
     draft: &mut Draft<'_>,
     asked: &Elicitation,
@@ -54,7 +54,7 @@ pub(super) fn answer(
             resolve(draft, asked, answer, reply);
             Ok(())
         }
-        // A repeat.
+        // The same decision is repeated.
         SamplingStage::Asking { .. } | SamplingStage::Answered { .. } if is_of_request => Ok(()),
         SamplingStage::Requested
         | SamplingStage::Asking { .. }
@@ -67,8 +67,8 @@ pub(super) fn answer(
     }
 }
 
-/// The model has answered, or cannot. What that used counts in any case; of a request that is over
-/// by then, nothing else does. What is given back got no answer, and is to be closed.
+/// Records a model's answer or failure. The usage counts in any case; if the elicitation has ended
+/// meanwhile, nothing else changes. Returns the failed elicitation, which the caller has to close.
 pub(super) fn sampled(
     draft: &mut Draft<'_>,
     (id, turn): (&ElicitationId, TurnId),
@@ -109,8 +109,8 @@ pub(super) fn sampled(
     }
 }
 
-/// The gateway that asked models is gone with the answers: what was asked is paid for, and not asked
-/// again.
+/// Counts the usage of running completions whose gateway is gone; their answers are lost, and the model is
+/// not asked again.
 pub(super) fn lose(draft: &mut Draft<'_>) {
     let lost: Vec<(TurnId, Spent)> = draft
         .control
@@ -127,7 +127,7 @@ pub(super) fn lose(draft: &mut Draft<'_>) {
     }
 }
 
-/// Requests for completions of a call that is about to run again: its server asks anew.
+/// The open completions of a call that runs again: its server will request them anew.
 pub(super) fn of_call(draft: &Draft<'_>, call: &CallId) -> Vec<Arc<Elicitation>> {
     let asked = draft.control.elicitations();
     asked
@@ -136,7 +136,7 @@ pub(super) fn of_call(draft: &Draft<'_>, call: &CallId) -> Vec<Arc<Elicitation>>
         .collect()
 }
 
-/// The turn that pays while the model is asked.
+/// The turn that pays for a running request to the model.
 fn asking_turn(sampling: &Sampling) -> Option<TurnId> {
     if let SamplingStage::Asking { turn, .. } = sampling.stage {
         return Some(turn);
@@ -144,7 +144,7 @@ fn asking_turn(sampling: &Sampling) -> Option<TurnId> {
     None
 }
 
-/// The running turn, or of calls of views the newest.
+/// The running turn; if none is running, the newest one, which pays for calls of views.
 fn paying_turn(draft: &Draft<'_>) -> TurnId {
     let control = &draft.control;
     let turn = control.turn.as_ref().map(|turn| turn.id);

@@ -1,4 +1,4 @@
-//! Titles: the first words, then what a model gives where that is set, and always what a person says.
+//! Decides titles: the first words, then a model's title if that is enabled, and always a person's.
 
 use super::Draft;
 use crate::domain::{Code, TurnId};
@@ -7,10 +7,10 @@ use crate::session::event::Event;
 use crate::session::model::Spent;
 use crate::session::title::{TitleSource, Titling};
 
-/// Characters of the first message that become the title.
+/// Maximum number of characters of the first message in a title.
 const TITLE_CHARS: usize = 60;
 
-/// A person names the session.
+/// Sets the title that a person gives.
 pub(super) fn rename(draft: &mut Draft<'_>, title: &str) -> Result<(), Refusal> {
     let title = title.trim();
     if title.is_empty() || title.chars().count() > 200 {
@@ -21,7 +21,7 @@ pub(super) fn rename(draft: &mut Draft<'_>, title: &str) -> Result<(), Refusal> 
         ));
     }
     draft.create();
-    // The same words said by a person are theirs from now on, so that no model replaces them.
+    // If a person repeats the first words, the title becomes theirs, so that no model replaces it.
     let is_by_words = draft.control.title_source == Some(TitleSource::FirstWords);
     if is_by_words || draft.control.title.as_deref() != Some(title) {
         draft.push(Event::TitleSet {
@@ -32,7 +32,7 @@ pub(super) fn rename(draft: &mut Draft<'_>, title: &str) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// The title of a session that has none yet.
+/// Titles an untitled session with the first words of a text.
 pub(super) fn title_by_words(draft: &mut Draft<'_>, text: &str) {
     draft.push(Event::TitleSet {
         title: first_words(text),
@@ -40,7 +40,7 @@ pub(super) fn title_by_words(draft: &mut Draft<'_>, text: &str) {
     });
 }
 
-/// After an answer: has a model give the title, once, unless a person has given one.
+/// Requests a title from a model after an answer, once, unless a person has given one.
 pub(super) fn ask_for_title(draft: &mut Draft<'_>, turn: TurnId) {
     let is_by_words = draft.control.title_source == Some(TitleSource::FirstWords);
     let is_unasked = draft.control.titling == Titling::Unasked;
@@ -51,8 +51,8 @@ pub(super) fn ask_for_title(draft: &mut Draft<'_>, turn: TurnId) {
     }
 }
 
-/// The title came, or will not come. A person may have given one meanwhile; what the request used
-/// counts in any case.
+/// Ends the title request, with or without a title. A title that a person has given meanwhile stays; the
+/// usage of the request counts in any case.
 pub(super) fn titled(draft: &mut Draft<'_>, title: Option<&str>, spent: &[Spent]) {
     let Titling::Asked(turn) = draft.control.titling else {
         return;
@@ -68,7 +68,7 @@ pub(super) fn titled(draft: &mut Draft<'_>, title: Option<&str>, spent: &[Spent]
     draft.push(Event::TitlingMoved { to: Titling::Over });
 }
 
-/// The first words of a text.
+/// The first words of a text, up to [`TITLE_CHARS`] characters.
 fn first_words(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= TITLE_CHARS {

@@ -1,4 +1,4 @@
-//! Turns: messages, model requests, answers, stopping.
+//! Decides turns: messages, model requests, answers and stops.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::session::model::{ModelChoice, Spent};
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
 
-/// S3.29.
+/// The answer's text if the iteration limit was reached and the model gave none (S3.29).
 const ITERATIONS_SPENT: &str = "Reached maximum tool call iterations without a final answer.";
 
 impl Draft<'_> {
@@ -68,7 +68,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Starts a model request that reads everything that waits.
+    /// Starts a model request that reads all waiting messages.
     pub(super) fn ask_model(&mut self, request: ModelRequestId, is_retry: bool) {
         self.claim_work();
         let model = self
@@ -92,14 +92,14 @@ impl Draft<'_> {
         });
     }
 
-    /// Messages left at the end of a turn start the next.
+    /// Starts the next turn if messages are still waiting at the end of a turn.
     fn go_on_with_waiting(&mut self) {
         if self.control.turn.is_none() && !self.control.waiting.is_empty() {
             self.ask_model(ModelRequestId::first_after(self.control.turns), false);
         }
     }
 
-    /// The turn that asks the model with exactly this request; an answer to another one is late.
+    /// The turn whose current model request is `request`; an outcome of any other request is late.
     fn asking(&self, request: ModelRequestId) -> Option<&Turn> {
         let running = self.control.turn.as_ref();
         running.filter(|running| running.request() == request && running.phase == Phase::Asking)
@@ -151,7 +151,7 @@ impl Draft<'_> {
         self.advance();
     }
 
-    /// Told once for each content: every later request says the same path.
+    /// Records the path of an attachment, once per content: later requests name the same path.
     pub(super) fn attachment_placed(
         &mut self,
         request: ModelRequestId,
@@ -199,7 +199,7 @@ impl Draft<'_> {
         });
     }
 
-    /// Counts what became no answer, each attempt for itself.
+    /// Counts the usage of failed attempts, one event each.
     pub(super) fn spend(&mut self, turn: TurnId, spent: &[Spent]) {
         for spent in spent {
             self.push(Event::Spent {
@@ -211,7 +211,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Gives every call of an answer its id and place (S2.30, S2.31).
+    /// Gives each call of an answer an id, its ruling and its place (S2.30, S2.31).
     pub(super) fn admit(&self, proposals: &[Proposal]) -> Vec<Arc<Call>> {
         let ms = self
             .inputs
@@ -260,7 +260,7 @@ impl Draft<'_> {
         calls.collect()
     }
 
-    /// Why a call is asked for, should it be, and what it wants then.
+    /// The reason a call would need approval, and its approval requirements.
     fn asked_by_rules(
         &self,
         id: &CallId,
@@ -281,8 +281,8 @@ impl Draft<'_> {
         (ruling.why, wants)
     }
 
-    /// Calls that cannot be valid, and those that are answered already, get their result at once; nobody
-    /// is asked (S3.25).
+    /// Ends invalid calls, calls beyond the limit of an answer, and calls that are answered already,
+    /// without asking for approval (S3.25).
     fn answer_at_once(&mut self, proposals: &[Proposal]) {
         let ids: Vec<CallId> = self.queue().iter().map(|call| call.id.clone()).collect();
         let most = self.inputs.rules.max_calls_per_answer;
@@ -309,8 +309,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Calls that were made again and again, and gave the same each time, are not run once more: a model
-    /// that goes in circles is told so, and nobody is asked.
+    /// Ends calls that repeated with the same results too often, without running them or asking for
+    /// approval; the error tells the model that it goes in circles.
     fn refuse_repeated(&mut self) {
         let Some(turn) = &self.control.turn else {
             return;
@@ -355,7 +355,7 @@ impl Draft<'_> {
         });
     }
 
-    /// Asks once more with less of the past; the transcript stays (D2).
+    /// Repeats the request with a smaller context; the transcript stays (D2).
     pub(super) fn overflowed(&mut self, request: ModelRequestId, cut: Cut, spent: &[Spent]) {
         if self.asking(request).is_none() {
             return;
@@ -406,7 +406,7 @@ impl Draft<'_> {
         self.stop_calls(id, None);
     }
 
-    /// Ends what a turn waits for; with the end of what runs, the turn ends.
+    /// Cancels everything in the turn that has not started. The turn ends with its last running call.
     fn stop_calls(&mut self, turn: TurnId, limit_ms: Option<u64>) {
         self.push(Event::StopRequested { turn, limit_ms });
         elicitation::stop(self, None);
@@ -421,8 +421,8 @@ impl Draft<'_> {
         self.advance();
     }
 
-    /// Ends a turn that has gone on for too long without a person (S0.58): at once where the model is
-    /// asked, else with its calls.
+    /// Ends a turn that ran for too long without a person (S0.58): at once during a model request,
+    /// otherwise with its calls.
     pub(super) fn time_out(&mut self, turn: TurnId, limit: Duration, spent: &[Spent]) {
         let running = self.control.turn.as_ref().filter(|it| it.id == turn);
         let Some((running, since)) = running.and_then(|it| Some((it, it.alone_since()?))) else {
@@ -440,7 +440,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Ends a turn whose time is over, every call of which has a result.
+    /// Fails a turn that exceeded its time limit, after all its calls have ended.
     pub(super) fn timed_out(&mut self, turn: TurnId, limit_ms: u64) {
         self.push(Event::TurnFailed {
             turn,
@@ -451,7 +451,7 @@ impl Draft<'_> {
         self.go_on_with_waiting();
     }
 
-    /// Ends a stopped turn, every call of which has a result.
+    /// Cancels a stopped turn, after all its calls have ended.
     pub(super) fn cancelled(
         &mut self,
         turn: TurnId,
@@ -470,7 +470,7 @@ impl Draft<'_> {
         if self.control.turn.is_some() {
             return Err(nothing_to_do("a turn is running; stop it first"));
         }
-        // A fork may begin with a message that nobody has answered.
+        // A fork may begin with an unanswered message.
         let is_unanswered = !self.control.waiting.is_empty();
         if self.control.last_ending.is_none() && !is_unanswered {
             return Err(nothing_to_do("there is no answer to ask again for"));
@@ -504,7 +504,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Allowed while a turn runs: the request that is out is answered by the model that was asked.
+    /// Allowed during a turn: the running model request keeps its model.
     pub(super) fn choose_model(&mut self, model: &ModelChoice) {
         self.create();
         if self.control.model.as_ref() != Some(model) {
@@ -514,7 +514,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Allowed while a turn runs: the next model request reads so much.
+    /// Allowed during a turn: applies from the next model request on.
     pub(super) fn choose_window(&mut self, whole: bool) {
         if self.control.reads_whole != whole {
             self.create();
@@ -522,7 +522,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Allowed while a turn runs, like the window.
+    /// Allowed during a turn: applies from the next model request on.
     pub(super) fn choose_compaction(
         &mut self,
         strategies: Option<&[CompactionStrategy]>,
@@ -547,7 +547,7 @@ impl Draft<'_> {
     }
 }
 
-/// What is said of a turn, or of a question, that took longer than it may.
+/// The error text for a turn, or a question, that exceeded its time limit.
 pub fn overdue(limit: Duration) -> String {
     let seconds = limit.as_secs_f64();
     format!("this took longer than {seconds} s and was stopped (`agent.chat.turn_timeout_s`)")

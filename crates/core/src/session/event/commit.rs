@@ -1,4 +1,4 @@
-//! Commits: the events of one decision, as the journal holds them.
+//! Commits group the events of one decision as the journal stores them.
 
 use std::collections::BTreeSet;
 
@@ -7,43 +7,44 @@ use serde::{Deserialize, Serialize};
 use super::Event;
 use crate::domain::{CallId, CommitId, Timestamp};
 
-/// Room for the stored form of most commits.
+/// Initial buffer capacity in bytes; the stored form of most commits fits.
 const COMMIT: usize = 2048;
 /// The schema that this release writes. Older ones are upcast when they are read.
 pub const SCHEMA: u32 = 1;
 
-/// What one decision appended, atomically.
+/// The events that one decision appended atomically.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Commit {
-    /// Dense per session, from 1.
+    /// Version number in the journal, dense from 1.
     pub version: u64,
-    /// Read back after a time-out.
+    /// Identifies the commit when it is read back after an append timed out.
     pub commit_id: CommitId,
-    /// Schema of the events.
+    /// Schema version of the events.
     pub schema: u32,
-    /// When it was decided.
+    /// Time of the decision.
     pub at: Timestamp,
     /// `seq` of the last shown event before this commit.
     pub seq: u64,
     pub events: Vec<Event>,
-    /// Whether this happened in the session that this one was forked from: it was paid for there.
+    /// True if the commit comes from the session that this one was forked from, or from an import; its usage
+    /// was not paid for here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_inherited: bool,
 }
 
-/// What of a session goes on.
+/// The work of a session that is still unfinished.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Whether a turn runs.
+    /// True if a turn is running.
     pub has_turn: bool,
-    /// Whether it awaits its workspace.
+    /// True if the session waits for a copy of its workspace.
     pub awaits_workspace: bool,
-    /// Calls of views that have no result.
+    /// Calls of views without a result.
     pub view_calls: BTreeSet<CallId>,
 }
 
 impl Unfinished {
-    /// Whether anything goes on.
+    /// Returns true if any work is unfinished.
     pub fn is_any(&self) -> bool {
         self.has_turn || self.awaits_workspace || !self.view_calls.is_empty()
     }
@@ -55,7 +56,7 @@ pub enum CommitError {
     /// Written by a newer release.
     #[error("schema {0} of a journal entry is newer than this release")]
     NewerSchema(u32),
-    /// Not what this release or an older one writes.
+    /// Not a commit that this or an older release wrote.
     #[error("a journal entry cannot be read")]
     Malformed(#[from] serde_json::Error),
 }
@@ -67,14 +68,14 @@ impl Commit {
         self.seq.saturating_add(shown as u64)
     }
 
-    /// Whether another process runs the session's effects from this commit on.
+    /// Returns true if the commit hands the session's effects to another process.
     pub fn hands_over(&self) -> bool {
         let mut events = self.events.iter();
         events.any(|event| matches!(event, Event::OwnerChanged { .. }))
     }
 
-    /// Whether something has to go on after this commit, of a session of which that went on before: it
-    /// begins and ends by these events only.
+    /// Returns true if work is unfinished after this commit, given the unfinished work before it. Only the
+    /// events below start or end such work.
     pub fn is_unfinished_after(&self, before: Unfinished) -> bool {
         let mut now = before;
         for event in &self.events {

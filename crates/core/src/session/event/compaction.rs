@@ -1,6 +1,6 @@
-//! What of the past the model reads in another form, or not at all, and since when. It is an event:
-//! the same entries are sent from request to request until the next one, so a vendor's prompt cache
-//! finds what it was given.
+//! Records which earlier entries the model reads shortened or not at all. Compaction is an event, so that
+//! successive requests send the same entries until the next compaction and the vendor's prompt cache keeps
+//! matching.
 
 use std::sync::Arc;
 
@@ -8,28 +8,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::{MicroUsd, TokenUsage};
 
-/// How `context:compacted` names results in a short form.
+/// The `context:compacted` strategy name of shortened results.
 pub const SHORTEN_RESULTS: &str = "shorten-results";
-/// How `context:compacted` names what a vendor compacted by itself.
+/// The `context:compacted` strategy name of a vendor's own compaction.
 pub const BY_VENDOR: &str = "vendor";
-/// How `context:compacted` names a limit that a provider's refusal made lower.
+/// The `context:compacted` strategy name of a limit lowered after a provider refused a request.
 pub const LOWER_LIMIT: &str = "lower-limit";
-/// How `context:compacted` names a context of nothing but the newest turn.
+/// The `context:compacted` strategy name of a context cut to the newest turn.
 const FRESH_CONTEXT: &str = "fresh-context";
 
-/// What makes a request smaller that its provider found too long; each is tried before the next.
+/// The ways to shrink a request that its provider refused as too long, in the order in which they are
+/// tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutKind {
-    /// Results are shorter; every entry stays.
+    /// Results are shortened; every entry stays.
     Shortening,
-    /// From here on the history has a lower limit, within which the session's strategies say what leaves.
+    /// The history gets a lower limit, within which the session's strategies choose the entries to drop.
     LowerLimit,
-    /// Nothing but the newest turn stays.
+    /// Only the newest turn stays.
     FreshContext,
 }
 
 impl CutKind {
-    /// How events name it.
+    /// The strategy name in events.
     pub fn strategy(self) -> &'static str {
         match self {
             Self::Shortening => SHORTEN_RESULTS,
@@ -38,7 +39,7 @@ impl CutKind {
         }
     }
 
-    /// Reads that name; what earlier releases called otherwise began afresh.
+    /// Parses the strategy name in an event; unknown names, from earlier releases, mean a fresh context.
     pub(in crate::session) fn of(strategy: &str) -> Self {
         match strategy {
             SHORTEN_RESULTS => Self::Shortening,
@@ -48,12 +49,12 @@ impl CutKind {
     }
 }
 
-/// Whether a cut of that name leaves every entry where it is.
+/// Returns true if a cut with this strategy name keeps every entry.
 pub(in crate::session) fn drops_nothing(strategy: &str) -> bool {
     strategy == SHORTEN_RESULTS || strategy == LOWER_LIMIT
 }
 
-/// How large a working context is.
+/// The size of a working context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextSize {
     pub messages: u64,
@@ -71,106 +72,108 @@ impl std::ops::Add for ContextSize {
     }
 }
 
-/// How earlier entries are shown. A place counts the entries since the context began, those that are
-/// no longer held included.
+/// How earlier entries are shown. A place counts the entries since the context began, including those no
+/// longer in memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// So many of the first entries stay.
+    /// Number of first entries that stay.
     #[serde(default)]
     pub head: u64,
-    /// The place from which entries stay beside them.
+    /// The place from which all entries stay.
     #[serde(default)]
     pub from: u64,
-    /// Results before this place are short.
+    /// Results before this place are shortened.
     #[serde(default)]
     pub short_before: u64,
-    /// Thoughts before this place are left out.
+    /// Reasoning before this place is left out.
     #[serde(default)]
     pub unthinking_before: u64,
-    /// What a model wrote of the entries that are left out.
+    /// A model's summary of the entries that are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Arc<str>>,
-    /// Tokens of history that it was made for; `None` = no limit.
+    /// Token limit of the history that this was computed for; `None` = no limit.
     #[serde(default)]
     pub max_tokens: Option<u64>,
-    /// Entries of history that it was made for; `None` = no limit.
+    /// Entry limit of the history that this was computed for; `None` = no limit.
     #[serde(default)]
     pub max_messages: Option<u64>,
 }
 
-/// A compaction, and what people are told of it.
+/// A compaction with its figures for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compacted {
-    /// What sufficed: a strategy, `shorten-results` or `drop-reasoning`.
+    /// The strategy that sufficed, or `shorten-results` or `drop-reasoning`.
     pub strategy: String,
     pub compaction: Compaction,
-    /// How many entries left with it.
+    /// Number of entries that this compaction dropped.
     pub left: u64,
-    /// `seq` of the oldest message of a person among them.
+    /// `seq` of the oldest user message among the dropped entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_seq: Option<u64>,
-    /// `seq` of the first message of a person behind them.
+    /// `seq` of the first user message after the dropped entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_seq: Option<u64>,
-    /// Who wrote its summary.
+    /// The model that wrote the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summarised_by: Option<SummarisedBy>,
-    /// The context without it.
+    /// The context without this compaction.
     pub before: ContextSize,
     /// The context that was sent.
     pub after: ContextSize,
 }
 
-/// The model that wrote a summary, and what that took. Its use is counted as that of other attempts.
+/// The model that wrote a summary, with its usage, which is counted like that of other attempts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummarisedBy {
     pub provider: String,
     pub model: String,
     pub usage: TokenUsage,
-    /// What it cost, if the price is known.
+    /// The cost, if the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
 }
 
-/// What a vendor compacted by itself before it answered. The block that stands for it is kept with the answer.
+/// A vendor's own compaction before an answer. The block that replaces the compacted entries is stored with
+/// the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactedByVendor {
     pub provider: String,
     pub model: String,
-    /// What stands for what was said before; `None` = only the vendor can read it.
+    /// The text that replaces the compacted entries; `None` = only the vendor can read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Tokens of what was compacted, where the vendor said it.
+    /// Tokens before the compaction, if the vendor reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u64>,
-    /// Tokens of what the model read instead, where the vendor said it.
+    /// Tokens after the compaction, if the vendor reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// What compacting took, where the vendor tells it apart; a part of what the answer used.
+    /// Usage of the compaction, if the vendor reports it separately; a part of the answer's usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsage>,
-    /// What that cost, if the price is known; a part of what the answer cost.
+    /// Cost of the compaction, if the price is known; a part of the answer's cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
 }
 
-/// Where entries are missing that no request can show any more; the journal has them.
+/// The place of entries that were removed from memory because no request can include them; the journal has
+/// them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// How many entries stand before it.
+    /// Number of entries before the gap.
     pub after: usize,
-    /// How many are missing.
+    /// Number of removed entries.
     pub entries: u64,
 }
 
 impl Gap {
-    /// The place of the entry that is held at `index`.
+    /// The place of the entry at `index` in memory.
     pub fn place(self, index: usize) -> u64 {
         let missing = if index < self.after { 0 } else { self.entries };
         (index as u64).saturating_add(missing)
     }
 
-    /// Where the entry of that place is held, or the first held behind it.
+    /// The index of the entry at `place`, or of the first entry after the gap if that entry was removed.
     pub fn index(self, place: u64) -> usize {
         let after = self.after as u64;
         let index = if place <= after {

@@ -1,4 +1,4 @@
-//! Arguments that a person changed.
+//! Holds the arguments that a person changed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::domain::Digest;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EditedArgs {
     pub args: Value,
-    /// Hash of what would run now.
+    /// Digest of what would run with the new arguments.
     pub digest: Digest,
     /// Hash of server, tool and new arguments.
     pub equal: Digest,

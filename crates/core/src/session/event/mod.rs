@@ -1,4 +1,4 @@
-//! What happened: the events of the journal and the commits that hold them.
+//! Defines the events of the journal and the commits that group them.
 
 mod commit;
 pub(super) mod compaction;
@@ -27,10 +27,10 @@ use crate::domain::{
     Native, Role, SandboxId, TokenUsage, TurnId, WorkspaceCopy,
 };
 
-/// The `finish` of an answer that might not have its calls run (S3.29).
+/// The `finish` of an answer whose calls were not run because the iteration limit was reached (S3.29).
 pub(super) const MAX_ITERATIONS: &str = "max_iterations";
 
-/// One thing that happened. *Shown* events get the session's next `seq`; *hidden* ones none.
+/// One event. *Shown* events get the session's next `seq`; *hidden* ones none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -38,15 +38,15 @@ pub enum Event {
     Created {
         /// Names this journal to clients that resume.
         journal: JournalId,
-        /// Whose session it is.
+        /// The owner of the session.
         owner: Actor,
         sandbox: SandboxId,
-        /// What answers in it.
+        /// The session's model.
         model: ModelChoice,
     },
-    /// Hidden. Another process runs the effects from here on.
+    /// Hidden. Another gateway runs the effects from now on.
     OwnerChanged {
-        /// That process. Journals of the first releases call it `owner`.
+        /// The new runner. Journals of the first releases call it `owner`.
         #[serde(alias = "owner")]
         runner: GatewayId,
         /// The engine that its sandboxes run on.
@@ -55,69 +55,69 @@ pub enum Event {
     },
     /// Hidden. The calls of an answer entered the queue.
     Queued {
-        /// All of them, in order.
+        /// All calls, in order.
         calls: Vec<Arc<Call>>,
     },
-    /// Hidden. Rules want something else of a waiting call than before.
+    /// Hidden. The approval requirements of a waiting call changed.
     WantsChanged { call: CallId, wants: Wants },
-    /// Hidden. A person said yes to a call that wants more than its owner's yes. It starts only once
-    /// it was decided.
+    /// Hidden. A person approved a call that needs more than its owner's approval. The call starts only
+    /// after [`Self::Decided`].
     Consented {
         call: CallId,
         by: Actor,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<Role>,
-        /// What would run: what the yes is about.
+        /// Digest of what would run, which the approval covers.
         digest: Digest,
-        /// The changed arguments and their digest: whoever said yes before said it to others.
+        /// The changed arguments and their digest; they reset the earlier approvals.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<EditedArgs>,
-        /// The fresh gesture that came with it, if one did.
+        /// The fresh gesture that came with the approval, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gesture: Option<GestureMeans>,
     },
-    /// Hidden. They took it back while the call waited.
+    /// Hidden. A person took their approval back while the call waited.
     ConsentWithdrawn { call: CallId, by: Actor },
-    /// Hidden. An attempt of a model request used this and became no answer: it failed, or was stopped.
+    /// Hidden. The usage of a model request attempt that gave no answer because it failed or was stopped.
     Spent {
         turn: TurnId,
         usage: TokenUsage,
-        /// What it cost, if the price is known.
+        /// The cost, if the price is known.
         cost: Option<MicroUsd>,
-        /// Who was asked, and what for. Journals of earlier releases do not say it.
+        /// The provider, model and purpose of the request. Journals of earlier releases lack it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<Arc<RequestFacts>>,
     },
-    /// Hidden. The running turn is to stop.
+    /// Hidden. The running turn has to stop.
     StopRequested {
         turn: TurnId,
-        /// Because it went on for longer than so many milliseconds without a person (S0.58).
+        /// The exceeded time limit without a person, in milliseconds, if that is the reason (S0.58).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit_ms: Option<u64>,
     },
-    /// Hidden. One running call is to stop.
+    /// Hidden. One running call has to stop.
     CallStopRequested { call: CallId },
-    /// Hidden. The server runs the call as a task: from here on it outlives its runner.
+    /// Hidden. The server runs the call as a task, so it outlives its runner from now on.
     TaskCreated { call: CallId, task: CallTask },
-    /// Hidden. A model is asked for a title, or is not any more.
+    /// Hidden. A title request started or ended.
     TitlingMoved { to: Titling },
-    /// Hidden. A model is asked whether the call may run, beside the person.
+    /// Hidden. A model is asked to review the call, in parallel with the person.
     ReviewAsked { call: CallId },
-    /// Hidden. It has said something, or cannot. A yes that counts is followed by [`Self::Decided`].
+    /// Hidden. The review succeeded or failed. If an approval counts, [`Self::Decided`] follows.
     Reviewed { call: CallId, review: Review },
-    /// Hidden. A dry run of a waiting call began or ended; none = `by` put it away.
+    /// Hidden. A dry run of a waiting call began or ended; `to: None` = `by` discarded it.
     DryRunMoved {
         call: CallId,
         to: Option<Arc<DryRun>>,
         by: Option<Actor>,
     },
-    /// A person said something.
+    /// A person sent a message.
     UserMessage {
         text: String,
         author: Actor,
-        /// The client's own id, for repeats.
+        /// The client's own id, to detect repeats.
         client_message_id: Option<String>,
-        /// How much the model may think in the turn that takes it.
+        /// How much the model may think in the turn that reads the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         effort: Option<Effort>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -125,36 +125,36 @@ pub enum Event {
     },
     /// A model request starts.
     Thinking {
-        /// The turn, from 1.
+        /// The turn number, from 1.
         turn: TurnId,
-        /// The request within the turn, from 1.
+        /// The number of the request within the turn, from 1.
         iteration: Iteration,
-        /// The model that is asked.
+        /// The requested model.
         model: String,
-        /// `seq` of the messages that this request is the first to read.
+        /// `seq` of the messages that this request reads first.
         took: Vec<u64>,
-        /// Whether the last answer is to be replaced.
+        /// True if the new answer replaces the last one.
         is_retry: bool,
     },
-    /// The model said something together with calls.
+    /// The model requested calls, with or without text.
     Said {
         turn: TurnId,
         iteration: Iteration,
         text: String,
         /// Id, name, server and arguments of each call.
         calls: Vec<SaidCall>,
-        /// What the request used.
+        /// The usage of the request.
         usage: TokenUsage,
-        /// What it cost, if the price is known.
+        /// The cost, if the price is known.
         cost: Option<MicroUsd>,
-        /// Who was asked, and what for. Journals of earlier releases do not say it.
+        /// The provider, model and purpose of the request. Journals of earlier releases lack it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<Arc<RequestFacts>>,
         native: Option<Native>,
-        /// What it thought aloud before.
+        /// The reasoning before the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<Reasoning>,
-        /// Who said it in the place of the model that was asked.
+        /// The model that answered instead of the requested one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered_by: Option<Box<AnsweredBy>>,
     },
@@ -164,46 +164,47 @@ pub enum Event {
         text: String,
         /// The model that answered.
         model: String,
-        /// What the request used.
+        /// The usage of the request.
         usage: TokenUsage,
-        /// What it cost, if the price is known.
+        /// The cost, if the price is known.
         cost: Option<MicroUsd>,
-        /// Who was asked, and what for. Journals of earlier releases do not say it.
+        /// The provider, model and purpose of the request. Journals of earlier releases lack it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request: Option<Arc<RequestFacts>>,
-        /// Time of the whole turn.
+        /// Duration of the whole turn.
         duration_ms: u64,
-        /// From the start of the last request to its first piece.
+        /// Time from the start of the last request to its first piece.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         first_token_ms: Option<u64>,
-        /// Why the model stopped (`stop`, `length`, `max_iterations`, …).
+        /// The reason the model stopped (`stop`, `length`, `max_iterations`, …).
         finish: String,
-        /// The same in the vendor's words, if it gave some: a refusal's category, or what its filter found.
+        /// The vendor's own stop reason, if it gave one: the category of a refusal, or the finding of its
+        /// filter.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stop_detail: Option<String>,
-        /// Calls that it asked for and that were dropped: its provider's filter stopped it, or they
-        /// named no tool.
+        /// Number of requested calls that were dropped, because a provider's filter stopped the answer or
+        /// because they name no tool.
         #[serde(default, skip_serializing_if = "is_zero")]
         dropped_calls: u64,
         native: Option<Native>,
-        /// What it thought aloud before.
+        /// The reasoning before the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<Reasoning>,
-        /// Who said it in the place of the model that was asked.
+        /// The model that answered instead of the requested one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered_by: Option<Box<AnsweredBy>>,
     },
-    /// A view asked for a call, which belongs to no turn; the model hears nothing of it.
+    /// A view requested a call. The call belongs to no turn, and the model never sees it.
     ViewCalled { call: Arc<Call>, by: Actor },
     /// A call waits for a decision.
     ApprovalAsked {
         /// The whole card, so that a replay needs nothing else.
         call: Arc<Call>,
-        /// Its place, from 1.
+        /// Position in the queue, from 1.
         position: usize,
-        /// How many calls the answer asked for.
+        /// Number of calls in the answer.
         total: usize,
-        /// What the model said with the calls.
+        /// The text that the model gave with the calls.
         said: String,
     },
     /// A call was decided.
@@ -212,43 +213,43 @@ pub enum Event {
         verdict: Verdict,
         by: Decider,
         reason: Option<String>,
-        /// The arguments that run and their digest, where a person changed them: now, or before others
-        /// said yes. Journals of earlier releases say it only of those who decided alone.
+        /// The arguments that run and their digest, if a person changed them with this decision or before
+        /// an earlier approval. Journals of earlier releases record only changes by a sole decider.
         edited: Option<EditedArgs>,
-        /// The person who changed them, where it was not the one who decided.
+        /// The person who changed the arguments, if it was not the decider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited_by: Option<Actor>,
-        /// The fresh gesture that came with the yes, if one did.
+        /// The fresh gesture that came with the approval, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gesture: Option<GestureMeans>,
-        /// The result of the call's dry run that it has instead of running.
+        /// Digest of the dry-run result that replaces running the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         dry_run: Option<Digest>,
-        /// How long a call that was taken back waits again until it expires, in milliseconds.
+        /// Time until a call whose approval was taken back expires, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_after_ms: Option<u64>,
     },
-    /// A call runs.
+    /// A call starts.
     Started {
         call: CallId,
         name: String,
         server: String,
-        /// What runs; equal to what was approved.
+        /// Digest of what runs; equal to the approved digest.
         digest: Digest,
-        /// The address of the tool's view at its server, if it has one.
+        /// The `ui://` address of the tool's view at its server, if it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         view: Option<String>,
     },
-    /// A call has its result.
+    /// A call ended with a result.
     Ended {
         call: CallId,
         name: String,
         server: String,
         outcome: Outcome,
-        /// How long it ran.
+        /// Duration of the run.
         duration_ms: u64,
     },
-    /// A person said whether an unknown call happened.
+    /// A person stated whether a call with an unknown outcome happened.
     Settled {
         call: CallId,
         name: String,
@@ -260,21 +261,21 @@ pub enum Event {
         turn: TurnId,
         code: Code,
         text: String,
-        /// Whether asking again may help.
+        /// True if a retry may help.
         is_retryable: bool,
     },
-    /// The turn was stopped, and every call of it has a result.
+    /// The turn was stopped, and all its calls have results.
     Cancelled {
         turn: TurnId,
-        /// What had been said of the answer.
+        /// The text streamed until the stop.
         text: Option<String>,
-        /// What it thought aloud until then.
+        /// The reasoning streamed until the stop.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<Reasoning>,
     },
     /// A waiting message was taken back.
     Withdrawn {
-        /// Its `seq`.
+        /// The message's `seq`.
         message_seq: u64,
         /// The client's own id.
         client_message_id: String,
@@ -282,24 +283,25 @@ pub enum Event {
     /// The session has a title.
     TitleSet {
         title: String,
-        /// Who gave it. Journals of earlier releases do not say it.
+        /// The source of the title. Journals of earlier releases lack it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         source: Option<TitleSource>,
     },
-    /// Another model answers from the next model request on; everything that was counted goes on.
+    /// Later model requests use another model; all counters continue.
     ModelChosen { model: ModelChoice },
-    /// How much of the past the model reads from the next model request on.
+    /// A person set how much of the past the model reads, from the next model request on.
     WindowChosen {
-        /// Whether as much as its window holds; else as much as the settings say.
+        /// True if the model reads as much as its window holds; otherwise the configured amount.
         whole: bool,
     },
     /// The model starts with an empty context; the transcript stays.
     ContextReset,
-    /// The model no longer reads the older entries; the transcript stays (D2).
+    /// A request was too long for its provider, so the turn goes on with a smaller context; the transcript
+    /// stays (D2).
     ContextCut {
-        /// How it was cut, for people: `fresh-context`, or `shorten-results`.
+        /// The cut's name for people: `fresh-context`, `shorten-results` or `lower-limit`.
         strategy: String,
-        /// How many of the newest entries the model goes on reading.
+        /// Number of newest entries that stay in the context.
         kept: usize,
         /// Tokens of history that the rest of the turn may read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -307,69 +309,70 @@ pub enum Event {
         before: ContextSize,
         after: ContextSize,
     },
-    /// The session goes on from here where another one was: what stands before happened there.
+    /// The journal up to here was copied from another session.
     Forked {
         origin: ForkOrigin,
-        /// Whether the other one has a workspace, of which a copy is made now; none = earlier releases
-        /// left it behind.
+        /// True if the other session has a workspace, which is then copied; `None` = written by an earlier
+        /// release, which did not copy it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         has_files: Option<bool>,
     },
-    /// The workspace of a fork has what it begins with.
+    /// The initial workspace of a fork is ready.
     WorkspaceCopied { outcome: WorkspaceCopy },
-    /// What a person attached was put into the workspace, because a model could not read it itself.
+    /// An attachment was put into the workspace because the model cannot read it directly.
     AttachmentPlaced {
-        /// Its content.
+        /// Id of its content.
         id: BlobId,
-        /// What people call it.
+        /// The file name for people.
         name: String,
-        /// Where it is, as the session's tools name it.
+        /// The path as the session's tools see it.
         path: String,
     },
-    /// Earlier turns take less of the context from this request on; the transcript stays.
+    /// Earlier turns take less of the context, from this request on; the transcript stays.
     ContextCompacted(Box<Compacted>),
-    /// The vendor compacted what it was sent, and goes on from that: the answer that follows holds what
-    /// stands for it. The transcript stays.
+    /// The vendor compacted its input before answering; the answer that follows holds the block that
+    /// replaces the compacted entries. The transcript stays.
     CompactedByVendor(Box<CompactedByVendor>),
-    /// What leaves the context where earlier turns do not fit, from the next model request on.
+    /// A person chose how to compact earlier turns that do not fit the context, from the next model request
+    /// on.
     CompactionChosen {
-        /// The first way that suffices; `None` = what the settings say.
+        /// The strategies to try, in order, until one suffices; `None` = the configured strategies.
         strategies: Option<Vec<CompactionStrategy>>,
     },
-    /// A rule holds from here on, for this session alone.
+    /// A rule applies from now on, to this session only.
     RuleGiven { rule: Box<Rule>, by: Actor },
-    /// It holds no more.
+    /// A rule of this session was removed.
     RuleTakenBack { id: String, by: Actor },
-    /// A command of the session was refused a host, which people may allow by a rule.
+    /// A command in the sandbox was refused access to a host; people may allow it with a rule.
     HostRefused(Box<HostRefusal>),
-    /// A server asks the person something while a call of it runs.
+    /// A server asks the person something during one of its calls.
     ElicitationAsked(Arc<Elicitation>),
-    /// The person went to the page that a server wanted opened; it goes on until all is done there.
+    /// The person opened the page of an elicitation, which stays open until the server reports completion.
     ElicitationOpened {
         id: ElicitationId,
         call: CallId,
         by: Actor,
     },
-    /// It was answered, or closed.
+    /// An elicitation was answered or closed.
     ElicitationResolved {
         id: ElicitationId,
         call: CallId,
         answer: ElicitationAnswer,
-        /// Who answered; none = nobody did.
+        /// The person who answered; `None` = nobody answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
-        /// Why it was closed, where nobody answered.
+        /// The reason the elicitation was closed without an answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<ElicitationEnd>,
     },
-    /// What a server wants a model to be asked moved on: the model is asked, has answered, or cannot.
+    /// A completion that a server requested moved to another stage.
     SamplingMoved {
         id: ElicitationId,
         call: CallId,
         to: SamplingStage,
     },
-    /// Results of the running turn were shown in a short form from this request on, because the turn
-    /// would not have fitted otherwise; the transcript stays. Told once for a turn.
+    /// Results of the running turn are shortened from this request on, because the turn would not fit
+    /// otherwise; the transcript stays. Recorded once per turn.
     ResultsShortened {
         results: u64,
         /// The context with every result whole.
@@ -380,7 +383,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether clients see it, with a `seq`.
+    /// Returns true if clients see the event, with a `seq`.
     pub fn is_shown(&self) -> bool {
         !matches!(
             self,

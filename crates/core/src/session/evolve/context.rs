@@ -1,4 +1,4 @@
-//! The working context: what the model may read, oldest first.
+//! Folds events into the working context, the entries that the model may read, oldest first.
 
 use std::sync::Arc;
 
@@ -8,23 +8,22 @@ use crate::session::event::Event;
 use crate::session::event::compaction::{Gap, drops_nothing};
 use crate::session::state::{Control, SessionState};
 
-/// What the model reads where a session was forked.
+/// The note to the model of a fork without a copied workspace.
 pub(super) const NEW_WORKSPACE: &str = "This conversation goes on in another session with a workspace \
                                         of its own: files that earlier calls wrote are not there.";
-/// What the model reads where the workspace of a fork is a copy.
+/// The note to the model of a fork whose workspace is a copy.
 const COPIED_WORKSPACE: &str = "This conversation goes on in another session. Its workspace is a copy of \
                                 the first session's, made now: files may differ from what earlier calls \
                                 wrote or read.";
 
 impl SessionState {
-    /// Leaves these entries in the working context, with that gap between them.
+    /// Replaces the entries in memory; `gap` marks the place of removed ones.
     pub fn retain(&mut self, kept: Vec<Arc<Weighed>>, gap: Gap) {
         self.entries = kept;
         self.gap = gap;
     }
 
-    /// Leaves only the newest entries in the working context. The caller keeps calls and results
-    /// together.
+    /// Drops all but the newest entries from the context. The caller keeps calls and results together.
     fn keep_newest(&mut self, kept: usize) {
         let surplus = self.entries.len().saturating_sub(kept);
         self.entries.drain(..surplus);
@@ -37,7 +36,7 @@ impl SessionState {
         }
     }
 
-    /// Runs before the control state changes: it reads what waits and what the queue holds.
+    /// Runs before the control state changes, because it reads the waiting messages and the queue.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "most events leave the context alone; the fold of the control state is exhaustive"
@@ -78,7 +77,7 @@ impl SessionState {
                 self.say(text, None, stamp(0));
             }
             Event::Ended { call, outcome, .. } => self.pair(call, outcome, stamp(0)),
-            // The turn that waited for it has begun, and has not asked yet.
+            // A turn that waited for the copy has started without asking the model yet.
             Event::WorkspaceCopied { outcome } if self.control.turn.is_some() => {
                 let text = workspace_note(*outcome).to_owned();
                 let note = Weighed::stamped(Entry::Note { text }, stamp(0));
@@ -89,14 +88,15 @@ impl SessionState {
                 self.left_out = 0;
                 self.gap = Gap::default();
             }
-            // Places of entries that others hold and this process does not would move otherwise.
+            // The runner's `kept` may differ from the number of entries in memory here, and cutting would
+            // shift places.
             Event::ContextCut { strategy, .. } if drops_nothing(strategy) => {}
             Event::ContextCut { kept, .. } => self.keep_newest(*kept),
             _ => {}
         }
     }
 
-    /// Adds the remarks and messages that a model request takes.
+    /// Adds the notes and messages that a model request reads.
     fn take_in(&mut self, took: &[u64], stamp: impl Fn(u32) -> Option<Stamp>) {
         let Control { notes, waiting, .. } = &self.control;
         let notes = notes.iter().map(|text| Entry::Note { text: text.clone() });
@@ -111,7 +111,7 @@ impl SessionState {
         self.entries.extend(taken);
     }
 
-    /// Adds what the model said.
+    /// Adds the model's text.
     fn say(&mut self, text: String, native: Option<Native>, stamp: Option<Stamp>) {
         let said = Entry::Assistant {
             text,
@@ -121,7 +121,7 @@ impl SessionState {
         self.entries.push(Weighed::stamped(said, stamp));
     }
 
-    /// Adds the one result of a call.
+    /// Adds the result of a call.
     fn pair(&mut self, id: &CallId, outcome: &Outcome, stamp: Option<Stamp>) {
         let Some(call) = self.control.turn.as_ref().and_then(|turn| turn.call(id)) else {
             return;
@@ -154,7 +154,7 @@ impl SessionState {
     }
 }
 
-/// What the model reads of the workspace of a fork.
+/// The note to the model about the workspace of a fork.
 pub(super) fn workspace_note(outcome: WorkspaceCopy) -> &'static str {
     match outcome {
         WorkspaceCopy::Copied { .. } => COPIED_WORKSPACE,

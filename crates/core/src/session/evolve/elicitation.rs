@@ -1,4 +1,4 @@
-//! The part of the fold that keeps what servers ask while their calls run.
+//! Folds elicitations, the questions of servers during their calls.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use crate::session::call::Elicitation;
 use crate::session::event::Event;
 use crate::session::state::Control;
 
-/// Folds a question, or what became of it. While it waited, the turn's time did not run.
+/// Folds an elicitation event. The turn's time limit restarts when an elicitation moves on, because the
+/// turn waited for a person.
 pub(super) fn evolve_elicitation(control: &mut Control, event: &Event, at: Timestamp) {
     if let Event::ElicitationAsked(asked) = event {
         if let Some(kept) = asked_for(control, &asked.call) {
@@ -45,7 +46,7 @@ pub(super) fn evolve_elicitation(control: &mut Control, event: &Event, at: Times
     }
 }
 
-/// What was asked while calls run that stand where this one does.
+/// The list of elicitations that belongs to this call: the views' or the turn's.
 fn asked_for<'c>(control: &'c mut Control, call: &CallId) -> Option<&'c mut Vec<Arc<Elicitation>>> {
     if control.views.calls.iter().any(|it| it.id == *call) {
         return Some(&mut control.views.elicitations);

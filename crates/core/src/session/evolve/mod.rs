@@ -1,4 +1,4 @@
-//! Events to state: the fold that live sessions, replays and restarts share.
+//! Folds events into state, for live sessions, replays and restarts alike.
 
 mod context;
 mod elicitation;
@@ -20,11 +20,11 @@ use crate::domain::{
     WorkspaceCopy,
 };
 
-/// How many client message ids are remembered for repeats.
+/// Maximum number of client message ids that are remembered to detect repeats.
 const REMEMBERED_MESSAGES: usize = 256;
 
 impl SessionState {
-    /// Folds a commit that follows this state.
+    /// Folds the commit that follows this state.
     pub fn apply(&mut self, commit: &Commit) {
         let totals = self.control.totals;
         for event in &commit.events {
@@ -128,7 +128,7 @@ impl Control {
         } = event
         {
             self.unknown.remove(call);
-            // The model never heard of what a view asked for.
+            // The model does not know of a view's calls.
             if !self.views.unknown.remove(call) {
                 self.notes.push(settled(call, name, *happened, by));
             }
@@ -146,11 +146,11 @@ impl Control {
         }
     }
 
-    /// Folds what is read from now on, and by which model.
+    /// Folds the events that change the model, or how much of the past it reads.
     fn evolve_reading(&mut self, event: &Event) {
         if let Event::ModelChosen { model } = event {
             let named = |it: &ModelChoice| (it.provider.clone(), it.model.clone());
-            // What a provider took holds for that model, however much it thinks.
+            // The lowered limit belongs to the model, whatever its effort.
             if self.model.as_ref().map(named) != Some(named(model)) {
                 self.max_tokens = None;
             }
@@ -183,7 +183,7 @@ impl Control {
         self.epoch = self.epoch.saturating_add(1);
         self.forget_dry_runs();
         if let Some(turn) = &mut self.turn {
-            // Nobody ran it meanwhile.
+            // The turn did not run while it had no runner.
             turn.attended = Some(at);
         }
         if let Some(turn) = self
@@ -195,7 +195,8 @@ impl Control {
         }
     }
 
-    /// The workspace is another one, so nothing of what tools did holds here.
+    /// Resets what belongs to the other session: the fork has another workspace, so earlier effects of
+    /// tools do not apply here.
     fn fork(&mut self, origin: &ForkOrigin, has_files: Option<bool>, at: Timestamp) {
         self.awaits_workspace = has_files == Some(true);
         if !self.used_tools.is_empty() && !self.awaits_workspace {
@@ -207,14 +208,14 @@ impl Control {
         self.engine = None;
         self.created_at = at;
         self.placed.clear();
-        // They were given for the other session.
+        // The rules belong to the other session.
         network::left_behind(self);
         self.rules = Arc::default();
         self.reviewing = Reviewing::default();
         self.forked_from = Some(origin.clone());
     }
 
-    /// The workspace is what it will be; the runner's engine holds a copy.
+    /// Ends the wait for the workspace. If it was copied, the runner's engine now holds it.
     fn settle_workspace(&mut self, outcome: WorkspaceCopy) {
         self.awaits_workspace = false;
         if matches!(outcome, WorkspaceCopy::Copied { .. }) {
@@ -225,7 +226,7 @@ impl Control {
         }
     }
 
-    /// An attachment is in the workspace, which the runner's engine holds from now on.
+    /// Records the path of an attachment in the workspace, which the runner's engine now holds.
     fn keep_place(&mut self, id: &BlobId, path: &str) {
         self.placed.insert(id.clone(), path.into());
         if self.engine.is_none() {
@@ -263,7 +264,7 @@ impl Control {
     }
 }
 
-/// What the model reads of a call that somebody settled.
+/// The note to the model about a call whose outcome a person settled.
 fn settled(call: &CallId, name: &str, happened: bool, by: &Actor) -> String {
     let (who, fate) = (&by.name, if happened { "did" } else { "did not" });
     format!("{who} says: the call of `{name}` ({call}) whose outcome was unknown {fate} happen.")

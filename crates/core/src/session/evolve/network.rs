@@ -1,16 +1,16 @@
-//! What commands of the session were refused of the network, and what they were allowed.
+//! Folds refused hosts, and tells the model which hosts rules opened or closed.
 
 use crate::domain::{Actor, HostRefusal};
 use crate::session::policy::Rule;
 use crate::session::state::Control;
 
-/// It is told once, until people act.
+/// Remembers a refused host, so that it is reported once until a person acts.
 pub(super) fn refused(control: &mut Control, refusal: &HostRefusal) {
     let key = (refusal.host.clone(), refusal.port);
     control.refused_hosts.insert(key);
 }
 
-/// The model hears of it: it may have been told that there is no network.
+/// Tells the model of newly allowed hosts, since it may have been told that there is no network.
 pub(super) fn given(control: &mut Control, rule: &Rule, by: &Actor) {
     if let Some(hosts) = hosts(rule) {
         control.refused_hosts.clear();
@@ -22,7 +22,7 @@ pub(super) fn given(control: &mut Control, rule: &Rule, by: &Actor) {
     }
 }
 
-/// What was open is closed.
+/// Tells the model that hosts are no longer allowed.
 pub(super) fn taken_back(control: &mut Control, id: &str, by: &Actor) {
     let given = control.rules.find(id);
     if let Some(hosts) = given.and_then(|given| hosts(&given.rule)) {
@@ -34,7 +34,7 @@ pub(super) fn taken_back(control: &mut Control, id: &str, by: &Actor) {
     }
 }
 
-/// A fork takes no rules along, and its model may have read of them.
+/// Tells the model of a fork that the other session's network rules do not apply; a fork copies no rules.
 pub(super) fn left_behind(control: &mut Control) {
     control.refused_hosts.clear();
     let mut given = control.rules.given().iter();

@@ -1,4 +1,4 @@
-//! The part of the fold that moves calls along.
+//! Folds the events of calls.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "`Control::evolve` is the exhaustive match"
@@ -14,7 +14,7 @@ use crate::session::event::{EditedArgs, Event};
 use crate::session::review::{CallReview, Review, ReviewVerdict, RunningReview};
 use crate::session::state::{Control, tool_key};
 
-/// How many decisions about calls of earlier queues are kept for repeats.
+/// Maximum number of decisions about calls of earlier queues that are kept to detect repeats.
 const PAST_DECISIONS: usize = 64;
 
 impl Control {
@@ -64,7 +64,7 @@ impl Control {
         }
     }
 
-    /// A call was decided, as it is or with changes.
+    /// Folds a decision about a call, with or without edited arguments.
     fn evolve_decision(&mut self, event: &Event, at: Timestamp) {
         let Event::Decided {
             call,
@@ -91,7 +91,7 @@ impl Control {
         self.change(call, |call| {
             call.gesture = *gesture;
             call.taken_result.clone_from(dry_run);
-            // A call that waits again, and has not run, is still as it was tried.
+            // A dry run stays valid for a call that waits again and has not run.
             if dry_run.is_none() && *verdict != Verdict::TakenBack {
                 call.dry_run = None;
             }
@@ -115,7 +115,7 @@ impl Control {
         }
     }
 
-    /// Dry runs end with the process that made them, and nothing is known of them.
+    /// Drops running dry runs: they ended with their process, and their results are lost.
     pub(super) fn forget_dry_runs(&mut self) {
         let queue = self.calls();
         let running = queue.filter(|call| call.is_dry_running());
@@ -134,7 +134,7 @@ impl Control {
         }
     }
 
-    /// No later call gets the id of one of the batch.
+    /// Remembers the timestamp in a call id, so that later calls get other ids.
     pub(super) fn keep_stamp(&mut self, call: &Call) {
         let stamp = call.id.as_str().split('_').nth(1);
         if let Some(ms) = stamp.and_then(|ms| ms.parse().ok()) {
@@ -142,7 +142,8 @@ impl Control {
         }
     }
 
-    /// A queue goes; what people decided about its calls may be sent again.
+    /// Remembers people's decisions about the current queue, which may be sent again after the queue is
+    /// gone.
     pub(super) fn keep_decisions(&mut self) {
         let queue = self.turn.iter().flat_map(|turn| &turn.queue);
         let queue: Vec<Arc<Call>> = queue.cloned().collect();
@@ -182,7 +183,7 @@ impl Control {
         self.attend(at);
     }
 
-    /// A person looked at the turn.
+    /// Records that a person acted on the turn.
     fn attend(&mut self, at: Timestamp) {
         if let Some(turn) = &mut self.turn {
             turn.attended = Some(at);
@@ -199,7 +200,8 @@ impl Control {
                 call.status = CallStatus::Pending { asked: false };
                 if let Decider::Person(by) = by {
                     call.awaits_person = true;
-                    // Theirs alone, or, of the owner who gave none, all.
+                    // If that person consented, only that consent; otherwise the owner without a consent
+                    // drops all.
                     let gave = call.consents.iter().any(|it| it.by.id == by.id);
                     call.consents.retain(|it| gave && it.by.id != by.id);
                 }
@@ -218,7 +220,7 @@ impl Control {
         });
         let is_by_person = matches!(by, Decider::Person(_));
         if is_by_person && verdict == Verdict::Approved {
-            // The session is on a good road again.
+            // A person's approval resets the count that switches the reviewer off.
             self.reviewing.refusals = 0;
         }
         if is_by_person && verdict != Verdict::TakenBack {
@@ -231,7 +233,7 @@ impl Control {
             return;
         }
         if let Some(turn) = &mut self.turn {
-            // While it waited, the turn's time did not run.
+            // The turn's time limit did not run while the call waited.
             if is_by_person || has_expired {
                 turn.attended = Some(at);
             }
@@ -251,7 +253,7 @@ impl Control {
         self.change(id, |call| call.review = Some(CallReview::Running));
     }
 
-    /// A review that comes after the person's decision says nothing about the session.
+    /// Folds a finished review. One that comes after the person's decision does not count.
     fn reviewed(&mut self, id: &CallId, review: &Review) {
         self.reviewing.running = None;
         let mut is_late = true;
@@ -259,7 +261,7 @@ impl Control {
             is_late = !call.is_pending();
             call.review = (!is_late).then(|| CallReview::Over(review.clone()));
         });
-        // A yes in between takes nothing back: only a person says that the session is on a good road.
+        // The reviewer's own approval does not reset the count; only a person's does.
         if review.verdict != ReviewVerdict::Allowed && !is_late {
             self.reviewing.refusals = self.reviewing.refusals.saturating_add(1);
         }
@@ -318,8 +320,8 @@ impl Control {
     }
 }
 
-/// What a person changed is what would run; what the model wrote is kept beside it. A decision tells a
-/// change again that was made before it.
+/// Replaces the arguments that would run and keeps the model's as the original. A decision may repeat an
+/// earlier edit, which changes nothing.
 fn edit(call: &mut Call, edited: &EditedArgs, editor: Option<&Actor>) {
     let is_made = call.original_args.is_some() && call.args == edited.args;
     if is_made && call.digest() == Some(&edited.digest) {
@@ -335,7 +337,7 @@ fn edit(call: &mut Call, edited: &EditedArgs, editor: Option<&Actor>) {
         facts.card = Memo::default();
         facts.digest = edited.digest.clone();
         facts.equal = edited.equal.clone();
-        // What is known is known of one file.
+        // The file facts apply to one path only.
         facts.file = facts.file.filter(|_| is_same_file);
     }
 }

@@ -1,4 +1,4 @@
-//! The part of the fold that moves a turn along.
+//! Folds the events of a turn.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "`Control::evolve` is the exhaustive match"
@@ -67,10 +67,10 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
     }
 }
 
-/// A request was too long for its provider.
+/// Folds a cut after a request was too long for its provider.
 fn cut(control: &mut Control, strategy: &str, max_tokens: Option<u64>) {
     if !drops_nothing(strategy) {
-        // Its places count from an entry that is gone.
+        // Its places count from an entry that was dropped.
         control.compaction = None;
     }
     if strategy == LOWER_LIMIT {
@@ -84,7 +84,8 @@ fn cut(control: &mut Control, strategy: &str, max_tokens: Option<u64>) {
     }
 }
 
-/// The messages that the request reads no longer wait. How much thinking the newest of them wants.
+/// Removes the messages that the request reads from the waiting list, and returns the effort that the
+/// newest of them asks for.
 fn take_waiting(control: &mut Control, request: ModelRequestId, took: &[u64]) -> Option<Effort> {
     let taken = control.waiting.iter();
     let taken = taken.filter(|message| took.contains(&message.seq));
@@ -95,7 +96,7 @@ fn take_waiting(control: &mut Control, request: ModelRequestId, took: &[u64]) ->
     control.notes.clear();
     let turn = control.turn.as_ref();
     if turn.is_none_or(|running| running.id != request.turn) {
-        // A retry takes nothing: it is about the same question.
+        // A retry reads no new message and keeps the earlier question.
         control.question = took.iter().copied().min().or(control.question);
     }
     wanted
@@ -139,7 +140,7 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
     });
 }
 
-/// Counts what an answer used.
+/// Adds the usage of an answer.
 fn count(control: &mut Control, event: &Event) {
     if let Event::Said {
         usage,
@@ -155,14 +156,14 @@ fn count(control: &mut Control, event: &Event) {
     } = event
     {
         control.totals += (*usage, *cost);
-        // What was compacted is not what the model read.
+        // The tokens of the vendor's compaction are not part of the context.
         let compacting = control.compacting.take().unwrap_or_default();
         control.last_usage = usage.without(compacting);
         control.last_request.clone_from(request);
     }
 }
 
-/// The queue goes with the turn (S2.44).
+/// Ends the turn and drops its queue (S2.44).
 fn end_turn(control: &mut Control, ending: Ending) {
     control.keep_decisions();
     control.turn = None;

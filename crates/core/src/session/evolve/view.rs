@@ -1,4 +1,4 @@
-//! The part of the fold that takes in what views ask for. Their calls move along like those of a turn.
+//! Folds the calls that views request. Later events of those calls fold like those of a turn's calls.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use crate::domain::Timestamp;
 use crate::session::call::Call;
 use crate::session::state::Control;
 
-/// A view asked for a call. Those that have ended go; what people decided about them may be sent again.
+/// Adds a view's call and drops ended ones. People's decisions about these may be sent again, so they are
+/// remembered.
 pub(super) fn called(control: &mut Control, call: &Arc<Call>, at: Timestamp) {
     let ended: Vec<Arc<Call>> = control.views.calls.clone();
     for ended in ended.iter().filter(|call| call.is_ended()) {

@@ -1,5 +1,5 @@
-//! Random decisions by random people under rules that ask for more than one of them: a call starts
-//! only with the yes of everybody whom the rules of then want, to what runs.
+//! Tests random decisions by random people under rules that require several approvers: a call starts only
+//! with the approvals that the rules of that moment require, for exactly what runs.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{Step, config, outcome};
 use crate::domain::{Actor, CallId, Digest, Role, UserId};
 use crate::session::{Command, Decision, Edit, Event, Policy, PolicyEffect};
 
-/// The owner of the session, who is a member, and three others.
+/// The roles of the session's owner, who is a member, and of three other people.
 const ROLES: [Role; 4] = [Role::Member, Role::Member, Role::Admin, Role::Viewer];
 
 pub(super) fn person(pick: u8) -> (Actor, Role) {
@@ -27,7 +27,7 @@ pub(super) fn person(pick: u8) -> (Actor, Role) {
     (actor, ROLES[pick])
 }
 
-/// Rules of the tenant that ask for the tool `run`.
+/// Some of the tenant's rules that ask for approval of the tool `run`.
 pub(super) fn some_rules(seed: u8) -> Vec<Rule> {
     let wanted = [
         Approver::Owner,
@@ -42,7 +42,7 @@ pub(super) fn some_rules(seed: u8) -> Vec<Rule> {
             let mut rule = rule(&format!("r{index}"), "run", PolicyEffect::Ask);
             rule.approvers.who = who.clone();
             rule.binding = *who == Approver::Owner;
-            // Some arguments are asked of others.
+            // These rules only cover some arguments.
             if (seed >> 4) & 3 == 3 {
                 rule.when.exactly = Some(json!({ "n": index % 3 }));
             }
@@ -51,7 +51,7 @@ pub(super) fn some_rules(seed: u8) -> Vec<Rule> {
         .collect()
 }
 
-/// Who said yes to which arguments of a call, by the commands that were taken.
+/// The approvals of each call by person, role and digest, taken from the accepted commands.
 #[derive(Default)]
 struct Ledger(BTreeMap<CallId, Vec<(UserId, Role, Digest)>>);
 
@@ -111,7 +111,7 @@ impl Ledger {
     }
 }
 
-/// What the rules of the tenant want of a call: those that no nearer rule lifts.
+/// The approvers that the tenant's rules require for a call.
 fn wanted(world: &World, name: &str, args: &serde_json::Value) -> Vec<Approver> {
     let Policy::InForce(rules) = &world.rules.policy else {
         panic!("the world has rules");

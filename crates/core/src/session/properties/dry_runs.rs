@@ -1,4 +1,4 @@
-//! People who have calls tried, put results away, and results that come at any time.
+//! Makes random commands about dry runs: starting, dropping and taking them, and reports at any time.
 
 use super::world::World;
 use crate::domain::{CallId, ChangeCounts, Digest, Role};
@@ -28,7 +28,7 @@ pub(super) fn command(world: &World, other: CallId, seed: u8) -> Command {
     }
 }
 
-/// A yes that gives the call the result of its dry run; of none, where there is no such result.
+/// An approval that takes the result of the call's dry run, or a nonexistent result if there is none.
 pub(crate) fn take(world: &World, call: &CallId) -> Command {
     let tried = world.state.control.call(call);
     let result = tried.and_then(|tried| tried.dry_run_result()).cloned();
@@ -45,7 +45,7 @@ pub(crate) fn take(world: &World, call: &CallId) -> Command {
     })
 }
 
-/// What a dry run came to.
+/// The report of a completed dry run.
 pub(crate) fn report(text: &str) -> DryRunReport {
     DryRunReport {
         status: DryRunStatus::Completed,

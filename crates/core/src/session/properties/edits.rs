@@ -1,6 +1,6 @@
-//! Nothing runs, and nothing is tried, with arguments that neither was proposed nor the owner of the
-//! session approved, whoever changes, approves and takes back what, under whatever rules, at any door. What
-//! the shown events say of a call that starts is what runs.
+//! Tests that no call and no dry run uses edited arguments that the session's owner has not approved,
+//! whoever edits, approves or takes back, under any rules and at any door. The shown events contain the
+//! arguments that run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::domain::{
 use crate::session::properties::dry_runs::report;
 use crate::session::{Call, Command, Decision, Edit, EditsByOthers, Event};
 
-/// Sequences of this property; others of the module look at more of them, and at less.
+/// Runs at least 2,000 sequences, fewer than the other properties of the module.
 pub fn config() -> Config {
     let default = Config::default();
     Config {
@@ -28,7 +28,7 @@ pub fn config() -> Config {
     }
 }
 
-/// A session that people decided calls of in these steps, and all of whose calls ran as they should.
+/// Plays these steps of people deciding calls, and checks every start.
 pub fn played(seed: u8, steps: Vec<Step>) -> World {
     let mut world = World::new();
     rules(&mut world, seed);
@@ -67,18 +67,18 @@ fn rules(world: &mut World, seed: u8) {
     world.rules.has_reviewer = seed % 2 == 0;
 }
 
-/// The arguments that were proposed, approved by the owner and shown, by call.
+/// The proposed, approved and shown arguments of each call.
 #[derive(Default)]
 struct Ledger {
     proposed: BTreeMap<CallId, Value>,
-    /// Digests of what the owner saw and said yes to, or wrote.
+    /// Digests that the owner approved after seeing them, or wrote.
     approved: BTreeSet<(CallId, Digest)>,
-    /// The arguments that the shown events tell.
+    /// The arguments in the shown events.
     told: BTreeMap<CallId, Value>,
 }
 
 impl Ledger {
-    /// Notes the owner's word in a command that was taken.
+    /// Records the owner's approvals and edits in an accepted command.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "every other command is looked at as it is"
@@ -89,8 +89,8 @@ impl Ledger {
             other => other,
         };
         let owner = World::person().id;
-        // Calls that are decided together are named, and what would run is not: so a yes to several counts
-        // only for arguments that the owner wrote.
+        // A joint decision names calls without their digests, so it only counts for arguments that the
+        // owner wrote.
         if let Command::DecideAll {
             call_ids: Some(ids),
             approved: true,
@@ -171,7 +171,7 @@ impl Ledger {
         }
     }
 
-    /// Fails if a call starts, or is tried for `by`, with arguments from elsewhere.
+    /// Fails if a call starts, or is tried by `by`, with edited arguments that the owner has not approved.
     fn check_origin(&self, call: &CallId, args: &Value, digest: &Digest, by: Option<&UserId>) {
         let is_proposed = self.proposed[call] == *args;
         let is_owners = by == Some(&World::person().id);
@@ -218,7 +218,7 @@ fn a_decision(world: &World, call: &Call, a: u8, b: u8) -> Command {
     }
 }
 
-/// One of a few other arguments, the proposed ones among them.
+/// An edit to one of four arguments, which may equal the proposed ones.
 fn edit(call: &Call, seed: u8) -> Edit {
     let args = json!({ "n": seed % 4 });
     let (digest, equal) = digests(&call.name, &args);

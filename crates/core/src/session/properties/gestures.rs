@@ -1,4 +1,4 @@
-//! No sequence of decisions starts a call without the fresh gesture that rules want.
+//! Tests that no sequence of decisions starts a call without the fresh gesture that a rule requires.
 
 use proptest::prelude::*;
 use sepal_policy::Scope;
@@ -9,10 +9,10 @@ use super::{Command, Decision, Edit, PolicyEffect, config, some_call};
 use crate::domain::{CallId, Digest, Gesture, GestureCall, GestureMeans, SessionId};
 use crate::session::Event;
 
-/// What somebody does, about which call, and how.
+/// The action, the call and a variant.
 type Step = (u8, u8, u8);
 
-/// Sometimes for this call as it is, sometimes for another, for other arguments, or none.
+/// Wraps the decision with a gesture for this call, for another call or for other arguments, or with none.
 fn gestured(world: &World, call: &CallId, (decision, how): (Command, u8)) -> Command {
     let turn = world.state.control.turn.as_ref();
     let digest = turn
@@ -108,7 +108,7 @@ proptest! {
         let calls = calls.map(|tool| proposal(tool, json!({ "n": 1 })));
         world.answer("calls", calls.to_vec());
         for step in steps {
-            // What is refused changes nothing.
+            // A refused command changes nothing.
             let _ = world.tell(&command(&world, step));
             let turn = world.state.control.turn.as_ref();
             for event in world.events() {

@@ -1,4 +1,4 @@
-//! Random commands, outcomes, conflicts and crashes: what must hold whatever happens.
+//! Tests what must hold under random commands, outcomes, conflicts and crashes.
 #![expect(
     clippy::manual_is_multiple_of,
     reason = "`%` reads better as one choice among several"
@@ -28,10 +28,10 @@ use crate::domain::{
     BlobId, CallId, Code, CompactionStrategy, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage,
 };
 
-/// One random step: what to do, and two numbers to choose by.
+/// One random step: the kind of action, and two numbers that select its variant.
 pub type Step = (u8, u8, u8);
 
-/// At least 10,000 sequences; `PROPTEST_CASES` asks for more.
+/// Runs at least 10,000 sequences; `PROPTEST_CASES` can raise the number.
 fn config() -> Config {
     let default = Config::default();
     Config {
@@ -41,14 +41,14 @@ fn config() -> Config {
     }
 }
 
-/// How long calls wait where they expire.
+/// Expiry of calls in worlds where calls expire.
 const EXPIRY_MS: u64 = 5 * 60 * 1000;
 
 const TOOLS: [&str; 4] = ["read_a", "write_a", "run", "deny_a"];
 
 fn some_call(world: &World, pick: u8) -> CallId {
     let mut queue = world.calls();
-    // Now and then one whose queue is gone.
+    // Sometimes a call whose queue is gone.
     if pick % 8 == 7 {
         let past = &world.state.control.past;
         queue.extend(past.iter().rev().take(2).map(|past| past.call.clone()));
@@ -72,7 +72,7 @@ fn some_calls(count: u8, seed: u8) -> Vec<Proposal> {
         .collect()
 }
 
-/// An answer that used something, at a price that is known or not.
+/// An answer with usage, whose cost may be unknown.
 fn some_answer(a: u8, b: u8) -> Answer {
     Answer {
         usage: TokenUsage {
@@ -87,7 +87,7 @@ fn some_answer(a: u8, b: u8) -> Answer {
     }
 }
 
-/// What a vendor compacted before its answer, and perhaps what that took.
+/// A vendor's compaction before its answer, which may report its usage.
 fn some_compaction(a: u8) -> CompactedByVendor {
     CompactedByVendor {
         provider: "p".into(),
@@ -103,7 +103,7 @@ fn some_compaction(a: u8) -> CompactedByVendor {
     }
 }
 
-/// What none, one or two attempts used before.
+/// The usage of zero to two failed attempts.
 fn some_spent(seed: u8) -> Vec<Spent> {
     let spent = |n: u8| Spent {
         usage: TokenUsage {
@@ -286,7 +286,7 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
     }
 }
 
-/// Other rules than before, in which what is denied may be another thing.
+/// Replaces the rules; the denied tool may change.
 fn rules(world: &mut World, seed: u8) {
     let [opened, others] = opening_rules(seed);
     world.rules.policy = policy(vec![
@@ -322,7 +322,7 @@ fn rules(world: &mut World, seed: u8) {
 proptest! {
     #![proptest_config(config())]
 
-    /// S1.2, S1.4, S1.17, S2.29, S2.31, S2.37, S2.44, S3.27, O4: the checks are those of `World`.
+    /// Asserts S1.2, S1.4, S1.17, S2.29, S2.31, S2.37, S2.44, S3.27 and O4; `World` makes the checks.
     #[test]
     fn a_session_keeps_its_promises_whatever_happens(
         seed in any::<u8>(),
@@ -342,8 +342,8 @@ proptest! {
                 249 => world.has_engine = true,
                 250 => rules(&mut world, step.1),
                 251..=255 => {
-                    // It decides on what it knows; a journal that went on gives a conflict, and
-                    // it reads and decides again.
+                    // It decides on its own state; if the journal has gone on, the append conflicts, and it
+                    // reads on and decides again.
                     let command = command(&world, step);
                     let _ = world.decide_on(&other.1, &command);
                     for commit in &world.journal[other.0..] {
@@ -370,14 +370,14 @@ proptest! {
             }
         }
         world.check_folds();
-        // It may be forked at any place, and the fork is a session like any other.
+        // The session can be forked at any place, and the fork works like any session.
         if seed % 4 == 1 {
             let mut fork = world.forked(u64::from(seed) % (world.state.control.seq + 1));
             fork.tell(&say("another way")).unwrap();
             fork.answer("done", vec![]);
             fork.check_folds();
         }
-        // Whatever was left, the session comes to rest.
+        // The session comes to rest, whatever was still open.
         world.tell(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None, spent: Vec::new() }).unwrap();
         for view in 0..3 {
             world.tell(&views::closed(view)).unwrap();

@@ -1,5 +1,5 @@
-//! Two gateways on one journal: each decides on what it has read, wakes get lost, one is frozen and
-//! comes back, one dies. What must hold is the world's; here stands who acts when.
+//! Tests two gateways on one journal: each decides on what it has read, wakes are lost, one freezes and
+//! returns, one dies. `World` makes the checks; this module chooses who acts when.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +10,16 @@ use super::{Step, command, config, outcome, rules, some_calls};
 use crate::domain::{CallId, GatewayId, ModelRequestId};
 use crate::session::{Command, Effect, Event, Phase, Refusal, SessionState, effects};
 
-/// A gateway: what it has read, and what runs there.
+/// A gateway with the state that it has read and the effects that it runs.
 struct Gateway {
     id: GatewayId,
     starts: u32,
     state: SessionState,
     read: usize,
-    /// Under which the effects below were started.
+    /// The epoch in which the effects below were started.
     epoch: u64,
     calls: BTreeSet<CallId>,
-    /// Calls whose server is being opened, with what was known when they began.
+    /// Calls whose server is being opened, with the state known at that moment.
     opening: BTreeMap<CallId, SessionState>,
     model: Option<ModelRequestId>,
 }
@@ -38,7 +38,7 @@ impl Gateway {
         }
     }
 
-    /// Reads on, as far as it was told: a wake may bring one commit of several.
+    /// Applies up to `most` further commits: a wake may bring only one of several.
     fn read_on(&mut self, world: &World, most: usize) {
         let end = world.journal.len().min(self.read.saturating_add(most));
         for commit in &world.journal[self.read..end] {
@@ -47,7 +47,7 @@ impl Gateway {
         self.read = end;
     }
 
-    /// The shell's `reconcile`: only the runner runs anything.
+    /// The shell's `reconcile`: only the runner runs effects.
     fn reconcile(&mut self, world: &mut World) {
         let control = &self.state.control;
         if !control.is_run_by(&self.id) || self.epoch != control.epoch {
@@ -82,7 +82,7 @@ impl Gateway {
         }
     }
 
-    /// The servers of its calls are open: whatever it has not heard of, the fence holds.
+    /// Sends the calls whose servers are open now; the fence stops those that were handed over.
     fn send_all(&mut self, world: &mut World) {
         for (call, known) in std::mem::take(&mut self.opening) {
             if world.send(&known, &call) {
@@ -91,7 +91,7 @@ impl Gateway {
         }
     }
 
-    /// The shell's commit loop: decide, append; on a conflict read on and decide again.
+    /// The shell's commit loop: decide and append; after a conflict read on and decide again.
     fn commit(
         &mut self,
         world: &mut World,
@@ -121,7 +121,7 @@ impl Gateway {
         }
     }
 
-    /// `kill -9`, and another process in its place that opens the session.
+    /// Simulates `kill -9`: another process opens the session in its place.
     fn die(&mut self, world: &World) {
         self.starts += 1;
         let name = self.id.as_str()[..1].to_owned();
@@ -132,7 +132,7 @@ impl Gateway {
         self.read_on(world, usize::MAX);
     }
 
-    /// It believes the runner dead, rightly or not.
+    /// Takes the session over because the runner is believed to be dead, which may be wrong.
     fn take_over(&mut self, world: &mut World) {
         let from = self.state.control.runner.clone();
         if self.state.control.is_unfinished() && from.as_ref() != Some(&self.id) {
@@ -141,7 +141,7 @@ impl Gateway {
         }
     }
 
-    /// An effect that runs here ends.
+    /// Ends an effect that runs on this gateway.
     fn end_something(&mut self, world: &mut World, (_, a, b): Step) {
         let epoch = Some(self.epoch);
         self.send_all(world);
@@ -161,7 +161,7 @@ impl Gateway {
     }
 }
 
-/// What both gateways do until the turn is over, when nothing is lost any more.
+/// Lets both gateways act without losses until the turn has ended.
 fn come_to_rest(world: &mut World, gateways: &mut [Gateway; 2]) {
     let stop = Command::Stop {
         turn: None,
@@ -208,7 +208,7 @@ proptest! {
         for (step, who) in steps {
             let gateway = &mut gateways[usize::from(who % 2)];
             match who / 2 {
-                // A wake: it reads what it was told of, or everything, or the wake is lost.
+                // A wake: the gateway reads one commit or all; other picks lose the wake.
                 0..=19 => gateway.read_on(&world, 1),
                 20..=39 => gateway.read_on(&world, usize::MAX),
                 40..=69 => gateway.end_something(&mut world, step),
@@ -216,7 +216,7 @@ proptest! {
                 75..=82 => gateway.take_over(&mut world),
                 83..=84 => world.now += 20 * 60 * 1000,
                 85 => world.has_engine = true,
-                // Somebody says or decides something, on a page that may be behind.
+                // A person sends a command on a page that may be behind.
                 _ => {
                     let command = command(&world, (step.0 % 230, step.1, step.2));
                     let is_outcome = matches!(
@@ -228,7 +228,7 @@ proptest! {
                     }
                 }
             }
-            // A frozen gateway does not even bring its effects in line.
+            // A frozen gateway does not reconcile its effects.
             if step.0 % 4 > 0 {
                 gateway.reconcile(&mut world);
             }

@@ -1,4 +1,4 @@
-//! A model that says yes to almost everything, and the rules that open calls to it.
+//! Makes random reviews that mostly allow calls, and rules that open calls to review.
 
 use sepal_policy::{Approver, Approvers, Scope};
 
@@ -7,7 +7,7 @@ use super::world::{World, rule};
 use crate::domain::{CallId, MicroUsd};
 use crate::session::{Command, PolicyEffect, Review, ReviewVerdict, Rule};
 
-/// What it says of the call that it was asked about, or of another one.
+/// A review of the call that the model was asked about, or else of another call.
 pub(super) fn reviewed(world: &World, other: CallId, seed: u8) -> Command {
     let running = world.state.control.reviewing.running.as_ref();
     Command::Reviewed {
@@ -27,7 +27,8 @@ pub(super) fn reviewed(world: &World, other: CallId, seed: u8) -> Command {
     }
 }
 
-/// A rule that may open calls, and one that asks for some of them beside it and may want more.
+/// A rule that may open calls to review, and one that also covers some of these calls and may require other
+/// approvers.
 pub(super) fn opening_rules(seed: u8) -> [Rule; 2] {
     let tool = if seed % 2 == 0 { "run" } else { "write_*" };
     let opened = Rule {
@@ -45,7 +46,7 @@ pub(super) fn opening_rules(seed: u8) -> [Rule; 2] {
     [opened, others]
 }
 
-/// A rule for the session alone.
+/// A rule for the session only.
 pub(super) fn some_rule(seed: u8) -> Rule {
     let tool = ["read_*", "write_*", "run", "*"][usize::from(seed / 5) % 4];
     let effect = match seed % 3 {

@@ -1,9 +1,9 @@
-//! Servers that make tasks of calls.
+//! Makes random tasks that servers create for calls.
 
 use crate::domain::{CallId, Digest, Timestamp};
 use crate::session::{CallTask, Command};
 
-/// A server makes a task of a call, or says so once more.
+/// A server creates a task for a call, perhaps again.
 pub(super) fn created(call: CallId, seed: u8) -> Command {
     Command::TaskCreated {
         call,

@@ -1,4 +1,4 @@
-//! Views that ask for calls beside the turns, and are closed.
+//! Makes random calls of views, and closes the views.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::world::{World, proposal};
 use crate::domain::CallId;
 use crate::session::{Command, Resolution, ViewCall, ViewOrigin};
 
-/// One of three showings asks for something, now and then once more with the same request.
+/// One of three showings requests a call, sometimes repeating a request.
 pub(super) fn asks(seed: u8) -> Command {
     let mut proposal = proposal(
         TOOLS[usize::from(seed) % TOOLS.len()],
@@ -28,7 +28,7 @@ pub(super) fn asks(seed: u8) -> Command {
     }))
 }
 
-/// Its person closes it.
+/// The person closes one of three showings.
 pub(super) fn closed(seed: u8) -> Command {
     Command::CloseView {
         view: format!("v{}", seed % 3),
@@ -36,7 +36,7 @@ pub(super) fn closed(seed: u8) -> Command {
     }
 }
 
-/// It waits for one request no more.
+/// One of three showings stops waiting for a request.
 pub(super) fn waits_no_more(seed: u8) -> Command {
     Command::CloseView {
         view: format!("v{}", seed % 3),

@@ -1,4 +1,4 @@
-//! A shell for the pure core: a journal, a fold, and checks after every commit.
+//! Provides a test shell for the pure core: a journal, a fold, and checks after every commit.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "a check looks at the events that it is about"
@@ -22,7 +22,7 @@ use crate::session::{
     ToolFacts, Verdict, decide, effects,
 };
 
-/// A session with its journal, whose commits are checked against what has to hold.
+/// A session with its journal; every commit is checked against the invariants.
 pub struct World {
     pub state: SessionState,
     pub journal: Vec<Commit>,
@@ -30,20 +30,20 @@ pub struct World {
     pub(crate) now: i64,
     pub(crate) genesis: Genesis,
     starts: u32,
-    /// Several gateways act on it, each on its own knowledge.
+    /// True if several gateways act on the session, each on its own state.
     pub(crate) is_shared: bool,
     /// All gateways reach the same workspaces.
     pub(crate) shares_files: bool,
-    /// Whether the engine has come.
+    /// True once the gateway has an engine.
     pub(crate) has_engine: bool,
-    /// Calls that this process runs.
+    /// Calls that run in this process.
     running: BTreeSet<CallId>,
     runs: BTreeMap<CallId, u32>,
     approved: BTreeMap<CallId, Digest>,
-    /// What calls of unknown outcome asked.
+    /// Equality digests of calls with an unknown outcome.
     unknown: BTreeSet<Digest>,
     snapshot: (usize, Vec<u8>),
-    /// The model that the last request asked.
+    /// The model of the last request.
     asked: String,
 }
 
@@ -58,7 +58,7 @@ pub fn say(text: &str) -> Command {
     }
 }
 
-/// A rule about tools of any server, whose id is its name.
+/// A tenant's rule for tools of any server, with its name as id.
 pub(crate) fn rule(name: &str, tool: &str, effect: PolicyEffect) -> Rule {
     let mut rule = Rule::new(name, effect, Scope::Tenant);
     rule.name = Some(name.to_owned());
@@ -66,7 +66,7 @@ pub(crate) fn rule(name: &str, tool: &str, effect: PolicyEffect) -> Rule {
     rule
 }
 
-/// These rules, in force.
+/// A policy with these rules in force.
 pub(crate) fn policy(rules: Vec<Rule>) -> Policy {
     Policy::InForce(sepal_policy::Rules::compile(rules).unwrap())
 }
@@ -92,7 +92,7 @@ fn decision(call: &CallId, approved: bool, reason: Option<&str>) -> Command {
     })
 }
 
-/// The owner's yes to a call.
+/// The owner's approval of a call.
 pub fn approve(call: &CallId) -> Command {
     decision(call, true, None)
 }
@@ -101,7 +101,7 @@ pub(crate) fn reject(call: &CallId, reason: Option<&str>) -> Command {
     decision(call, false, reason)
 }
 
-/// The digests of a call's arguments: of the shown ones, and of the name with them.
+/// The two digests of a call: of what would run, and of equal calls.
 pub fn digests(tool: &str, args: &Value) -> (Digest, Digest) {
     let tool = ToolRef {
         server: "files".into(),
@@ -114,7 +114,7 @@ pub fn digests(tool: &str, args: &Value) -> (Digest, Digest) {
     )
 }
 
-/// A call of a known tool that a model proposes.
+/// A proposed call of a known tool.
 pub fn proposal(tool: &str, args: Value) -> Proposal {
     let (digest, equal) = digests(tool, &args);
     Proposal {
@@ -192,7 +192,7 @@ impl World {
         }
     }
 
-    /// The one process of worlds that have one at a time.
+    /// The id of the only gateway, in worlds with one gateway at a time.
     fn gateway(&self) -> GatewayId {
         format!("gateway {}", self.starts).into()
     }
@@ -205,7 +205,7 @@ impl World {
         self.decide_at(state, command, &self.gateway(), None)
     }
 
-    /// Decides as that gateway would, on what it knows.
+    /// Decides as that gateway on the state that it knows.
     pub(crate) fn decide_at(
         &self,
         state: &SessionState,
@@ -242,7 +242,7 @@ impl World {
         decide(&state.control, commands, inputs)
     }
 
-    /// Decides and appends, as the shell does.
+    /// Decides a command and appends its commit, as the shell does.
     pub fn tell(&mut self, command: &Command) -> Result<(), Refusal> {
         self.now += 1;
         let events = self.decide_on(&self.state, command)?;
@@ -252,7 +252,8 @@ impl World {
         Ok(())
     }
 
-    /// Several as one commit, which says what they would say one after the other.
+    /// Decides several commands as one commit, and checks that they give the same events as one after the
+    /// other.
     pub(crate) fn tell_together(&mut self, commands: &[Command]) -> Result<(), Refusal> {
         self.now += 1;
         let gateway = self.gateway();
@@ -294,7 +295,7 @@ impl World {
         }
     }
 
-    /// What must hold after every commit.
+    /// Checks the invariants after a commit.
     fn check(&mut self, before: &SessionState, commit: &Commit) {
         let (was, is) = (&before.control, &self.state.control);
         assert_eq!(commit.seq, was.seq);
@@ -378,7 +379,7 @@ impl World {
         }
     }
 
-    /// Whatever was allowed or approved before: what the rules of now deny does not run.
+    /// Checks that a call that the current rules deny does not run, even if it was approved before.
     fn check_not_denied(&self, id: &CallId, after: &SessionState) {
         let call = after.control.call(id).unwrap();
         let name = &call.name;
@@ -398,7 +399,7 @@ impl World {
         );
     }
 
-    /// No call expires early, and nobody else than the clock lets one expire.
+    /// Checks that no call expires early, and that only the clock expires a call.
     fn check_expiry(&self, id: &CallId, by: &Decider, after: &SessionState) {
         let call = after.control.call(id).unwrap();
         if call.has_expired {
@@ -435,7 +436,8 @@ impl World {
         self.approved.insert(id.clone(), digest);
     }
 
-    /// A model approves nothing but what the rules of now ask the owner alone for, and opened to it.
+    /// Checks that a model only approves calls that the current rules open to review and that need nobody
+    /// but the owner.
     fn check_reviewed(&self, call: &Call, after: &SessionState) {
         let facts = call.facts.as_ref().unwrap();
         assert!(!call.awaits_person, "a person wants to look at it");
@@ -484,7 +486,7 @@ impl World {
         }
     }
 
-    /// Starts what has to run and is not running in this process.
+    /// Starts the effects that have to run and do not run in this process yet.
     fn run_effects(&mut self) {
         let wanted = wanted_calls(&self.state);
         self.running.retain(|call| wanted.contains(call));
@@ -495,8 +497,8 @@ impl World {
         }
     }
 
-    /// The fence: sends a call that somebody prepared who knew the journal up to there, unless the
-    /// session was handed over since. Whether it was sent.
+    /// The fence: sends a call that was prepared on the known state, unless the session was handed over
+    /// since. Returns true if the call was sent.
     pub(crate) fn send(&mut self, state: &SessionState, call: &CallId) -> bool {
         let known = usize::try_from(state.control.version).unwrap();
         if self.journal[known..].iter().any(Commit::hands_over) {
@@ -511,11 +513,11 @@ impl World {
         true
     }
 
-    /// A call runs, by somebody who knows that state.
+    /// Runs a call with the known state.
     pub(crate) fn run(&mut self, state: &SessionState, call: &CallId) {
         let call_now = state.control.call(call).unwrap();
         if call_now.task.is_some() {
-            // It is picked up, and not called again.
+            // The task is resumed, and the call is not sent again.
             return;
         }
         let facts = call_now.facts.clone().unwrap();
@@ -530,7 +532,7 @@ impl World {
         assert!(*runs == 1 || only_reads, "`{call}` ran twice");
     }
 
-    /// The process dies and another one folds the journal.
+    /// The process dies, and another one folds the journal.
     pub(crate) fn crash(&mut self) {
         self.running.clear();
         self.starts += 1;
@@ -542,7 +544,7 @@ impl World {
         self.run_effects();
     }
 
-    /// The calls that their servers run on their own.
+    /// The calls that their servers run as tasks.
     fn tasks(&self) -> Vec<CallId> {
         let calls = self.state.control.calls();
         let tasks = calls.filter(|call| call.is_executing() && call.task.is_some());
@@ -558,7 +560,7 @@ impl World {
         state
     }
 
-    /// The entries that a cut may leave without parting calls from results.
+    /// Number of newest entries that a cut can keep without separating calls from results.
     pub(crate) fn newest_turn(&self) -> usize {
         let entries = &self.state.entries;
         let asked = entries
@@ -567,7 +569,7 @@ impl World {
         asked.map_or(entries.len(), |index| entries.len() - index)
     }
 
-    /// A cut of that kind: to the newest turn, or one that leaves every entry.
+    /// A cut of this kind: to the newest turn, or one that keeps every entry.
     pub(crate) fn cut(&self, kind: CutKind) -> Cut {
         let size = ContextSize {
             messages: self.state.entries.len() as u64,
@@ -594,8 +596,8 @@ impl World {
         self.check_replay();
     }
 
-    /// The same without a replay: what rules say of arguments that somebody wrote over is in no journal, so
-    /// a replay of such a session may differ where rules go by arguments.
+    /// Checks that the journal folds to the state, without a replay. Rulings on arguments that an edit
+    /// replaced are not in the journal, so a replay may differ if rules depend on arguments.
     pub(crate) fn check_journal_folds(&self) {
         assert_eq!(
             self.folded(),
@@ -609,7 +611,7 @@ impl World {
         assert_eq!(state, self.state, "fold of snapshot and tail = live state");
     }
 
-    /// What is decided follows from what people, models and tools said, and from nothing else.
+    /// Checks that a replay of the recorded commands gives the same decisions.
     fn check_replay(&self) {
         let mut replay = Replay::default();
         for commit in &self.journal {
@@ -620,12 +622,12 @@ impl World {
         assert_eq!(replayed.figures.commits, self.journal.len() as u64);
     }
 
-    /// A session that shares the past up to that `seq`, with what every fork keeps.
+    /// A fork that shares the events up to `seq`, checked against what every fork keeps.
     pub(crate) fn forked(&self, seq: u64) -> Self {
         self.fork(seq, |fork| fork)
     }
 
-    /// The same of a session that has files.
+    /// A fork of a session with files, up to `seq`.
     pub(crate) fn forked_with_files(&self, seq: u64) -> Self {
         self.fork(seq, |fork| fork.with_files(true))
     }
@@ -727,7 +729,7 @@ impl World {
         })
     }
 
-    /// Those of views, too.
+    /// The calls of the current turn and of views.
     pub(crate) fn calls(&self) -> Vec<CallId> {
         let calls = self.state.control.calls();
         calls.map(|call| call.id.clone()).collect()
@@ -802,7 +804,7 @@ pub(crate) fn wanted_calls(state: &SessionState) -> BTreeSet<CallId> {
     calls.collect()
 }
 
-/// What was used is the sum over all requests, and never falls (S1.4).
+/// Checks that the totals are the sum over all requests and never fall (S1.4).
 fn check_totals(was: Totals, is: Totals, events: &[Event]) {
     let mut sum = was;
     for event in events {
@@ -818,7 +820,7 @@ fn check_totals(was: Totals, is: Totals, events: &[Event]) {
     assert!(is.cost >= was.cost, "totals never fall");
 }
 
-/// A card says its place among the calls of its answer; a view's call is asked for alone.
+/// Checks that a card has its place among the calls of its answer; a view's call is asked for alone.
 fn check_place(event: &Event, after: &SessionState) {
     let Event::ApprovalAsked {
         call,
@@ -838,7 +840,7 @@ fn check_place(event: &Event, after: &SessionState) {
     assert_eq!(queue[position - 1].id, call.id, "positions are stable");
 }
 
-/// Each event leaves its call where it says (S2.29).
+/// Checks that each event leaves its call in the matching status (S2.29).
 fn check_status(event: &Event, after: &SessionState) {
     let status = |id: &CallId| &after.control.call(id).unwrap().status;
     let is_right = match event {
@@ -864,7 +866,7 @@ fn check_status(event: &Event, after: &SessionState) {
     assert!(is_right, "{event:?} leaves its call elsewhere");
 }
 
-/// Every call has exactly one result before anything else is said.
+/// Checks that every call has exactly one result before any other entry.
 fn check_pairs(entries: &[Arc<Weighed>]) {
     let mut open: BTreeSet<&CallId> = BTreeSet::new();
     let mut closed: BTreeSet<&CallId> = BTreeSet::new();

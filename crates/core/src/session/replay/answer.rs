@@ -1,4 +1,4 @@
-//! What a model request came to, read from the events that it led to.
+//! Reconstructs the outcome of a model request from the events that it led to.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "most events only follow from others"
@@ -17,13 +17,13 @@ use crate::session::model::Spent;
 use crate::session::state::{Control, Phase};
 use crate::session::title::{TitleSource, Titling};
 
-/// The request that the model is asked with.
+/// The running model request, if any.
 pub(super) fn request(control: &Control) -> Option<ModelRequestId> {
     let turn = control.turn.as_ref()?;
     (turn.phase == Phase::Asking).then(|| turn.request())
 }
 
-/// What became of a model request. Its attempts come first.
+/// The command that ended the model request. The events of failed attempts come first.
 pub(super) fn requested(control: &Control, rest: &[Event]) -> Vec<Command> {
     let Some(request) = request(control) else {
         return Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn requested(control: &Control, rest: &[Event]) -> Vec<Command> {
     command.into_iter().collect()
 }
 
-/// The turn ended with its request: because that failed, or because its time was over.
+/// The command behind a failed turn: the request failed, or the time limit was exceeded.
 fn failed(request: ModelRequestId, event: &Event, spent: Vec<Spent>) -> Option<Command> {
     let Event::TurnFailed {
         turn,
@@ -116,7 +116,7 @@ fn failed(request: ModelRequestId, event: &Event, spent: Vec<Spent>) -> Option<C
     })
 }
 
-/// What a server made of a call.
+/// The command behind a task that a server made of a call.
 pub(super) fn task_created(event: &Event) -> Option<Command> {
     let Event::TaskCreated { call, task } = event else {
         return None;
@@ -127,7 +127,7 @@ pub(super) fn task_created(event: &Event) -> Option<Command> {
     })
 }
 
-/// What a request put into the workspace before it asked.
+/// The command behind an attachment that a request put into the workspace.
 pub(super) fn placed(control: &Control, event: &Event) -> Option<Command> {
     let Event::AttachmentPlaced { id, name, path } = event else {
         return None;
@@ -140,7 +140,8 @@ pub(super) fn placed(control: &Control, event: &Event) -> Option<Command> {
     })
 }
 
-/// A dry run that began, ended or was put away. The role of whoever said so is not kept: it sufficed.
+/// The command behind the start, end or removal of a dry run. The person's role is not recorded; it
+/// sufficed.
 pub(super) fn dry_run(event: &Event) -> Option<Command> {
     let Event::DryRunMoved { call, to, by } = event else {
         return None;
@@ -168,7 +169,7 @@ pub(super) fn dry_run(event: &Event) -> Option<Command> {
     })
 }
 
-/// A title that a model gave, or did not give. Its attempts come first.
+/// The command behind the end of a title request. The events of failed attempts come first.
 pub(super) fn titled(rest: &[Event]) -> Option<Command> {
     let spent = attempts(rest);
     let rest = rest.get(spent.len()..).unwrap_or_default();
@@ -183,7 +184,7 @@ pub(super) fn titled(rest: &[Event]) -> Option<Command> {
     Some(Command::Titled { title, spent })
 }
 
-/// What a model said of a call, or did not say. Its attempts come first.
+/// The command behind a review. The events of failed attempts come first.
 pub(super) fn reviewed(rest: &[Event]) -> Option<Command> {
     let spent = attempts(rest);
     let rest = rest.get(spent.len()..).unwrap_or_default();
@@ -197,13 +198,13 @@ pub(super) fn reviewed(rest: &[Event]) -> Option<Command> {
     })
 }
 
-/// The attempts of a request that became no answer.
+/// The failed attempts of a request.
 pub(super) fn attempts(rest: &[Event]) -> Vec<Spent> {
     let is_spent = |event: &&Event| matches!(event, Event::Spent { .. });
     rest.iter().take_while(is_spent).filter_map(spent).collect()
 }
 
-/// How long a turn might go on, from the words about its end.
+/// The time limit of a turn, parsed from the text of its error.
 fn limit_of(code: Code, text: &str) -> Option<Duration> {
     if code != Code::TurnTimeout {
         return None;
@@ -286,7 +287,7 @@ fn last_answer(event: &Event) -> Option<Answer> {
     else {
         return None;
     };
-    // Which calls the last allowed answer asked for is not recorded: none of them was looked at.
+    // The calls of an answer at the iteration limit are not recorded, because they were not looked up.
     let has_calls = finish == MAX_ITERATIONS;
     Some(Answer {
         text: text.clone(),
@@ -308,7 +309,7 @@ fn last_answer(event: &Event) -> Option<Answer> {
     })
 }
 
-/// An answer that asked for calls.
+/// An answer with calls.
 fn answer_with_calls(event: &Event, calls: Vec<Proposal>) -> Option<Answer> {
     let Event::Said {
         text,
@@ -353,7 +354,7 @@ fn unknown_call() -> Proposal {
     }
 }
 
-/// The calls of an answer as the model made them.
+/// The calls of an answer as the model requested them.
 fn proposals(rest: &[Event]) -> Vec<Proposal> {
     let calls = rest.iter().find_map(|event| match event {
         Event::Queued { calls } => Some(calls),

@@ -1,4 +1,4 @@
-//! What led to the calls of views, to the ends of calls, and to what models are asked for servers.
+//! Reconstructs the commands behind calls of views, ends of calls, and completions for servers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::session::command::Command;
 use crate::session::event::Event;
 use crate::session::state::Control;
 
-/// A view asked for it.
+/// The command of a view that requested this call.
 pub(super) fn called_by_view(call: &Arc<Call>, by: &Actor) -> Option<Command> {
     Some(Command::CallByView(Box::new(ViewCall {
         origin: call.origin.clone()?,
@@ -27,7 +27,7 @@ pub(super) fn called_by_view(call: &Arc<Call>, by: &Actor) -> Option<Command> {
     })))
 }
 
-/// A call ended, or its view was closed before anybody let it run.
+/// The commands that may have ended a call: its outcome, or the closing of its view before it started.
 pub(super) fn ended(control: &Control, event: &Event) -> Vec<Command> {
     let Event::Ended {
         call,
@@ -56,7 +56,7 @@ pub(super) fn ended(control: &Control, event: &Event) -> Vec<Command> {
     }]
 }
 
-/// What a person was shown of the completion that a server wants, should it be one.
+/// The digest that a person was shown of a completion, if the elicitation is one.
 pub(super) fn shown_sampling(control: &Control, id: &ElicitationId) -> SamplingReply {
     let asked = control.elicitations().find(|asked| asked.id == *id);
     let sampling = asked.and_then(|asked| asked.sampling.as_ref());
@@ -66,7 +66,8 @@ pub(super) fn shown_sampling(control: &Control, id: &ElicitationId) -> SamplingR
     }
 }
 
-/// A person let a model be asked for a server, or the model answered, perhaps too late.
+/// The command behind a completion's progress: a person allowed the request, or the model answered, perhaps
+/// too late.
 pub(super) fn sampled(control: &Control, rest: &[Event]) -> Option<Command> {
     let spent = attempts(rest);
     let late = rest.first().and_then(|event| {
@@ -76,7 +77,7 @@ pub(super) fn sampled(control: &Control, rest: &[Event]) -> Option<Command> {
         None
     });
     let Some(Event::SamplingMoved { id, to, .. }) = rest.get(spent.len()) else {
-        // Nobody waited for it any more.
+        // The answer came after the elicitation had ended.
         return Some(Command::Sampled {
             id: ElicitationId::from_bits(0),
             turn: late?,

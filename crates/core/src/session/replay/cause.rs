@@ -1,4 +1,4 @@
-//! What led to events: the command that a person, a model or a tool gave, read from what came of it.
+//! Reconstructs the commands of people, models and tools from the events that they led to.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "most events only follow from others"
@@ -38,7 +38,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         Event::ConsentWithdrawn { call, by } => vec![taken_back(call, by)],
         Event::ViewCalled { call, by } => called_by_view(call, by).into_iter().collect(),
         Event::Ended { .. } => ended(control, first),
-        // What waited may be allowed by now.
+        // Rules may allow a waiting call by now.
         Event::Started { .. } | Event::ApprovalAsked { .. } | Event::ReviewAsked { .. } => {
             vec![Command::ReviewCalls]
         }
@@ -75,7 +75,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
     }
 }
 
-/// What a server asked, or somebody said to that.
+/// The command behind an elicitation event.
 fn elicited(control: &Control, event: &Event) -> Option<Command> {
     if let Event::ElicitationAsked(asked) = event {
         return Some(Command::Elicit(Arc::clone(asked)));
@@ -110,7 +110,7 @@ fn elicited(control: &Control, event: &Event) -> Option<Command> {
     })
 }
 
-/// What a person said that led to one event and to nothing else.
+/// The command behind an event that is the only one of its command.
 fn said(event: &Event) -> Option<Command> {
     Some(match event {
         Event::UserMessage {
@@ -163,7 +163,7 @@ fn said(event: &Event) -> Option<Command> {
     })
 }
 
-/// The first command of a session creates it.
+/// The command that created the session.
 fn created(next: &[Event]) -> Vec<Command> {
     let first = next.first().and_then(said);
     let open = Command::Open { title: None };
@@ -186,7 +186,8 @@ fn stopped(turn: TurnId, limit_ms: Option<u64>) -> Command {
     }
 }
 
-/// Rules want something else of calls: they were looked at again, or somebody decided one of them.
+/// The commands behind changed approval requirements: a review of all calls, or a decision about one of
+/// them.
 fn wanted(control: &Control, rest: &[Event]) -> Vec<Command> {
     let is_decision =
         |event: &Event| matches!(event, Event::Consented { .. } | Event::Decided { .. });
@@ -213,7 +214,8 @@ fn taken_back(call: &CallId, by: &Actor) -> Command {
     })
 }
 
-/// What people decide one by one looks the same as what they decide together, until somebody is asked.
+/// The commands behind a decision. Single decisions look the same as a joint one until the next call is
+/// asked for.
 fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
     let Some((call, verdict, (by, role), edited)) = rest.first().and_then(decision) else {
         return vec![Command::ReviewCalls];
@@ -233,7 +235,7 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
         reason: reason.clone(),
         edit,
         dry_run: taken_result(rest, call),
-        // That of the moment, whatever it is: it was what the card showed.
+        // The current digest, because the card showed it.
         digest: shown.and_then(Call::digest).cloned(),
         by: by.clone(),
         role,
@@ -256,7 +258,7 @@ fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
     }
 }
 
-/// The same with the gesture that came with it, for all that the journal says was decided by one.
+/// Wraps the command with its gesture, which covers every call that the events say was decided with one.
 fn with_gesture(
     control: &Control,
     rest: &[Event],
@@ -284,7 +286,7 @@ fn with_gesture(
     }
 }
 
-/// The call to which somebody said yes with a fresh gesture.
+/// The call that was approved with a fresh gesture.
 fn gesture_of(event: &Event) -> Option<(&CallId, Option<&EditedArgs>, GestureMeans)> {
     match event {
         Event::Decided {
@@ -303,13 +305,13 @@ fn gesture_of(event: &Event) -> Option<(&CallId, Option<&EditedArgs>, GestureMea
     }
 }
 
-/// The role of whoever decided, where it is not kept: it sufficed.
+/// A role for deciders whose own role is not recorded: it sufficed.
 const ANY_ROLE: Option<Role> = Some(Role::Owner);
 
-/// Somebody, and their role as far as it is known.
+/// A person, with their role as far as it is known.
 type Who<'a> = (&'a Actor, Option<Role>);
 
-/// What a person decided of which call, and who they are.
+/// A person's decision: the call, the verdict, the person and the edited arguments.
 fn decision(event: &Event) -> Option<(&CallId, Verdict, Who<'_>, Option<&EditedArgs>)> {
     match event {
         Event::Decided {
@@ -337,7 +339,8 @@ fn consent_role(event: &Event) -> Option<(&Actor, Option<Role>)> {
     }
 }
 
-/// The words that came with a decision: they stand with the one that it completes.
+/// The reason that came with a decision; [`Event::Decided`] has it, also behind a consent that completes
+/// the approvals.
 fn reason_for(rest: &[Event], id: &CallId) -> Option<String> {
     let is_its = |event: &&Event| match event {
         Event::Decided { call, .. } | Event::Consented { call, .. } => call == id,
@@ -350,7 +353,8 @@ fn reason_for(rest: &[Event], id: &CallId) -> Option<String> {
     })
 }
 
-/// The result of a dry run that came with a decision: it stands with the one that it completes.
+/// The dry-run result that came with a decision; [`Event::Decided`] has it, also behind a consent that
+/// completes the approvals.
 fn taken_result(rest: &[Event], id: &CallId) -> Option<Digest> {
     rest.iter().take(2).find_map(|event| match event {
         Event::Decided { call, dry_run, .. } if call == id => dry_run.clone(),
@@ -368,12 +372,12 @@ fn edit(edited: &EditedArgs, shown: Option<&Call>) -> Edit {
     }
 }
 
-/// Whether it came with the decision: one that was made before is told again.
+/// Returns true if the edit came with this decision; an earlier edit is only recorded again.
 fn is_change(shown: Option<&Call>, edited: &EditedArgs) -> bool {
     shown.is_none_or(|call| call.args != edited.args)
 }
 
-/// The calls that were decided alike, one after the other; a rejection has its result behind it.
+/// The calls that were decided alike in succession; each rejection is followed by its result.
 fn together(
     control: &Control,
     rest: &[Event],

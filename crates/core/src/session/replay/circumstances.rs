@@ -1,5 +1,5 @@
-//! What `decide` went by beside its commands, read from what it decided: rules, limits, and which gateway it
-//! was.
+//! Reconstructs the inputs of `decide` beside its commands from the recorded events: rules, limits and the
+//! deciding gateway.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "most events say nothing of them"
@@ -16,11 +16,11 @@ use crate::session::policy::{EditsByOthers, Policy, PolicyEffect, RuleName, Rule
 use crate::session::state::Control;
 use crate::session::title::Titling;
 
-/// What is known of the settings at the time.
+/// The inputs of a recorded decision as far as the events show them.
 #[derive(Debug, Default)]
 pub(super) struct Circumstances {
     genesis: Option<Genesis>,
-    /// The newest that is known to have been decided of each call of the queue.
+    /// The latest known ruling on each call.
     rulings: BTreeMap<CallId, Ruling>,
     limits: Limits,
 }
@@ -33,7 +33,7 @@ struct Limits {
     expiry_ms: Option<u64>,
 }
 
-/// Inputs that own what they are made of.
+/// Owned values that [`Inputs`] borrows from.
 pub(super) struct OwnedInputs<'a> {
     gateway: GatewayId,
     engine: Option<EngineId>,
@@ -59,7 +59,7 @@ impl OwnedInputs<'_> {
 }
 
 impl Circumstances {
-    /// What a commit says of how the session was created.
+    /// Learns how the session was created from a commit.
     pub(super) fn meet(&mut self, events: &[Event]) {
         for event in events {
             if let Event::Created {
@@ -79,7 +79,7 @@ impl Circumstances {
         }
     }
 
-    /// What the rest of a commit says of rules and limits.
+    /// Learns rules and limits from the rest of a commit.
     pub(super) fn learn(&mut self, control: &Control, rest: &[Event], now: Timestamp) {
         for event in rest {
             if let Event::Queued { calls } = event {
@@ -92,7 +92,7 @@ impl Circumstances {
         if let Some(Event::ViewCalled { call, .. }) = rest.first() {
             self.know(call, PolicyEffect::Ask, None);
         }
-        // Had a rule said another thing of a call that waited, it would have been decided.
+        // A waiting call had no ruling other than "ask", or it would have been decided.
         for call in control.calls().filter(|call| call.is_pending()) {
             self.know(call, PolicyEffect::Ask, None);
         }
@@ -129,7 +129,8 @@ impl Circumstances {
         };
     }
 
-    /// What a person approved, and nobody decides anew, had the yes of everybody whom rules wanted.
+    /// A call that a person approved and that is not decided again had all approvals that the rules
+    /// required.
     fn learn_approved(&mut self, control: &Control, rest: &[Event]) {
         for call in control.calls() {
             let is_by_person = matches!(
@@ -154,7 +155,7 @@ impl Circumstances {
         }
     }
 
-    /// What rules wanted of calls by then; the first of each call is what comes next.
+    /// Learns the approval requirements of calls; the first change of each call comes next.
     fn learn_wants(&mut self, rest: &[Event]) {
         let mut seen = BTreeSet::new();
         for event in rest {
@@ -173,7 +174,7 @@ impl Circumstances {
         self.rulings.insert(call.id.clone(), ruling);
     }
 
-    /// A call that was reviewed, or approved so, was open to it.
+    /// Learns that calls that a model reviewed or approved were open to review.
     fn learn_reviews(&mut self, rest: &[Event]) {
         for event in rest {
             let (Event::ReviewAsked { call }
@@ -191,7 +192,7 @@ impl Circumstances {
         }
     }
 
-    /// Everything for one decision; none before the session was created.
+    /// The inputs of one decision; `None` before the session was created.
     pub(super) fn inputs(
         &self,
         control: &Control,
@@ -209,7 +210,7 @@ impl Circumstances {
                 max_same_calls: limits.max_same_calls,
                 approval_stale_after_ms: limits.stale_after_ms.unwrap_or(u64::MAX),
                 approval_expiry_ms: limits.expiry_ms,
-                // What was refused is in no journal.
+                // Journals do not contain refused commands.
                 edits_by_others: EditsByOthers::default(),
                 max_waiting_messages: usize::MAX,
                 max_calls_per_answer: max_calls(rest),
@@ -222,7 +223,7 @@ impl Circumstances {
     }
 }
 
-/// Who decided: whoever became the runner with it; else the runner, because it became none.
+/// The deciding gateway: the new runner if the decision claimed the session; otherwise the current runner.
 fn gateway(control: &Control, rest: &[Event]) -> (GatewayId, Option<EngineId>) {
     let claimed = rest.iter().find_map(|event| match event {
         Event::OwnerChanged { runner, engine } => Some((runner.clone(), engine.clone())),
@@ -235,7 +236,7 @@ fn gateway(control: &Control, rest: &[Event]) -> (GatewayId, Option<EngineId>) {
     })
 }
 
-/// A call of the queue, or one that enters it.
+/// A call of the session, or one that these events add.
 fn find<'a>(control: &'a Control, rest: &'a [Event], id: &CallId) -> Option<&'a Call> {
     let queued = rest.iter().find_map(|event| match event {
         Event::Queued { calls } => calls.iter().find(|call| call.id == *id).map(AsRef::as_ref),
@@ -245,7 +246,7 @@ fn find<'a>(control: &'a Control, rest: &'a [Event], id: &CallId) -> Option<&'a 
     queued.or_else(|| control.call(id).map(AsRef::as_ref))
 }
 
-/// The limit of model requests, where this is the one that it ended.
+/// The iteration limit, if this request reached it.
 fn max_iterations(control: &Control, rest: &[Event]) -> Option<u32> {
     let is_last = rest
         .iter()
@@ -254,7 +255,7 @@ fn max_iterations(control: &Control, rest: &[Event]) -> Option<u32> {
     Some(turn.request().iteration.0)
 }
 
-/// The limit of equal calls, where it was reached.
+/// The limit of equal calls, if it was reached.
 fn max_same_calls(control: &Control, rest: &[Event]) -> Option<u32> {
     let is_reached = rest.iter().any(|event| {
         matches!(event, Event::Ended { outcome: Outcome::Failed { code, .. }, .. }
@@ -264,7 +265,7 @@ fn max_same_calls(control: &Control, rest: &[Event]) -> Option<u32> {
     turn.repeated.as_ref().map(|repeated| repeated.times)
 }
 
-/// The age of approvals that are asked again, where some were: a little less than the youngest of them.
+/// The age limit of approvals, if some were asked again: just below the age of the youngest of them.
 fn stale_after_ms(control: &Control, rest: &[Event], now: Timestamp) -> Option<u64> {
     let ages = rest.iter().filter_map(|event| match event {
         Event::Decided {
@@ -287,7 +288,7 @@ fn is_asked_for_review(event: &Event) -> bool {
     matches!(event, Event::ReviewAsked { .. })
 }
 
-/// How long calls wait for a decision, where some began to.
+/// The time limit for decisions, if calls began to wait.
 fn expiry_ms(event: &Event) -> Option<u64> {
     match event {
         Event::Queued { calls } => calls.iter().find_map(|call| call.wants.expires_after_ms),
@@ -308,7 +309,7 @@ fn is_asked_for_title(event: &Event) -> bool {
     )
 }
 
-/// The limit of calls in an answer, where it was passed: the refusal says it.
+/// The limit of calls in an answer, parsed from the error text if the limit was exceeded.
 fn max_calls(rest: &[Event]) -> usize {
     let said = rest.iter().find_map(|event| match event {
         Event::Ended {

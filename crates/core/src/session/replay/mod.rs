@@ -1,5 +1,5 @@
-//! Runs the engine again on what a journal recorded: what people, models and tools said is read from the
-//! events that it led to, and [`decide`] must give the same events again. Pure.
+//! Replays a journal: reconstructs from its events the commands of people, models and tools, and checks
+//! that [`decide`] gives the same events again. Pure.
 
 mod answer;
 mod call;
@@ -13,51 +13,51 @@ use super::event::{Commit, Event};
 use super::state::{Control, SessionState};
 use crate::domain::Digest;
 
-/// A session that is decided once more, commit by commit.
+/// A session that is decided again, commit by commit.
 #[derive(Debug, Default)]
 pub struct Replay {
-    /// What the recorded events lead to.
+    /// The state after the recorded events.
     recorded: SessionState,
-    /// What the events lead to that were decided again.
+    /// The state after the events that were decided again.
     replayed: SessionState,
     circumstances: Circumstances,
     figures: ReplayFigures,
 }
 
-/// How much was run again.
+/// Counts of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReplayFigures {
-    /// Commits of the journal.
+    /// Commits in the journal.
     pub commits: u64,
-    /// Those of them that were not decided here: what a fork took from another session.
+    /// Commits that were not decided again because a fork took them from another session.
     pub taken: u64,
     pub events: u64,
 }
 
-/// What a whole replay came to.
+/// The result of a whole replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replayed {
     pub figures: ReplayFigures,
-    /// Hash of the state that the recorded events lead to.
+    /// Hash of the state after the recorded events.
     pub recorded: Digest,
-    /// Hash of the state that the events lead to that were decided again.
+    /// Hash of the state after the events that were decided again.
     pub replayed: Digest,
 }
 
-/// Where the engine decides something else than it did when the journal was written.
+/// A difference between a recorded decision and the one that the engine makes now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("commit {version} is decided otherwise now: {what}")]
 pub struct Difference {
-    /// The commit.
+    /// Version of the commit.
     pub version: u64,
-    /// What differs, for people.
+    /// The difference, for people.
     pub what: String,
 }
 
 impl Replay {
     /// Decides the next commit of the journal again.
     pub fn step(&mut self, commit: &Commit) -> Result<(), Difference> {
-        // A fork's journal begins with commits that were decided elsewhere, and one that ends them.
+        // Commits of a fork that were decided in another session, and the commit that ends them.
         let is_taken = commit.is_inherited
             || commit
                 .events
@@ -84,7 +84,7 @@ impl Replay {
         Ok(())
     }
 
-    /// The hashes of both states.
+    /// Returns the figures and the hashes of both states.
     pub fn finish(self) -> Replayed {
         Replayed {
             figures: self.figures,
@@ -93,7 +93,7 @@ impl Replay {
         }
     }
 
-    /// The events that the causes of a commit lead to now.
+    /// The events that a commit's causes lead to now.
     fn decide_again(&mut self, commit: &Commit) -> Result<Vec<Event>, Difference> {
         let mut control = self.replayed.control.clone();
         let mut rest = commit.events.as_slice();
@@ -109,7 +109,7 @@ impl Replay {
         Ok(events)
     }
 
-    /// What the next cause leads to: the beginning of what is recorded.
+    /// The events that the next cause leads to; they have to match the beginning of the recorded ones.
     fn next(
         &mut self,
         control: &Control,
@@ -145,7 +145,7 @@ impl Replay {
     }
 }
 
-/// Journals of earlier releases do not say who gave a title.
+/// Removes the title's source if the recorded event lacks it, as in journals of earlier releases.
 fn forget(recorded: &Event, decided: &mut Event) {
     if let (Event::TitleSet { source: None, .. }, Event::TitleSet { source, .. }) =
         (recorded, decided)
@@ -155,11 +155,11 @@ fn forget(recorded: &Event, decided: &mut Event) {
 }
 
 fn hash(state: &SessionState) -> Digest {
-    // Only maps with keys that are no strings fail; a snapshot has none.
+    // Serialization fails only for maps with non-string keys, which a snapshot does not have.
     Digest::of_json(&serde_json::to_value(state).unwrap_or_default())
 }
 
-/// The first event that is another one.
+/// Describes the first difference between recorded and decided events.
 fn mismatch(recorded: &[Event], decided: &[Event]) -> String {
     let place = recorded.iter().zip(decided).position(|(was, is)| was != is);
     let place = place.unwrap_or(recorded.len().min(decided.len()));
@@ -171,7 +171,7 @@ fn mismatch(recorded: &[Event], decided: &[Event]) -> String {
     )
 }
 
-/// Characters of an event that a difference shows.
+/// Maximum characters of an event in a difference.
 const SHOWN: usize = 400;
 
 fn written(event: &Event) -> String {
@@ -182,7 +182,7 @@ fn written(event: &Event) -> String {
     }
 }
 
-/// The `type` of an event.
+/// The `type` tag of an event.
 fn name(event: &Event) -> String {
     let value = serde_json::to_value(event).unwrap_or_default();
     let name = value.get("type").and_then(serde_json::Value::as_str);

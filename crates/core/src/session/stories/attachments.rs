@@ -1,4 +1,4 @@
-//! Stories of what is attached to messages.
+//! Tests attachments of messages.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::domain::{Attachment, BlobId, Entry, MediaType};
 use crate::session::properties::world::{World, say};
 use crate::session::{Command, Commit, Control, Event};
 
-/// Asserts S3.19: the working context keeps what was attached, and a picture needs no words.
+/// Asserts S3.19: the working context keeps attachments, and a picture needs no text.
 #[test]
 fn what_is_attached_stays_with_its_message_and_old_messages_have_nothing() {
     let mut world = World::new();
@@ -34,7 +34,7 @@ fn what_is_attached_stays_with_its_message_and_old_messages_have_nothing() {
     assert_eq!(*attachments, [cat]);
     let stored = world.journal[0].to_bytes().unwrap();
     assert_eq!(Commit::from_bytes(&stored).unwrap(), world.journal[0]);
-    // As releases before attachments wrote it.
+    // The form that releases before attachments wrote.
     let old = json!({ "type": "user_message", "text": "hi", "author": World::person(),
         "client_message_id": null });
     let Event::UserMessage { attachments, .. } = serde_json::from_value(old).unwrap() else {
@@ -49,8 +49,8 @@ fn what_is_attached_stays_with_its_message_and_old_messages_have_nothing() {
     );
 }
 
-/// Asserts S3.19: where an attachment is, is said once, holds the session's files where they are, and
-/// outlives the context; an old snapshot knows of none.
+/// Asserts S3.19: the path of an attachment is recorded once, binds the session's files to their engine,
+/// and outlives the context; old snapshots have no paths.
 #[test]
 fn where_an_attachment_was_put_is_kept_once() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Stories of what leaves the context of a session.
+//! Tests cuts and compactions of a session's context.
 
 use crate::domain::{CompactionStrategy, Effort, TokenUsage};
 use crate::session::properties::world::{World, answer, say};
@@ -82,7 +82,7 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
     world.tell(&say("one")).unwrap();
     world.answer("first", vec![]);
     world.tell(&say("two")).unwrap();
-    // What this process no longer holds has its place all the same.
+    // Entries that were removed from memory still count for places.
     let (held, gap) = (
         world.state.entries.split_off(2),
         Gap {
@@ -122,7 +122,7 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
     }
 }
 
-/// What a vendor compacted is told before its answer, and is no part of how large the context is.
+/// A vendor's compaction is recorded before its answer, and does not count for the size of the context.
 #[test]
 fn what_a_vendor_compacted_is_told_counted_and_decided_again() {
     let mut world = World::new();

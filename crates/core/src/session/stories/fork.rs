@@ -1,11 +1,11 @@
-//! Stories of forks: what the new session shares, and what it does not.
+//! Tests which parts of a session its forks share.
 
 use super::answer_calls;
 use crate::domain::{Entry, MicroUsd, NoCopy, TokenUsage, WorkspaceCopy};
 use crate::session::properties::world::{World, answer, approve, reject, say};
 use crate::session::{Answer, Command, Commit, Effect, Event, Unfinished, effects};
 
-/// What the model reads: the messages, answers and notes.
+/// The texts that the model reads: messages, answers, results and notes.
 fn read(world: &World) -> Vec<String> {
     let entries = world.state.entries.iter();
     entries
@@ -18,7 +18,7 @@ fn read(world: &World) -> Vec<String> {
         .collect()
 }
 
-/// `seq` of the first event that is so.
+/// `seq` of the first matching event.
 fn seq_of(world: &World, is_so: impl Fn(&Event) -> bool) -> u64 {
     let mut shown = world.journal.iter().flat_map(Commit::shown);
     shown.find(|(_, event)| is_so(event)).unwrap().0
@@ -54,7 +54,7 @@ fn a_fork_that_ends_with_a_message_asks_the_model_for_its_answer() {
     fork.tell(&Command::Retry).unwrap();
     fork.answer("other", vec![]);
     assert_eq!(read(&fork), ["one", "other"]);
-    // Asked for again, the answer is replaced as in any session.
+    // A retry replaces the answer, as in any session.
     fork.tell(&Command::Retry).unwrap();
     fork.answer("third", vec![]);
     assert_eq!(read(&fork), ["one", "third"]);
@@ -71,7 +71,7 @@ fn a_fork_of_nothing_is_a_session_without_a_past() {
     assert_eq!(fork.state.control.title.as_deref(), Some("new"));
 }
 
-/// Asserts S1.4: the totals of both are what was paid.
+/// Asserts S1.4: usage before the fork is only counted in the original session.
 #[test]
 fn what_was_paid_before_is_not_paid_again() {
     let usage = TokenUsage {
@@ -91,7 +91,7 @@ fn what_was_paid_before_is_not_paid_again() {
     let fork = world.forked(world.state.control.seq);
     assert_eq!(world.state.control.totals.cost, MicroUsd(7));
     assert_eq!(fork.state.control.totals.cost, MicroUsd(0));
-    // How large the context is still shows.
+    // The size of the context is still known.
     assert_eq!(fork.state.control.last_usage, usage);
 }
 
@@ -115,7 +115,7 @@ fn a_turn_that_goes_on_elsewhere_ends_here_with_a_result_for_each_call() {
     assert_eq!(fork.state.control.engine, None);
 }
 
-/// A rejection and its result are two events, and a fork may fall between them.
+/// A fork may be made between a rejection and its result, which are two events.
 #[test]
 fn a_rejected_call_stays_rejected_where_its_result_came_later() {
     let mut world = World::new();
@@ -133,7 +133,7 @@ fn a_rejected_call_stays_rejected_where_its_result_came_later() {
     );
 }
 
-/// A fork of a session with files: nothing is asked before they are there.
+/// A fork of a session with files makes no model request before they are copied.
 #[test]
 fn a_fork_waits_for_its_files_and_asks_once_they_are_there() {
     let outcomes = [
@@ -156,7 +156,7 @@ fn a_fork_waits_for_its_files_and_asks_once_they_are_there() {
         assert!(last.is_unfinished_after(Unfinished::default()));
         fork.tell(&say("two")).unwrap();
         assert_eq!(effects(&fork.state.control), [Effect::CopyWorkspace]);
-        // Another process goes on, and begins the copy anew.
+        // Another gateway takes over and restarts the copy.
         fork.crash();
         assert_eq!(effects(&fork.state.control), [Effect::CopyWorkspace]);
         let told = Command::WorkspaceCopied { outcome };
@@ -170,7 +170,7 @@ fn a_fork_waits_for_its_files_and_asks_once_they_are_there() {
         assert!(!fork.state.control.is_unfinished());
         let read = read(&fork);
         assert!(read.iter().any(|text| text.contains(words)), "{read:?}");
-        // A fork of this one waits for files of its own, or does not.
+        // A fork of this fork does not inherit the wait for files.
         let next = fork.forked(fork.state.control.seq);
         assert!(!next.state.control.awaits_workspace);
     }

@@ -1,4 +1,4 @@
-//! Stories of sessions that were held elsewhere.
+//! Tests imported conversations.
 
 use crate::domain::{CommitId, Timestamp, Totals};
 use crate::session::properties::world::World;
@@ -13,7 +13,7 @@ fn said(by: Speaker, at: Option<i64>, text: &str) -> SaidElsewhere {
     }
 }
 
-/// A session that begins at 1,000; it is 5,000 now.
+/// Imports a session that begins at 1,000, at the time 5,000.
 fn imported(all: &[SaidElsewhere]) -> (Vec<Commit>, SessionState) {
     let ids = std::cell::Cell::new(0);
     let id = || {
@@ -44,7 +44,7 @@ fn an_imported_session_is_at_rest_costs_nothing_and_folds_from_its_journal() {
     assert!(control.waiting.is_empty() && control.turn.is_none());
     assert_eq!((control.turns, state.entries.len()), (2, 4));
     let times: Vec<i64> = commits.iter().map(|commit| commit.at.0).collect();
-    // A time that is not known is that before it; none lies before the one before, or after now.
+    // An unknown time equals the time before it; no time precedes the one before it or exceeds `now`.
     assert_eq!(times, [1_000, 2_000, 3_000, 3_000, 5_000]);
     let mut folded = SessionState::default();
     for commit in &commits {

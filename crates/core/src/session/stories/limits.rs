@@ -1,4 +1,4 @@
-//! Stories of turns that go on for too long without a person (S0.58), or in circles.
+//! Tests turns that run for too long without a person (S0.58) or go in circles.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::session::{Command, Event, Outcome, Output};
 const LIMIT: Duration = Duration::from_mins(1);
 const LIMIT_MS: i64 = 60_000;
 
-/// Says that the time of the turn is over, when it is so late; whether that changed anything.
+/// Tells that the turn exceeded its time limit, after `later` milliseconds; returns true if that changed
+/// anything.
 fn time_out(world: &mut World, turn: u64, later: i64) -> bool {
     world.now += later;
     let before = world.journal.len();
@@ -26,7 +27,7 @@ fn time_out(world: &mut World, turn: u64, later: i64) -> bool {
     world.journal.len() > before
 }
 
-/// How the last turn ended: the code of its failure.
+/// The error code of the last failed turn.
 fn failure(world: &World) -> Option<Code> {
     let codes = world.events().filter_map(|event| {
         if let Event::TurnFailed { code, .. } = event {
@@ -97,7 +98,7 @@ fn messages_that_waited_begin_the_next_turn() {
     assert_eq!(world.state.control.turn.as_ref().unwrap().id, TurnId(2));
 }
 
-/// Asserts S3.14: a model that goes in circles is told so; what gives something new goes on.
+/// Asserts S3.14: a model that goes in circles gets an error; new results let the turn go on.
 #[test]
 fn the_same_call_with_the_same_result_is_not_run_for_ever() {
     let mut world = World::new();
@@ -116,7 +117,7 @@ fn the_same_call_with_the_same_result_is_not_run_for_ever() {
     run(&mut world, "one");
     run(&mut world, "two");
     run(&mut world, "two");
-    // Another call in between is no circle.
+    // Another call in between breaks the circle.
     world.answer("else", vec![proposal("b", json!({}))]);
     world.tell(&reject(&world.queue()[0], None)).unwrap();
     run(&mut world, "two");
@@ -138,13 +139,13 @@ fn the_same_call_with_the_same_result_is_not_run_for_ever() {
         panic!("no result");
     };
     assert!(text.contains("made 2 times in a row"), "{text}");
-    // Other arguments are another call.
+    // A call with other arguments is not a repeat.
     world.answer("other", vec![proposal("a", json!({"n": 1}))]);
     assert_eq!(world.queue().len(), 1);
 }
 
-/// Asserts S3.14: only what gave the very same goes in circles; what differs far behind its beginning, or
-/// in a picture alone, is news.
+/// Asserts S3.14: only identical results count as repeats; a difference far from the beginning, or only in
+/// a picture, makes another result.
 #[test]
 fn a_result_that_differs_anywhere_is_another_result() {
     let mut world = World::new();

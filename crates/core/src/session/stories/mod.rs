@@ -1,4 +1,4 @@
-//! Table-like stories of the pure core, one rule each.
+//! Tests the pure core by short stories, one rule each.
 
 mod approvals;
 mod attachments;
@@ -300,8 +300,8 @@ fn stopping_ends_every_call_and_then_the_turn() {
     ));
 }
 
-/// S0.60, S3.14, S3.29: the model's last words are the answer; where it has none, ours are, and it
-/// reads them later as its own.
+/// Asserts S0.60, S3.14, S3.29: the model's last text is the answer; without one, a fixed text is, and the
+/// model later reads it as its own.
 #[test]
 fn a_turn_ends_when_it_has_asked_the_model_as_often_as_it_may() {
     assert_eq!(World::new().rules.max_iterations, 25);
@@ -380,13 +380,13 @@ fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so(
     assert_eq!(world.state.left_out, 2);
     let turn = world.state.control.turn.clone().unwrap();
     assert_eq!((turn.id, turn.iteration), (TurnId(2), Iteration(2)));
-    // Told twice, it is too late the second time.
+    // A repeated outcome comes too late.
     let versions = world.journal.len();
     world.tell(&overflowed).unwrap();
     assert_eq!(world.journal.len(), versions);
 }
 
-/// Journals of earlier releases stay what they were: the model reads the call as it made it.
+/// Journals of earlier releases keep their meaning: the model reads the call as it made it.
 #[test]
 fn a_call_through_use_tool_is_read_under_its_earlier_name() {
     let mut world = World::new();

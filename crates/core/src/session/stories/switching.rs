@@ -1,4 +1,4 @@
-//! Stories of a session whose model is switched, or whose gateway gets an engine.
+//! Tests sessions that switch models, or whose gateway gets an engine.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "a story looks at the events that it is about"
@@ -68,7 +68,8 @@ fn a_message_says_how_much_the_model_thinks_in_the_turn_that_takes_it() {
     let mut world = World::new();
     world.tell(&with(Some(Effort::High))).unwrap();
     assert_eq!(of_turn(&world), Some(Effort::High));
-    // What waits counts from the request on that reads it; one that says nothing changes nothing.
+    // A waiting message sets the effort from the request that reads it; a message without an effort changes
+    // nothing.
     world.tell(&with(Some(Effort::Off))).unwrap();
     world.tell(&with(None)).unwrap();
     assert_eq!(of_turn(&world), Some(Effort::High));
@@ -127,7 +128,7 @@ fn an_engine_that_came_since_keeps_the_files_of_what_starts_next() {
     world.has_engine = false;
     world.tell(&say("go")).unwrap();
     assert_eq!(world.state.control.runner_engine, None);
-    // It comes while the model answers.
+    // The engine becomes available while the model answers.
     world.has_engine = true;
     world.answer(
         "I will",

@@ -1,10 +1,10 @@
-//! Stories of titles: the first words, then a model's where that is set, and a person's above all.
+//! Tests titles: the first words, then a model's if that is enabled, and a person's above all.
 
 use crate::domain::{MicroUsd, TokenUsage};
 use crate::session::properties::world::{World, say};
 use crate::session::{Command, Effect, Failure, Spent, effects};
 
-/// A session whose first message was answered.
+/// A world whose first message was answered.
 fn answered(has_titles_made: bool) -> World {
     let mut world = World::new();
     world.rules.has_titles_made = has_titles_made;
@@ -41,7 +41,7 @@ fn the_first_words_are_the_title_and_no_model_is_asked_unless_that_is_set() {
     let mut world = answered(false);
     assert_eq!(title(&world), "how do I mend a sail");
     assert!(!is_asked(&world));
-    // What nobody asked for changes nothing and costs nothing.
+    // An unrequested title changes nothing and costs nothing.
     let before = world.state.clone();
     world.tell(&titled(Some("Sails"))).unwrap();
     assert_eq!(world.state, before);
@@ -86,7 +86,7 @@ fn what_a_person_calls_a_session_stays() {
     let rename = |title: &str| Command::Rename {
         title: title.into(),
     };
-    // Before the answer: nobody is asked at all.
+    // Named before the answer: no model is asked.
     let mut world = World::new();
     world.rules.has_titles_made = true;
     world.tell(&say("hello")).unwrap();
@@ -94,7 +94,7 @@ fn what_a_person_calls_a_session_stays() {
     world.answer("hi", vec![]);
     assert!(!is_asked(&world));
 
-    // While the model is asked: the same words count as much as others.
+    // Named while the model is asked: even a title that repeats the first words stays.
     for words in ["Mine", "how do I mend a sail"] {
         let mut world = answered(true);
         world.tell(&rename(words)).unwrap();

@@ -1,4 +1,4 @@
-//! Stories of views that ask for calls beside the turns.
+//! Tests calls that views request outside of turns.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn asks(view: &str, request: &str, tool: &str, n: u64) -> Command {
     }))
 }
 
-/// A session whose first turn is over.
+/// A world whose first turn has ended.
 fn quiet() -> World {
     let mut world = World::new();
     world.tell(&say("draw")).unwrap();
@@ -43,7 +43,7 @@ fn check_replay(world: &World) {
     }
 }
 
-/// Asserts S0.52: the card, the start and the end are those of any call, and the model hears nothing of it.
+/// Asserts S0.52: card, start and end are those of any call, and the model never sees the call.
 #[test]
 fn a_view_asks_while_nothing_runs_and_the_model_is_not_asked() {
     let mut world = quiet();
@@ -61,7 +61,7 @@ fn a_view_asks_while_nothing_runs_and_the_model_is_not_asked() {
     assert!(!world.state.control.is_unfinished());
     assert_eq!(world.state.entries, entries);
     assert!(world.state.control.turn.is_none());
-    // The request that was sent once more, and a decision whose answer was lost.
+    // The request and the decision are repeated because their answers were lost.
     let version = world.state.control.version;
     world.tell(&asks("v", "r1", "refresh", 1)).unwrap();
     world.tell(&approve(&call)).unwrap();
@@ -95,7 +95,7 @@ fn a_view_asks_while_the_model_answers_and_while_its_calls_wait() {
     );
     world.tell(&approve(&second)).unwrap();
     assert_eq!(world.started(), [first.clone(), second.clone()], "alone");
-    // The turn is stopped, and what a view asked for goes on.
+    // The turn is stopped, and the view's call goes on.
     world
         .tell(&Command::Stop {
             turn: None,
@@ -130,7 +130,7 @@ fn a_view_asks_while_the_model_answers_and_while_its_calls_wait() {
     check_replay(&world);
 }
 
-/// Asserts S0.52: rules decide, and what was refused is not asked for again by the same view.
+/// Asserts S0.52: rules decide, and a refused call is not asked for again by the same view.
 #[test]
 fn rules_decide_what_views_ask_for_and_a_refusal_is_not_asked_about_twice() {
     let mut world = quiet();
@@ -150,10 +150,10 @@ fn rules_decide_what_views_ask_for_and_a_refusal_is_not_asked_about_twice() {
     world.tell(&reject(&call, None)).unwrap();
     let refused = world.tell(&asks("v", "r5", "run", 1)).unwrap_err();
     assert_eq!(refused.code, Code::NotAllowed);
-    // Other arguments are another call, and a view that is opened anew may ask.
+    // A call with other arguments is another call, and a new showing of the view may ask again.
     world.tell(&asks("v", "r6", "run", 2)).unwrap();
     world.tell(&asks("w", "r7", "run", 1)).unwrap();
-    // What the model asks for is asked about whatever a view was refused.
+    // A refusal to a view does not affect the model's calls.
     world.tell(&say("go")).unwrap();
     world.answer("I will", vec![proposal("run", json!({ "n": 1 }))]);
     assert_eq!(world.asked().last().unwrap().0, world.queue()[0]);

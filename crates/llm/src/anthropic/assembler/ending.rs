@@ -1,4 +1,4 @@
-//! Why a Messages answer ended, and what the vendor says of it.
+//! Reads the stop reason of a Messages answer and its explanation.
 
 use serde_json::value::RawValue;
 
@@ -7,7 +7,7 @@ use crate::anthropic::wire::StopDetails;
 use crate::transport::endpoint::Origin;
 use crate::transport::quote;
 
-/// What a `stop_reason` means; none = the answer has not ended.
+/// The [`Finish`] of a `stop_reason`; `None` if the answer has not ended.
 pub(super) fn finish_of(reason: &str) -> Option<Finish> {
     Some(match reason {
         "" => return None,
@@ -21,7 +21,7 @@ pub(super) fn finish_of(reason: &str) -> Option<Finish> {
     })
 }
 
-/// The category of a refusal and its explanation, as far as the vendor gives them.
+/// The category and explanation of a refusal, if the vendor gives them.
 pub(super) fn details(raw: Option<&RawValue>, origin: Origin<'_>) -> Option<String> {
     let details: StopDetails<'_> = serde_json::from_str(raw?.get()).ok()?;
     let words = [details.category.0, details.explanation.0];

@@ -1,4 +1,4 @@
-//! What of an answer goes back to the vendor: blocks that only it understands, at their places.
+//! Keeps the native blocks of an answer, with their positions, to send them back to the vendor.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::open::COMPACTION;
 use crate::request::interleave::Position;
 
-/// A block as it is kept with its message: the vendor wants it back at its place.
+/// A native block as it is stored with its message. The vendor wants it back at the same position.
 #[derive(Debug, Serialize)]
 pub(in crate::anthropic) struct NativeBlock {
     place: Position,
@@ -14,21 +14,21 @@ pub(in crate::anthropic) struct NativeBlock {
 }
 
 impl NativeBlock {
-    /// Where the place stands in the kept form.
+    /// The field that holds the position.
     pub(in crate::anthropic) const PLACE: &'static str = "place";
-    /// Where the block itself stands in it.
+    /// The field that holds the block itself.
     pub(in crate::anthropic) const BLOCK: &'static str = "block";
 }
 
-/// What the model said before the vendor paused it, to be sent back as it came.
+/// The partial answer before a pause, which is sent back unchanged.
 #[derive(Debug)]
 pub(in crate::anthropic) struct Said {
     pub(in crate::anthropic) text: String,
-    /// Native blocks in their kept form.
+    /// Native blocks in their stored form.
     pub(in crate::anthropic) blocks: Value,
 }
 
-/// What is kept of the running answer.
+/// The text and native blocks of the running answer.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     text: String,
@@ -40,7 +40,8 @@ impl Kept {
         self.text.push_str(text);
     }
 
-    /// Keeps a block behind the text and that many calls, and gives its number.
+    /// Stores a block at the position after the current text and the given number of calls; returns its
+    /// index.
     pub(super) fn keep(&mut self, block: Value, calls: usize) -> usize {
         let place = Position {
             text: self.text.len(),
@@ -51,14 +52,14 @@ impl Kept {
         self.blocks.len() - 1
     }
 
-    /// Adds to a text of a block.
+    /// Appends to a text field of a block.
     pub(super) fn grow(&mut self, at: usize, field: &str, piece: &str) {
         if let Some(Value::String(text)) = self.field(at, field) {
             text.push_str(piece);
         }
     }
 
-    /// Adds to a text of a block that may have been nothing so far.
+    /// Appends to a text field of a block, and creates the field if it is missing or not a string.
     pub(super) fn extend(&mut self, at: usize, field: &str, piece: &str) {
         let Some(native) = self.blocks.get_mut(at) else {
             return;
@@ -72,8 +73,8 @@ impl Kept {
         }
     }
 
-    /// What the newest block says that stands for all that was said before. The vendor takes one that says
-    /// nothing for none: it could not compact.
+    /// The summary in the newest compaction block. Empty compaction blocks are skipped: the vendor treats one
+    /// as a compaction that failed.
     pub(super) fn summary(&self) -> Option<&str> {
         let mut blocks = self.blocks.iter().rev().map(|native| &native.block);
         blocks.find_map(|block| {
@@ -83,13 +84,13 @@ impl Kept {
         })
     }
 
-    /// A call of the vendor's own tools.
+    /// Finds a call of a vendor-run tool by its id.
     pub(super) fn server_call(&self, id: &str) -> Option<&Value> {
         let mut blocks = self.blocks.iter().map(|native| &native.block);
         blocks.find(|block| block.get("id").and_then(Value::as_str) == Some(id))
     }
 
-    /// Sets what the vendor's own tool was called with, which came in pieces.
+    /// Sets the input of a vendor-run call, once all its pieces have arrived.
     pub(super) fn set_input(&mut self, at: usize, json: &str) {
         let input = serde_json::from_str::<Value>(json).ok();
         if let (Some(slot), Some(input)) = (self.field(at, "input"), input) {
@@ -97,8 +98,8 @@ impl Kept {
         }
     }
 
-    /// The blocks that the vendor wants back with a whole answer, in their kept form. A call of the
-    /// vendor's own tools without its result would be refused.
+    /// The blocks to send back with a complete answer, in their stored form. Omits calls of vendor-run tools
+    /// that have no result, because the vendor refuses them.
     pub(super) fn blocks(&self) -> Option<Value> {
         let mut blocks = self.signed();
         let results = self.blocks.iter();
@@ -114,7 +115,7 @@ impl Kept {
         (!blocks.is_empty()).then_some(Value::Array(blocks))
     }
 
-    /// All that was said so far.
+    /// The partial answer so far.
     pub(super) fn said(&self) -> Said {
         Said {
             text: self.text.clone(),
@@ -122,7 +123,7 @@ impl Kept {
         }
     }
 
-    /// Without its signature a thought would be refused, and without its words what was compacted.
+    /// The stored blocks without unsigned thoughts and empty compactions, which the vendor refuses.
     fn signed(&self) -> Vec<Value> {
         let kept = self.blocks.iter().filter(|native| {
             let signature = native.block.get("signature");

@@ -1,4 +1,4 @@
-//! Turns the events of a Messages stream into ours. Pure; unknown events and blocks are skipped.
+//! Turns the events of a Messages stream into [`ModelEvent`]s. Pure; unknown events and blocks are skipped.
 
 mod ending;
 mod kept;
@@ -29,10 +29,10 @@ use crate::transport::endpoint::KeyOwner;
 use crate::{Error, Finish, ModelEvent, tool_search};
 use sepal_core::domain::{Native, TokenUsage};
 
-/// Where an answer that was paused waits for being asked for again; shared with what reads it.
+/// The slot for a paused answer that has to be continued; shared with the reader of the stream.
 pub(in crate::anthropic) type Pause = Arc<Mutex<Option<Said>>>;
 
-/// How often a paused answer is asked to go on.
+/// The most continuations of a paused answer.
 pub(in crate::anthropic) const MAX_PAUSES: u32 = 8;
 
 /// The state of one answer.
@@ -41,23 +41,24 @@ pub(in crate::anthropic) struct Assembler {
     owner: KeyOwner,
     names: Names,
     family: String,
-    /// The blocks by the vendor's number of them.
+    /// The open blocks, by the vendor's index.
     blocks: Vec<(u64, Open)>,
     kept: Kept,
     usage: Usage,
-    /// What the requests before the present one used: each pause begins another.
+    /// Tokens that the earlier requests of this answer used: each pause starts a new request.
     spent: TokenUsage,
-    /// What compacting took in them, and how large the last of it was before and after.
+    /// Tokens that compaction used in the earlier requests, and the input size before and after the last
+    /// compaction.
     compacting: Option<TokenUsage>,
     sizes: (Option<u64>, Option<u64>),
     finish: Option<Finish>,
-    /// What the vendor says of a refusal.
+    /// The vendor's explanation of a refusal.
     stop_detail: Option<String>,
     calls: usize,
     bytes: usize,
-    /// Of the last event that was a piece of the answer.
+    /// The envelope of the last text delta.
     envelope: Envelope,
-    /// Where a pause is told; none = nobody can go on.
+    /// The slot in which a pause is reported; `None` if the answer cannot be continued.
     pause: Option<Pause>,
     pauses: u32,
 }
@@ -84,13 +85,13 @@ impl Assembler {
         }
     }
 
-    /// Where it tells that the vendor paused the answer, which goes on with the next payload.
+    /// Sets the slot in which a pause is reported; the answer goes on with the next payload.
     pub(in crate::anthropic) fn pausing(mut self, pause: Pause) -> Self {
         self.pause = Some(pause);
         self
     }
 
-    /// The next payload is read whole.
+    /// Discards the envelope, so the next payload is parsed in full.
     #[cfg(test)]
     pub(in crate::anthropic) fn forget_envelope(&mut self) {
         self.envelope = Envelope::default();
@@ -112,7 +113,7 @@ impl Assemble for Assembler {
             self.say(&text.0, out);
             return Ok(false);
         }
-        // A lone half of a surrogate pair is found only where the text is read.
+        // A lone half of a surrogate pair is detected only where text is parsed.
         let mended = payload.contains("\\u").then(|| mend(payload)).flatten();
         let payload = mended.as_deref().unwrap_or(payload);
         let event = serde_json::from_str(payload);
@@ -177,7 +178,7 @@ impl Assembler {
                 let raw = event.message.map(RawValue::get);
                 if let Some(raw) = raw {
                     self.message(raw, out)?;
-                    // What the request took is known from here on, even if the answer is stopped.
+                    // The input tokens are known from here on, even if the answer is stopped.
                     out.extend(self.used().map(ModelEvent::Usage));
                 }
             }
@@ -196,7 +197,7 @@ impl Assembler {
                 return Ok(!self.goes_on(out));
             }
             "" if event.error.is_some() => return Err(self.failed(event, payload)),
-            // Pings, and whatever the vendor thinks of next.
+            // Pings and unknown events.
             _ => {}
         }
         Ok(false)
@@ -207,7 +208,7 @@ impl Assembler {
         fault::in_stream(self.owner.origin(), error)
     }
 
-    /// The head of a message, or a whole one.
+    /// Reads the head of a message, or a complete message.
     fn message(&mut self, json: &str, out: &mut VecDeque<ModelEvent>) -> Result<(), Error> {
         let message: MessageForm<'_> =
             serde_json::from_str(json).map_err(|error| self.owner.unreadable(&error))?;
@@ -282,7 +283,7 @@ impl Assembler {
         let whole = block.input.map(|input| input.get().to_owned());
         Ok(Call {
             index,
-            // By the book it is empty, and the arguments follow in pieces.
+            // Normally the input is empty here, and the arguments follow in pieces.
             whole: whole.filter(|input| !matches!(input.as_str(), "{}" | "null" | "\"\"")),
         })
     }
@@ -310,7 +311,7 @@ impl Assembler {
             ("input_json_delta", Some(Open::ServerCall(_, json))) => {
                 json.push_str(&delta.partial_json.0);
             }
-            // Citations, pieces of blocks that we do not know, and what has no block.
+            // Citations, deltas of unknown blocks, and deltas without a block.
             _ => {}
         }
     }
@@ -335,7 +336,7 @@ impl Assembler {
         }
     }
 
-    /// What is said when a block ends.
+    /// Closes a block, and emits the arguments that came with its start.
     fn close(&mut self, block: Open, out: &mut VecDeque<ModelEvent>) {
         match block {
             Open::Call(Call {
@@ -347,7 +348,7 @@ impl Assembler {
         }
     }
 
-    /// Tells people of a search for tools, when it says what it found.
+    /// Reports a tool search as reasoning, once its result is known.
     fn tell_search(&self, result: &Value, out: &mut VecDeque<ModelEvent>) {
         let call = result.get("tool_use_id").and_then(Value::as_str);
         let call = call.and_then(|id| self.kept.server_call(id));
@@ -368,7 +369,7 @@ impl Assembler {
         }
     }
 
-    /// Reads a part of an event whose kind is known.
+    /// Parses a part of an event whose kind is known.
     fn read<'a, T: Deserialize<'a>>(&self, raw: Option<&'a RawValue>) -> Result<T, Error> {
         let json = raw.map_or("{}", RawValue::get);
         serde_json::from_str(json).map_err(|error| self.owner.unreadable(&error))

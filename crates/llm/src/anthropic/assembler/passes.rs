@@ -1,4 +1,4 @@
-//! The requests of one answer: the vendor pauses it, and compacts what it was sent.
+//! Joins the requests of one answer: the vendor may pause it and may compact its input.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -11,7 +11,7 @@ use crate::{CompactedInput, Finish, ModelEvent};
 use sepal_core::domain::TokenUsage;
 
 impl Assembler {
-    /// A piece of what stands for all that was said before: each of its texts grows by its own name.
+    /// Applies a delta of a compaction block: appends each text to the field of the same name.
     pub(super) fn compact(&mut self, event: &Event<'_>) {
         let at = index(event);
         let block = self.blocks.iter().find(|(known, _)| *known == at);
@@ -29,7 +29,7 @@ impl Assembler {
         }
     }
 
-    /// What all requests of this answer used, as far as the vendor told it.
+    /// Tokens that all requests of this answer used, if the vendor reported them.
     pub(super) fn used(&self) -> Option<TokenUsage> {
         match self.usage.tokens() {
             Some(usage) => Some(self.spent.and(usage)),
@@ -37,7 +37,8 @@ impl Assembler {
         }
     }
 
-    /// Whether the vendor only paused the answer: then it is told, and goes on with the next message.
+    /// Returns true if the vendor only paused the answer. Reports the pause; the answer goes on with the next
+    /// message.
     pub(super) fn goes_on(&mut self, out: &mut VecDeque<ModelEvent>) -> bool {
         let is_paused = self.finish == Some(Finish::Paused) && self.calls == 0;
         let Some(pause) = self.pause.clone() else {
@@ -61,7 +62,7 @@ impl Assembler {
         true
     }
 
-    /// What the vendor compacted before it answered, as far as it tells.
+    /// The compaction that the vendor made before it answered, if it gave a summary.
     pub(super) fn compacted(&self) -> Option<CompactedInput> {
         let summary = self.kept.summary()?;
         let now = self.usage.compaction();

@@ -23,26 +23,25 @@ use crate::request::pairing::{PairedCall, Step, object_of, pair_between_people, 
 use crate::{Contents, Request};
 use sepal_core::domain::{CallId, Tool};
 
-/// The ids of calls in one request, by our own.
+/// The wire ids of the calls in one request, by our own ids.
 type Ids<'a> = HashMap<&'a CallId, &'a str>;
 
-/// What a body is made with beside the request itself.
+/// The terms of a request body that the request itself does not hold.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::anthropic) struct Terms<'a> {
     pub(in crate::anthropic) plan: &'a Plan,
-    /// Whose native blocks go out.
+    /// The provider family whose native blocks are sent.
     pub(in crate::anthropic) family: &'a str,
-    /// How long the cache keeps what it is given; none = as long as the vendor does by itself.
+    /// The lifetime of cache entries; `None` = the vendor's default.
     pub(in crate::anthropic) cache_ttl: Option<&'static str>,
-    /// Whether the vendor searches what the request defers.
+    /// True if the vendor searches the deferred tools.
     pub(in crate::anthropic) is_searching: bool,
-    /// Tokens of input from which on the vendor compacts; none = it does not.
+    /// Input tokens from which on the vendor compacts; `None` = it does not.
     pub(in crate::anthropic) compact_from: Option<u64>,
 }
 
-/// The body of a request. The vendor's four marks of what is worth caching go to the tools, the
-/// system prompt, the newest message, and the last message of people before it: what the request
-/// before this one has put into the cache ends there.
+/// Builds the request body. The vendor allows four cache marks: they go to the tools, the system prompt, the
+/// newest user message, and the user message before it, where the cache entry of the previous request ends.
 pub(in crate::anthropic) fn body<'a>(request: &'a Request, terms: Terms<'_>) -> Body<'a> {
     let here = CacheControl::here(terms.cache_ttl);
     let tools = tools(request, terms.is_searching, here);
@@ -76,7 +75,7 @@ pub(in crate::anthropic) fn body<'a>(request: &'a Request, terms: Terms<'_>) -> 
     }
 }
 
-/// The same with what the model said before the vendor paused it.
+/// Appends the partial answer that the model gave before a pause.
 pub(in crate::anthropic) fn push_said<'a>(body: &mut Body<'a>, said: &'a Said) {
     let blocks = parts(&said.text, 0, Some(&said.blocks));
     let blocks = blocks.filter_map(|part| match part {
@@ -110,7 +109,7 @@ fn tools(request: &Request, is_searching: bool, here: CacheControl) -> Vec<ToolE
     entries
 }
 
-/// Marks the last tool.
+/// Puts a cache mark on the last tool.
 fn cache_mark(entries: &mut Vec<ToolEntry<'_>>, here: CacheControl) {
     match entries.last_mut() {
         Some(ToolEntry::Tool(form)) => form.cache_control = Some(here),
@@ -119,7 +118,7 @@ fn cache_mark(entries: &mut Vec<ToolEntry<'_>>, here: CacheControl) {
     }
 }
 
-/// Tools under names that fit, each name once.
+/// Builds the tools under valid names, and skips a second tool of the same name.
 fn tool_forms<'a>(
     tools: impl Iterator<Item = &'a Tool>,
     taken: &mut HashSet<Cow<'a, str>>,
@@ -142,7 +141,7 @@ fn tool_forms<'a>(
     forms
 }
 
-/// The schema of an object that says so (S3.31).
+/// Ensures that a schema has the type `object` (S3.31).
 fn input_schema(schema: &Value) -> Cow<'_, Value> {
     match schema {
         Value::Object(object) if object.get("type") == Some(&json!("object")) => {
@@ -192,7 +191,7 @@ fn messages<'a>(request: &'a Request, family: &str, known: &Known) -> Vec<Messag
     messages
 }
 
-/// Adds blocks; what one side says in a row is one message.
+/// Appends blocks; consecutive blocks of one role share a message.
 fn push<'a>(messages: &mut Vec<Message<'a>>, role: Role, mut content: Vec<Block<'a>>) {
     if content.is_empty() {
         return;
@@ -264,12 +263,12 @@ fn assistant<'a>(
     blocks.collect()
 }
 
-/// Whether a part stands for all that was said before it.
+/// Returns true for a compaction block.
 fn is_compaction(part: &Part<'_, &Value>) -> bool {
     matches!(part, Part::Block(block, _) if block["type"] == COMPACTION)
 }
 
-/// The parts of an answer, in the order in which they came.
+/// The parts of an answer in their original order.
 fn parts<'a>(
     text: &'a str,
     calls: usize,
@@ -292,7 +291,7 @@ fn wire_id<'a>(ids: &Ids<'a>, paired: &PairedCall<'a>) -> &'a str {
     ids.get(&paired.call.id).copied().unwrap_or(own)
 }
 
-/// What the vendor takes for the id of a call.
+/// Returns true if the vendor accepts the text as a call id.
 fn is_id(id: &str) -> bool {
     id.chars()
         .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')

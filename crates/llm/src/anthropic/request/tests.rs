@@ -237,7 +237,7 @@ fn native_blocks_go_back_to_their_family_at_their_places() {
     );
 }
 
-/// A tool, so that all four marks can be set.
+/// Adds a tool, so that all four marks can be set.
 fn with_tools(entries: Vec<Entry>) -> Request {
     let tool = |name: &str| Tool {
         name: name.to_owned(),
@@ -276,7 +276,7 @@ fn four_marks_at_most_stand_on_what_the_next_request_repeats() {
     }
 }
 
-/// Everything but the marks is what the cache knows a prefix by.
+/// The cache matches a prefix by everything except the marks.
 #[test]
 fn what_was_sent_stays_the_same_to_the_byte_as_the_conversation_grows() {
     fn prefix(request: &Request) -> String {
@@ -307,7 +307,7 @@ fn what_was_sent_stays_the_same_to_the_byte_as_the_conversation_grows() {
     }
 }
 
-/// Twenty turns with calls side by side, whose results came in another order.
+/// Twenty turns with parallel calls whose results arrive in another order.
 #[test]
 fn a_cache_finds_every_request_of_twenty_turns_in_the_one_after_it() {
     let thought = |name: &str, calls: usize| json!({"place": {"text": 0, "calls": calls}, "block": {"type": "thinking", "thinking": "", "signature": name}});
@@ -335,7 +335,8 @@ fn a_cache_finds_every_request_of_twenty_turns_in_the_one_after_it() {
             assert!((3..=4).contains(&marks), "{marks} marks in turn {turn}");
             let now = sent.replace(r#","cache_control":{"type":"ephemeral"}"#, "");
             let end = now.find(r#"],"stream":true"#).unwrap();
-            // A message of results may get a person's words behind them; its own end is open.
+            // A person's message may follow in the message of results, so the end of that message is left
+            // out.
             let now = now[..end].trim_end_matches("]}").to_owned();
             assert!(now.starts_with(&before), "turn {turn}:\n{before}\n{now}");
             before = now;
@@ -374,7 +375,7 @@ fn schemas_are_objects_that_say_so() {
     assert_eq!(*input_schema(&own), own);
 }
 
-/// Blocks of the vendor's go out only where the request goes on from the newest of them.
+/// A compaction block is sent only if the request resumes from the newest one.
 #[test]
 fn what_was_compacted_goes_back_where_the_request_goes_on_from_it() {
     let block = json!({"type": "compaction", "content": "All of it."});

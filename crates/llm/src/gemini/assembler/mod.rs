@@ -1,4 +1,5 @@
-//! Turns the chunks of a `streamGenerateContent` stream into events. Pure; unknown parts are skipped.
+//! Turns the chunks of a `streamGenerateContent` stream into [`ModelEvent`]s. Pure; unknown parts are
+//! skipped.
 
 mod pieces;
 
@@ -20,20 +21,20 @@ use crate::transport::quote;
 use crate::{Error, Finish, ModelEvent};
 use sepal_core::domain::{Native, TokenUsage};
 
-/// What the vendor wants back with a part of its answer: of a call, or of a text at a place.
+/// Data that the vendor wants back with a call, or with the text at a position.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gemini) struct NativeParts {
-    /// The number of the call that it belongs to; none = it belongs to a text.
+    /// The index of the call that the data belongs to; `None` = it belongs to a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::gemini) call: Option<usize>,
-    /// The vendor's id of that call, which most models do not give.
+    /// The vendor's id of that call; most models give none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::gemini) id: Option<String>,
-    /// Where the text stood.
+    /// The position of the text.
     #[serde(default)]
     pub(in crate::gemini) place: Position,
-    /// The text of a thought, which is no part of the answer's text.
+    /// The text of a thought, which is not part of the answer's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::gemini) thought: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,17 +50,17 @@ pub(in crate::gemini) struct Assembler {
     kept: Vec<NativeParts>,
     usage: Option<TokenUsage>,
     finish: Option<Finish>,
-    /// What the vendor's filter says that it found.
+    /// The reason that the vendor's filter gives.
     stop_detail: Option<String>,
     /// Bytes of text so far.
     text: usize,
     calls: usize,
-    /// The call whose arguments come in pieces.
+    /// The call whose arguments are still arriving.
     open: Option<Open>,
     bytes: usize,
 }
 
-/// A call whose arguments come in pieces.
+/// A call whose arguments arrive in pieces.
 #[derive(Debug)]
 struct Open {
     index: usize,
@@ -106,7 +107,7 @@ impl Assemble for Assembler {
         }
         let mended = payload.contains("\\u").then(|| mend(payload)).flatten();
         let payload = mended.as_deref().unwrap_or(payload);
-        // A server that does not know `alt=sse` answers with one list of all chunks.
+        // A server that does not support `alt=sse` answers with one list of all chunks.
         if payload.starts_with('[') {
             let chunks: Vec<&RawValue> =
                 serde_json::from_str(payload).map_err(|error| self.owner.unreadable(&error))?;
@@ -151,7 +152,7 @@ impl Assembler {
             return Err(fault::in_stream(self.owner.origin(), error.get()));
         }
         if let Some(usage) = chunk.usage_metadata.and_then(wire::usage) {
-            // What the request took is known from the first one on, even if the answer is stopped.
+            // The input tokens are known from the first chunk on, even if the answer is stopped.
             if self.usage.is_none() && self.finish.is_none() {
                 out.push_back(ModelEvent::Usage(usage));
             }
@@ -196,7 +197,7 @@ impl Assembler {
                 let words = [&candidate.finish_reason.0, &candidate.finish_message.0];
                 self.filtered(words.map(AsRef::as_ref));
             }
-            // The model wrote a call that its own vendor cannot read: asking again helps.
+            // The model wrote a call that its own vendor cannot parse; a retry helps.
             "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
                 let origin = self.owner.origin();
                 return Err(fault::in_stream(
@@ -209,7 +210,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// The filter stopped the answer: its reason, and what it says of it.
+    /// Records that the filter stopped the answer, with its reason and message.
     fn filtered(&mut self, words: [&str; 2]) {
         self.finish = Some(Finish::Filtered);
         let words = words.into_iter().filter(|words| !words.is_empty());
@@ -248,8 +249,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Most calls come whole and without an id. Where arguments are streamed, a call begins with its
-    /// name, goes on without one, and ends with a part that announces no other, mostly an empty one.
+    /// Handles a part of a call. Most calls arrive complete and without an id. A streamed call starts with
+    /// its name, continues without one, and ends with a part that announces no other, usually an empty one.
     fn call(
         &mut self,
         call: &CallForm<'_>,
@@ -259,7 +260,7 @@ impl Assembler {
         let is_more = call.name.0.trim().is_empty() || self.is_open_as(call);
         let mut open = match self.open.take() {
             Some(open) if is_more => open,
-            // The end of a call that has ended.
+            // A further end marker of a call that has already ended.
             None if call.is_empty() => return Ok(()),
             before => {
                 if let Some(before) = before {
@@ -273,7 +274,7 @@ impl Assembler {
             match serde_json::from_str(args.get()) {
                 Ok(Value::Object(args)) => open.pieces.merge(args),
                 Ok(Value::Null) => {}
-                // The model reads what is wrong with it.
+                // The arguments are invalid; the model reads the error.
                 _ => {
                     let (index, json) = (open.index, args.get().to_owned());
                     out.push_back(ModelEvent::CallArguments { index, json });
@@ -293,7 +294,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Whether it is a part of the open call that says name and id again.
+    /// Returns true if the part belongs to the open call and repeats its name and id.
     fn is_open_as(&self, call: &CallForm<'_>) -> bool {
         let id = call.id.0.as_ref();
         let open = self.open.as_ref().map(|open| open.index);
@@ -324,7 +325,7 @@ impl Assembler {
         })
     }
 
-    /// Keeps what the vendor wants back with a call, whichever part of it says so first.
+    /// Keeps the id and signature of a call, from the first part that has them.
     fn keep_of_call(&mut self, index: usize, id: &str, signature: Option<String>) {
         let id = (!id.is_empty()).then(|| id.to_owned());
         if id.is_none() && signature.is_none() {
@@ -344,7 +345,7 @@ impl Assembler {
         });
     }
 
-    /// What the vendor wants back.
+    /// The native blocks of the answer.
     fn native(&mut self) -> Option<Native> {
         let kept = std::mem::take(&mut self.kept);
         let blocks: Vec<Value> = kept

@@ -1,20 +1,20 @@
-//! The arguments of one call, put together from pieces that each name their place by a `JSONPath`
-//! (RFC 9535, names and indexes only). Pure.
+//! Assembles the arguments of one call from pieces, each addressed by a `JSONPath` (RFC 9535, names and
+//! indexes only). Pure.
 
 use serde_json::{Map, Number, Value};
 
 use crate::gemini::wire::PieceForm;
 
-/// The deepest place that a piece may name.
+/// The deepest path that a piece may have.
 const MAX_DEPTH: usize = 64;
-/// Whole numbers up to this are exact in the vendor's numbers, which are all floating-point.
+/// The largest integer up to which the vendor's floating-point numbers are exact.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Arguments so far.
+/// The arguments so far.
 #[derive(Debug, Default)]
 pub(super) struct Pieces(Map<String, Value>);
 
-/// A piece has no place in what came before it.
+/// A piece does not fit the arguments before it.
 #[derive(Debug, thiserror::Error)]
 #[error("a piece of a call's arguments that fits nowhere")]
 pub(super) struct Misfit;
@@ -27,12 +27,12 @@ enum Step {
 }
 
 impl Pieces {
-    /// Takes arguments that came whole.
+    /// Merges arguments that arrived complete.
     pub(super) fn merge(&mut self, whole: Map<String, Value>) {
         self.0.extend(whole);
     }
 
-    /// Takes the next piece. A text is appended to the text at its place, anything else replaces it.
+    /// Adds the next piece. A text is appended to the text at its path; any other value replaces the old one.
     pub(super) fn take(&mut self, piece: &PieceForm<'_>) -> Result<(), Misfit> {
         let steps = steps(&piece.json_path.0).ok_or(Misfit)?;
         let Some(value) = value(piece) else {
@@ -51,8 +51,8 @@ impl Pieces {
         Ok(())
     }
 
-    /// The arguments as JSON. Without their closing brace if they never came to their end, so that
-    /// nobody takes them for whole.
+    /// The arguments as JSON; without the closing brace if they are incomplete, so that they are not mistaken
+    /// for complete ones.
     pub(super) fn into_json(self, is_whole: bool) -> String {
         let mut json = Value::Object(self.0).to_string();
         if !is_whole {
@@ -62,7 +62,7 @@ impl Pieces {
     }
 }
 
-/// The next place; a place of which nothing came yet becomes what its path says.
+/// Goes one step down the path; an empty place becomes an object or a list, as the step requires.
 fn descend<'v>(place: &'v mut Value, step: &Step) -> Result<&'v mut Value, Misfit> {
     if place.is_null() {
         *place = match step {
@@ -75,7 +75,7 @@ fn descend<'v>(place: &'v mut Value, step: &Step) -> Result<&'v mut Value, Misfi
             Ok(fields.entry(name.clone()).or_insert(Value::Null))
         }
         (Value::Array(items), Step::Index(index)) => {
-            // Lists grow by one: a gap would be something that nobody said.
+            // A list may grow by one only: a gap would invent values.
             if *index == items.len() {
                 items.push(Value::Null);
             }
@@ -85,7 +85,7 @@ fn descend<'v>(place: &'v mut Value, step: &Step) -> Result<&'v mut Value, Misfi
     }
 }
 
-/// What a piece says; none = nothing.
+/// The value of a piece, if it has one.
 fn value(piece: &PieceForm<'_>) -> Option<Value> {
     if let Some(text) = &piece.string_value {
         return Some(Value::String(text.0.clone().into_owned()));
@@ -99,7 +99,7 @@ fn value(piece: &PieceForm<'_>) -> Option<Value> {
     piece.is_null.then_some(Value::Null)
 }
 
-/// A whole number as one, however it was written: tools that want whole numbers refuse `3.0`.
+/// Turns a whole number such as `3.0` into an integer, because tools that require integers refuse it.
 fn exact(number: Number) -> Number {
     let float = number.as_f64().filter(|_| number.is_f64());
     let whole = float.filter(|float| float.fract() == 0.0 && float.abs() <= MAX_EXACT);
@@ -110,7 +110,7 @@ fn exact(number: Number) -> Number {
     whole.map_or(number, |float| Number::from(float as i64))
 }
 
-/// `$.a.b[0]['c']`; none = it is no such path, or one without an end.
+/// Parses a path such as `$.a.b[0]['c']`; `None` if it is invalid or too deep.
 fn steps(path: &str) -> Option<Vec<Step>> {
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     let mut steps = Vec::new();
@@ -139,7 +139,7 @@ fn name(text: &str) -> Option<(Step, &str)> {
     (!name.is_empty() && name != "*").then(|| (Step::Name(name.to_owned()), rest))
 }
 
-/// What follows a `[`: an index, or a name in quotes.
+/// Parses the text after a `[`: an index or a quoted name.
 fn bracket(text: &str) -> Option<(Step, &str)> {
     let quote = text.chars().next()?;
     if !matches!(quote, '\'' | '"') {

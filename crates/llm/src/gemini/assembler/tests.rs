@@ -32,7 +32,7 @@ fn run(payloads: &[&str]) -> Result<Vec<ModelEvent>, Error> {
     Ok(out.into())
 }
 
-/// `in(cached)/out(thoughts)`.
+/// Formats usage as `in(cached)/out(thoughts)`.
 fn used(usage: &TokenUsage) -> String {
     format!(
         "{}({})/{}({})",
@@ -40,7 +40,7 @@ fn used(usage: &TokenUsage) -> String {
     )
 }
 
-/// Events as [`one_line`].
+/// Compares the events in the form of [`one_line`].
 fn check(payloads: &[&str], expected: &str) {
     let shown = one_line(&run(payloads).unwrap(), used);
     assert_eq!(shown, expected, "{payloads:?}");
@@ -94,7 +94,7 @@ fn calls_come_whole_and_mostly_without_ids() {
     );
 }
 
-/// Streamed arguments, as Vertex sends them.
+/// Streamed arguments in the form that Vertex sends.
 #[test]
 fn arguments_in_pieces_are_put_together() {
     fn check_args(pieces: &[&str], expected: &str) {

@@ -1,5 +1,5 @@
-//! What an error of a `generateContent` server means. Its status decides, or a reason among its
-//! details; a full window, which has no status of its own, is known by its words.
+//! Classifies errors of a `generateContent` server by their status or a reason in their details. Context
+//! overflow has no status of its own and is recognized by the message.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::transport::verdict::Verdict;
 use crate::transport::{Refused, quote};
 use crate::{Error, Refusal};
 
-/// How the vendor says that the window is full.
+/// Phrases by which the vendor reports a full context window.
 const OVERFLOW_WORDS: &[&str] = &[
     "exceeds the maximum number of tokens",
     "exceeds the context",
@@ -46,7 +46,7 @@ struct ErrorForm {
     details: Vec<Detail>,
 }
 
-/// A detail of any kind: their fields do not clash.
+/// A detail of any kind: the field names of the kinds do not clash.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Detail {
@@ -56,7 +56,7 @@ struct Detail {
     retry_delay: Value,
 }
 
-/// Reads a refusal: a status with a body that may be anything.
+/// Classifies an error response; its body may be anything.
 pub(in crate::gemini) fn refused(origin: Origin<'_>, refused: &Refused) -> Error {
     let form = match serde_json::from_str(&refused.body) {
         Ok(Envelope::One { error } | Envelope::List([Enclosed { error }])) => error,
@@ -78,8 +78,8 @@ pub(in crate::gemini) fn refused(origin: Origin<'_>, refused: &Refused) -> Error
     kind.into_error(origin, said, retry_after)
 }
 
-/// Reads an error object from the middle of a stream. The request was accepted there: what has no
-/// name is the server's trouble.
+/// Classifies an error object in the middle of a stream. The request was already accepted, so an error
+/// without a known status or code counts as a server fault.
 pub(in crate::gemini) fn in_stream(origin: Origin<'_>, json: &str) -> Error {
     let form: ErrorForm = serde_json::from_str(json).unwrap_or_default();
     let words = if form.message.is_empty() {
@@ -118,7 +118,7 @@ impl ErrorForm {
         OVERFLOW_WORDS.iter().any(|sign| words.contains(sign))
     }
 
-    /// `"34s"` or `"34.07s"` among the details.
+    /// Reads a delay such as `"34s"` or `"34.07s"` from the details.
     fn retry_delay(&self) -> Option<Duration> {
         let mut delays = self.details.iter().filter_map(|detail| {
             let seconds: f64 = detail

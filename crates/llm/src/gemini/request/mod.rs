@@ -22,11 +22,11 @@ use crate::request::pairing::{PairedCall, Step, object_of, pair_between_people};
 use crate::request::{interleave, names};
 use sepal_core::domain::{Native, Tool};
 
-/// The signature that the vendor documents for calls which its model did not make itself: another
-/// vendor's model made them, or they come from data without signatures.
+/// The signature that the vendor documents for calls that its model did not make: they come from another
+/// vendor's model or from data without signatures.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// The body of a request.
+/// Builds the request body.
 pub(in crate::gemini) fn body<'a>(request: &'a Request, plan: &Plan, family: &str) -> Body<'a> {
     let tools = declarations(&request.tools);
     let system = request.system.as_deref();
@@ -95,7 +95,8 @@ fn contents<'a>(request: &'a Request, family: &str) -> Vec<Content<'a>> {
                     sign(&mut parts);
                 }
                 push(&mut contents, Role::Model, parts);
-                // The vendor wants all results first, and nothing but them to answer the calls.
+                // The vendor requires that all results come first, with nothing between the calls and their
+                // results.
                 results.append(&mut pictures);
                 push(&mut contents, Role::User, results);
             }
@@ -104,8 +105,8 @@ fn contents<'a>(request: &'a Request, family: &str) -> Vec<Content<'a>> {
     contents
 }
 
-/// Signs the calls of an answer without any signature as another model's. It is done in the whole
-/// history, not only where the vendor insists on it, so that it stays the same to the byte.
+/// Gives the first call of an answer without any signature the foreign signature. This applies to the whole
+/// history, not only where the vendor requires it, so that the prefix stays identical byte for byte.
 fn sign(parts: &mut [Part<'_>]) {
     let mut calls = parts.iter_mut().filter_map(|part| match part {
         Part::Call {
@@ -121,7 +122,7 @@ fn sign(parts: &mut [Part<'_>]) {
     }
 }
 
-/// Adds parts; what one side says in a row is one message.
+/// Appends parts; consecutive parts of one role share a message.
 fn push<'a>(contents: &mut Vec<Content<'a>>, role: Role, mut parts: Vec<Part<'a>>) {
     if parts.is_empty() {
         return;
@@ -176,7 +177,7 @@ fn part(part: content::Part<'_>) -> Part<'_> {
         content::Part::Image(encoded) | content::Part::Document(encoded, _) => Part::Data {
             inline_data: InlineData {
                 mime_type: match encoded.media_type() {
-                    // Its documentation knows MPEG audio by this name alone.
+                    // Gemini's documentation lists MPEG audio only under this name.
                     "audio/mpeg" => "audio/mp3",
                     kind => kind,
                 },
@@ -200,7 +201,7 @@ fn result<'a>(paired: &PairedCall<'a>, text: Cow<'a, str>, kept: Option<&NativeP
     }
 }
 
-/// What was kept of an answer; what cannot be read is as if it had not been kept.
+/// The stored native parts of an answer; parts that cannot be read are skipped.
 fn kept(native: &Native) -> Vec<NativeParts> {
     let blocks = native.blocks.as_array().into_iter().flatten();
     blocks

@@ -263,7 +263,7 @@ fn calls_of_another_vendors_model_are_signed_as_such_for_models_that_want_signat
     }
 }
 
-/// Twenty turns with calls side by side; every third is another vendor's.
+/// Twenty turns with parallel calls; every third comes from another vendor.
 #[test]
 fn a_cache_finds_every_request_of_twenty_turns_in_the_one_after_it() {
     let (mut entries, mut before) = (Vec::new(), String::new());

@@ -1,14 +1,14 @@
-//! A schema without `$ref` and `allOf`: what they point at stands in it. Pure.
+//! Resolves `$ref` and `allOf` in a schema by inserting their targets. Pure.
 
 use serde_json::{Map, Value, json};
 
-/// Steps from reference to reference, and levels of `allOf`.
+/// The deepest nesting of references and `allOf`.
 const MAX_STEPS: usize = 32;
 
-/// Follows the references of one document.
+/// Resolves the references of one document.
 pub(super) struct Flattener<'a> {
     root: &'a Value,
-    /// The references that lead to where we are: one that comes twice goes in a circle.
+    /// The references on the path to the current schema. A repeated one counts as a cycle.
     followed: Vec<String>,
 }
 
@@ -20,17 +20,17 @@ impl<'a> Flattener<'a> {
         }
     }
 
-    /// How many references lead to where we are.
+    /// The number of references on the path.
     pub(super) fn depth(&self) -> usize {
         self.followed.len()
     }
 
-    /// Goes back to where that many led.
+    /// Shortens the path to the given number of references.
     pub(super) fn leave(&mut self, depth: usize) {
         self.followed.truncate(depth);
     }
 
-    /// The schema with everything in it that it refers to; its own keywords win.
+    /// The schema with all referenced schemas merged in; its own keywords take precedence.
     pub(super) fn flatten(&mut self, schema: &Map<String, Value>) -> Map<String, Value> {
         self.step(schema, 0)
     }
@@ -74,7 +74,7 @@ impl<'a> Flattener<'a> {
     }
 }
 
-/// Adds what another schema asks too.
+/// Merges the keywords of another schema; existing keywords take precedence.
 fn merge(flat: &mut Map<String, Value>, other: Map<String, Value>) {
     for (name, value) in other {
         match (name.as_str(), flat.get_mut(&name), value) {

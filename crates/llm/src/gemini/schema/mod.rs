@@ -1,5 +1,5 @@
-//! Lowers a JSON Schema to the part of it that Gemini takes: one type for each value, no references,
-//! no `additionalProperties`, texts only in `enum`. What cannot be said in it is said in words. Pure.
+//! Converts a JSON Schema to the subset that Gemini accepts: one type per value, no references, no
+//! `additionalProperties`, only texts in `enum`. Other constraints are described in words. Pure.
 
 use serde_json::{Map, Value, json};
 
@@ -12,12 +12,12 @@ use self::word::{
 mod flat;
 mod word;
 
-/// Levels below a tool's arguments; deeper ones become free-form.
+/// The deepest nesting below a tool's arguments; deeper values become free-form.
 const MAX_DEPTH: usize = 24;
-/// Schemas of one tool, references counted each time; later ones become free-form.
+/// The most schemas of one tool, counting each use of a reference; further values become free-form.
 const MAX_NODES: usize = 2_000;
 
-/// A tool's arguments; none = it takes none.
+/// Converts the schema of a tool's arguments; `None` if the tool has no arguments.
 pub(super) fn lower(schema: &Value) -> Option<Value> {
     let mut lowering = Lowering {
         flattener: Flattener::new(schema),
@@ -59,7 +59,7 @@ impl Lowering<'_> {
         let variants = self.variants(&mut schema, &mut is_nullable);
         let mut lowered = match variants {
             Some(variants) if schema.contains_key("properties") => {
-                // Mostly lists of what is needed together.
+                // Usually these are lists of properties that are required together.
                 let told = vec![format!("One of: {}", short(&Value::Array(variants)))];
                 let mut object = self.object(&schema, depth);
                 describe(&mut object, &schema, told);
@@ -74,7 +74,7 @@ impl Lowering<'_> {
         lowered
     }
 
-    /// The alternatives, without `null`. A single one is merged into its surroundings.
+    /// The alternatives without `null`. A single alternative is merged into the schema around it.
     fn variants(
         &mut self,
         schema: &mut Map<String, Value>,
@@ -95,14 +95,14 @@ impl Lowering<'_> {
                 for (name, value) in only {
                     schema.entry(name).or_insert(value);
                 }
-                // It may have alternatives of its own.
+                // The merged schema may have alternatives of its own.
                 self.variants(schema, is_nullable)
             }
             _ => Some(variants),
         }
     }
 
-    /// Gemini takes nothing beside `anyOf`, so the words go to its first alternative.
+    /// Gemini accepts no keywords beside `anyOf`, so the description goes to the first alternative.
     fn any_of(
         &mut self,
         variants: &[Value],
@@ -227,7 +227,7 @@ impl Lowering<'_> {
                 self.value(&json!({"anyOf": tuple}), depth + 1)
             }
             (_, Some(items @ Value::Object(_))) => self.value(items, depth + 1),
-            // Gemini refuses a list of which it is not said what it holds.
+            // Gemini refuses an array without an item type.
             _ => of_type("string"),
         };
         lowered.insert("items".to_owned(), Value::Object(items));
@@ -240,7 +240,7 @@ impl Lowering<'_> {
         lowered
     }
 
-    /// Alternatives of the arguments themselves become one object that has what each may have.
+    /// Joins alternatives of the arguments themselves into one object with the properties of all.
     fn join_variants(&mut self, root: &mut Map<String, Value>) {
         let mut is_nullable = false;
         let Some(variants) = self.variants(root, &mut is_nullable) else {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::lower;
 
-/// Lowers the schema of one argument.
+/// Checks the converted schema of one argument.
 fn check(schema: &Value, expected: &Value) {
     let whole = json!({"type": "object", "properties": {"a": schema}});
     let lowered = lower(&whole).unwrap();
@@ -12,7 +12,7 @@ fn check(schema: &Value, expected: &Value) {
     assert_taken(&lowered);
 }
 
-/// What Gemini takes, after its own reference.
+/// Asserts that a schema has only what Gemini's reference allows.
 pub(in crate::gemini) fn assert_taken(schema: &Value) {
     const KNOWN: &[&str] = &[
         "type",
@@ -222,7 +222,7 @@ fn depth_and_number_have_an_end() {
         deep = json!({"type": "object", "properties": {"a": deep}});
     }
     assert_taken(&lower(&deep).unwrap());
-    // Each of twenty definitions names the next one twice: a million places, if all were written.
+    // Each of twenty definitions refers to the next one twice: expanded, that is a million places.
     let definitions: serde_json::Map<String, Value> = (0..20)
         .map(|at| {
             let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});

@@ -1,8 +1,8 @@
-//! One value's keywords in Gemini's form, and in words where it has none. Pure.
+//! Converts the keywords of one value to Gemini's form, or to words if there is no such form. Pure.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that Gemini does not take but a model can read.
+/// Keywords that Gemini does not accept; they are put into the description.
 const TOLD: &[&str] = &[
     "default",
     "exclusiveMinimum",
@@ -16,14 +16,14 @@ const TOLD: &[&str] = &[
     "contains",
     "not",
 ];
-/// The longest value of such a keyword that is told.
+/// The most characters of a value that are put into a description.
 const MAX_TOLD: usize = 200;
 
 pub(super) fn of_type(name: &str) -> Map<String, Value> {
     Map::from_iter([("type".to_owned(), json!(name))])
 }
 
-/// A value of which nothing is known.
+/// A value of unknown type.
 pub(super) fn anything() -> Map<String, Value> {
     let types = json!([
         {"type": "string"}, {"type": "number"}, {"type": "boolean"}, {"type": "object"},
@@ -36,7 +36,7 @@ pub(super) fn is_null(schema: &Value) -> bool {
     schema.get("type") == Some(&json!("null")) || schema.get("const") == Some(&Value::Null)
 }
 
-/// The type that a schema means without naming it.
+/// The type that a schema implies without naming it.
 pub(super) fn inferred(schema: &Map<String, Value>) -> Option<&'static str> {
     let has = |names: &[&str]| names.iter().any(|name| schema.contains_key(*name));
     let choices = schema.get("enum").and_then(Value::as_array);
@@ -66,7 +66,7 @@ pub(super) fn text(schema: &Map<String, Value>, told: &mut Vec<String>) -> Map<S
         (_, Some(only)) => vec![only.clone()],
         (_, None) => Vec::new(),
     };
-    // An empty text is no choice that Gemini takes, and then none of them can be listed.
+    // Gemini accepts no empty text as a choice; then none of the choices can be listed.
     let is_text = |choice: &Value| choice.as_str().is_some_and(|text| !text.is_empty());
     let choices: Vec<Value> = choices.into_iter().filter(|c| !c.is_null()).collect();
     if choices.iter().all(is_text) {
@@ -136,7 +136,7 @@ pub(super) fn keep(
     }
 }
 
-/// Choices that are no texts: Gemini takes none.
+/// Describes choices of a value that is not a text, because Gemini accepts only texts in `enum`.
 pub(super) fn tell_choices(schema: &Map<String, Value>, told: &mut Vec<String>) {
     if let Some(choices) = schema.get("enum") {
         told.push(format!("One of: {}", short(choices)));
@@ -157,7 +157,7 @@ pub(super) fn tell_keys(schema: &Map<String, Value>, told: &mut Vec<String>) {
     }
 }
 
-/// Adds the description, and in words what Gemini's form has no place for.
+/// Sets the description, with the constraints that have no place in Gemini's form.
 pub(super) fn describe(
     lowered: &mut Map<String, Value>,
     schema: &Map<String, Value>,

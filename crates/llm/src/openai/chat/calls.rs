@@ -1,5 +1,5 @@
-//! Which call a piece of a stream belongs to. By the book an index says it; real servers give every
-//! call index 0, send whole calls without one, or change ids on the way. Pure.
+//! Assigns the pieces of a stream to calls. By the specification the index decides; real servers give every
+//! call index 0, send complete calls without an index, or change ids midway. Pure.
 
 use std::collections::VecDeque;
 
@@ -19,13 +19,13 @@ struct Call {
     wire_index: Option<u64>,
     id: String,
     name: String,
-    /// Arguments that came before the call could be announced.
+    /// Arguments that arrived before the call was announced.
     waiting: String,
     is_announced: bool,
     extra: Option<Value>,
 }
 
-/// The answer holds more calls than anybody can mean.
+/// The answer has more calls than the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("more than {MAX_CALLS} tool calls")]
 pub(super) struct TooManyCalls;
@@ -35,7 +35,7 @@ impl Calls {
         self.0.is_empty()
     }
 
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub(super) fn push(
         &mut self,
         delta: &CallDelta<'_>,
@@ -52,14 +52,14 @@ impl Calls {
         Ok(())
     }
 
-    /// Announces what waited for an id until the end.
+    /// Announces the calls that waited for an id until the end.
     pub(super) fn announce_all(&mut self, names: &Names, out: &mut VecDeque<ModelEvent>) {
         for (at, call) in self.0.iter_mut().enumerate() {
             call.announce(at, names, out);
         }
     }
 
-    /// What the server sent beside the calls, in their order; none = nothing.
+    /// The `extra_content` of the calls, in call order; `None` if there is none.
     pub(super) fn take_extra(&mut self) -> Option<Value> {
         let has_extra = self.0.iter().any(|call| call.extra.is_some());
         let extra = self.0.iter_mut();
@@ -70,7 +70,7 @@ impl Calls {
         })
     }
 
-    /// The call that a piece belongs to; none = it begins one.
+    /// The call that a piece belongs to; `None` if it starts a new call.
     fn place_of(&self, delta: &CallDelta<'_>) -> Option<usize> {
         let id = delta.id.0.as_ref();
         let has_name = delta.has_name();
@@ -135,7 +135,7 @@ impl Call {
         let json = function.arguments();
         if !self.is_announced {
             self.waiting.push_str(&json);
-            // An id may still come as long as no arguments do.
+            // An id may still arrive as long as there are no arguments.
             let is_ready = !self.id.is_empty() || !self.waiting.is_empty();
             if !self.name.is_empty() && is_ready {
                 self.announce(at, names, out);
@@ -172,7 +172,7 @@ mod tests {
     use crate::request::names::Names;
     use crate::stream::line::{in_and_out, one_line};
 
-    /// Events as [`one_line`].
+    /// Compares the events in the form of [`one_line`].
     fn check_calls(deltas: &[&str], expected: &str) {
         let (mut calls, names, mut out) = (Calls::default(), Names::default(), VecDeque::new());
         for delta in deltas {
@@ -194,7 +194,7 @@ mod tests {
             ],
             r#"0:a/t 0+{"x": 1:b/u 1+{} 0+1}"#,
         );
-        // Whole calls, without index, with and without ids; arguments as an object.
+        // Complete calls without an index, with and without ids; arguments as an object.
         check_calls(
             &[
                 r#"{"id":"a","function":{"name":"t","arguments":{"x":1}}}"#,
@@ -234,7 +234,7 @@ mod tests {
             ],
             "0:a/t 0+{ 0+}",
         );
-        // The id comes after the name; the index begins at 1; no arguments at all.
+        // The id arrives after the name, the index starts at 1, and there are no arguments.
         check_calls(
             &[
                 r#"{"index":1,"function":{"name":"t"}}"#,

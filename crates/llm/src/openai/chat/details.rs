@@ -1,16 +1,16 @@
-//! `reasoning_details`: what a model behind `OpenRouter` thinks, in pieces. The pieces of one entry
-//! have one index; put together they go back exactly as they came. Pure.
+//! Assembles `reasoning_details`, the reasoning of a model behind `OpenRouter`. The pieces of one entry share
+//! an index; the assembled entries are sent back unchanged. Pure.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Entries of one answer; what goes beyond is dropped.
+/// The most entries of one answer; further entries are dropped.
 const MOST: usize = 512;
-/// Fields that grow over the pieces; any other is said once, and the last one counts.
+/// Fields that are appended to; any other field is replaced by its last value.
 const GROWING: &[&str] = &["text", "summary", "data"];
-/// Fields that say which entry a piece belongs to.
+/// Fields that identify the entry of a piece.
 const KEYS: &[&str] = &["type", "index", "id"];
 
 /// The entries of one answer so far.
@@ -20,7 +20,7 @@ pub(super) struct Details(Vec<BTreeMap<String, Field>>);
 #[derive(Debug, PartialEq)]
 enum Field {
     Text(String),
-    /// As it came, as JSON.
+    /// A value that is not a text, as JSON.
     Raw(Box<str>),
 }
 
@@ -28,8 +28,8 @@ enum Field {
 type Piece<'a> = BTreeMap<String, &'a RawValue>;
 
 impl Details {
-    /// Takes the pieces of one delta and gives what they say to people. What is no list of objects
-    /// says nothing.
+    /// Adds the pieces of one delta and returns their text for people. Anything but a list of objects is
+    /// ignored.
     pub(super) fn push(&mut self, raw: &RawValue) -> String {
         let pieces: Vec<Piece<'_>> = serde_json::from_str(raw.get()).unwrap_or_default();
         let mut said = String::new();
@@ -49,7 +49,7 @@ impl Details {
         said
     }
 
-    /// All entries as they go back; none = there are none.
+    /// The complete entries, to be sent back; `None` if there are none.
     pub(super) fn take(&mut self) -> Option<Value> {
         let entries = std::mem::take(&mut self.0);
         let whole = entries.into_iter().map(|entry| {
@@ -76,7 +76,7 @@ impl Details {
                 (Some(Field::Text(text)), Some(more)) if GROWING.contains(&name.as_str()) => {
                     text.push_str(&more);
                 }
-                // What was said before is not taken back.
+                // A later `null` does not erase a value.
                 (Some(_), None) if raw.get() == "null" => {}
                 (Some(_) | None, Some(text)) => {
                     entry.insert(name, Field::Text(text));
@@ -89,7 +89,7 @@ impl Details {
     }
 }
 
-/// Whether a piece goes on with an entry: of one kind, in one place, and not of two ids.
+/// Returns true if a piece continues an entry: same type and index, and no conflicting ids.
 fn belongs(entry: &BTreeMap<String, Field>, piece: &Piece<'_>) -> bool {
     KEYS.iter()
         .all(|key| match (entry.get(*key), piece.get(*key)) {

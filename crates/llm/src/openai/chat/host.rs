@@ -1,4 +1,4 @@
-//! What is particular about known servers, by where they are. Pure.
+//! Handles the peculiarities of known servers, by their host or name. Pure.
 
 use serde::Serialize;
 
@@ -6,24 +6,24 @@ use super::super::omitted::{Omitted, Part};
 use crate::transport::endpoint::Endpoint;
 use sepal_core::domain::Effort;
 
-/// A server whose own words for how much a model may think are known.
+/// A server whose thinking parameters are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Host {
     OpenRouter,
     /// Alibaba's service for Qwen.
     Qwen,
     DeepSeek,
-    /// Mistral's own service, or one that was given its name here.
+    /// Mistral's own service, or a provider named after it.
     Mistral,
-    /// Cohere's compatibility interface, or what was given its name here.
+    /// Cohere's compatibility API, or a provider named after it.
     Cohere,
-    /// vLLM and `SGLang`, known by the name that they were given here.
+    /// vLLM and `SGLang`, recognized by the provider's name.
     Vllm,
-    /// The vendor, and whoever follows it.
+    /// OpenAI itself, and servers that follow it.
     Other,
 }
 
-/// How much a model may think, in the words of a server.
+/// The thinking parameters, in the forms of all servers.
 #[derive(Debug, Default, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the servers' names")]
 pub(super) struct Thinking {
@@ -41,7 +41,7 @@ pub(super) struct Thinking {
     chat_template_kwargs: Option<TemplateArguments>,
 }
 
-/// `OpenRouter`'s form.
+/// The form of `OpenRouter`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Reasoning {
@@ -50,21 +50,21 @@ enum Reasoning {
     MaxTokens(u32),
 }
 
-/// `DeepSeek`'s form.
+/// The form of `DeepSeek`.
 #[derive(Debug, Serialize)]
 struct Switch {
     #[serde(rename = "type")]
     kind: &'static str,
 }
 
-/// What the template of an open model is told.
+/// Arguments of an open model's chat template.
 #[derive(Debug, Serialize)]
 struct TemplateArguments {
     enable_thinking: bool,
 }
 
 impl Host {
-    /// Knows a server by its host's name, some by the provider's.
+    /// Recognizes a server by its host, or by the provider's name.
     pub(super) fn of(endpoint: &Endpoint) -> Self {
         let url = endpoint.url(str::to_owned);
         Self::named(url.host_str().unwrap_or_default(), &endpoint.id)
@@ -75,7 +75,7 @@ impl Host {
             let rest = host.strip_suffix(domain);
             rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         };
-        // A second provider of a preset is called `vllm-2`.
+        // A second provider of the same preset is named like `vllm-2`.
         let is_called = |name: &str| {
             let rest = provider.strip_prefix(name);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
@@ -97,7 +97,7 @@ impl Host {
         }
     }
 
-    /// How it is told of an effort.
+    /// The server's parameters for an effort.
     pub(super) fn thinking(self, effort: Option<Effort>, omitted: &Omitted) -> Thinking {
         let mut thinking = Thinking::default();
         let (Some(effort), Some(word)) = (effort, effort.and_then(|effort| omitted.word(effort)))
@@ -130,7 +130,8 @@ impl Host {
                 thinking.chat_template_kwargs = Some(TemplateArguments { enable_thinking });
                 thinking.reasoning_effort = is_on.then_some(word);
             }
-            // Mistral, Cohere (Compatibility API, read November 2026): nothing between `none` and `high`.
+            // Mistral and Cohere (Compatibility API, read November 2026) know nothing between `none` and
+            // `high`.
             Self::Mistral | Self::Cohere => {
                 thinking.reasoning_effort = Some(if is_on { "high" } else { "none" });
             }
@@ -139,29 +140,30 @@ impl Host {
         thinking
     }
 
-    /// Whether it takes none of a part of a request, and does by itself what the part asks for.
+    /// Returns true if the server refuses a part of a request whose effect is its default anyway.
     pub(super) fn refuses(self, part: Part) -> bool {
         match self {
-            // Usage comes unasked; the field is refused (`extra_forbidden`, seen March 2025).
+            // The server always sends usage and refuses the field (`extra_forbidden`, seen March 2025).
             Self::Mistral => part == Part::StreamOptions,
-            // No word for `auto`, which is what it does (Compatibility API, read November 2026).
+            // The server has no value for `auto`, which is its default (Compatibility API, read November
+            // 2026).
             Self::Cohere => part == Part::ToolChoice,
             Self::OpenRouter | Self::Qwen | Self::DeepSeek | Self::Vllm | Self::Other => false,
         }
     }
 
-    /// Whether the ids of calls have to be nine letters and digits (Mistral, code 3280).
+    /// Returns true if call ids must have exactly nine letters and digits (Mistral, code 3280).
     pub(super) fn has_short_ids(self) -> bool {
         self == Self::Mistral
     }
 
-    /// Whether people may neither speak right after a tool (Mistral, code 3230) nor be silent at the
-    /// end.
+    /// Returns true if no user message may directly follow a tool result (Mistral, code 3230), and the
+    /// conversation must start with a user message and must not end with the model's text.
     pub(super) fn insists_on_order(self) -> bool {
         self == Self::Mistral
     }
 
-    /// Whether the result of a call must not be empty.
+    /// Returns true if the result of a call must not be empty.
     pub(super) fn insists_on_results(self) -> bool {
         self == Self::Cohere
     }
@@ -196,7 +198,7 @@ mod tests {
         }
     }
 
-    /// What each server is told of an effort.
+    /// The parameters that each server gets for an effort.
     fn told() -> [(Host, Effort, Value); 16] {
         let told_as = |word: &str| json!({ "reasoning_effort": word });
         [

@@ -1,4 +1,4 @@
-//! Chat Completions, which most servers speak.
+//! The provider for the Chat Completions API, which most servers support.
 
 use async_trait::async_trait;
 use futures::stream::StreamExt;
@@ -21,7 +21,7 @@ mod host;
 mod request;
 mod wire;
 
-/// What a server may refuse by name and do without.
+/// The parts of a request that a server may refuse by name and that can be omitted.
 const PARTS: &[Part] = &[
     Part::StreamOptions,
     Part::Effort,
@@ -32,7 +32,7 @@ const PARTS: &[Part] = &[
     Part::MaxTokens,
 ];
 
-/// A service that speaks Chat Completions.
+/// A provider that speaks Chat Completions.
 pub(super) struct ChatCompletions {
     server: Server,
     host: Host,
@@ -40,7 +40,7 @@ pub(super) struct ChatCompletions {
 }
 
 impl ChatCompletions {
-    /// Speaks to that server.
+    /// Creates the provider for a server.
     pub(super) fn new(server: Server) -> Self {
         Self {
             host: Host::of(&server.endpoint),
@@ -49,7 +49,8 @@ impl ChatCompletions {
         }
     }
 
-    /// Servers of others need not know what strictness is.
+    /// The tools in their wire form. Strict schemas go only to the vendor, because other servers may not know
+    /// them.
     fn tools(&self, request: &Request, omitted: &Omitted) -> Result<Written, Error> {
         let strictness =
             Strictness::possible_if(self.server.endpoint.is_vendor && !omitted.has(Part::Strict));

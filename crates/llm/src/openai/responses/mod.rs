@@ -1,5 +1,5 @@
-//! Responses, the vendor's newer interface. Nothing is kept there: every request holds the whole
-//! conversation, with what the model thought, encrypted.
+//! The provider for the Responses API, the vendor's newer one. The vendor stores nothing: every request holds
+//! the whole conversation, with the model's encrypted reasoning.
 
 use async_trait::async_trait;
 use futures::stream::StreamExt;
@@ -21,7 +21,8 @@ mod request;
 mod searched;
 mod wire;
 
-/// What a server may refuse by name and do without. What stands within another comes first.
+/// The parts of a request that a server may refuse by name and that can be omitted. A part nested in another
+/// comes before it.
 const PARTS: &[Part] = &[
     Part::ToolSearch,
     Part::Compaction,
@@ -35,16 +36,17 @@ const PARTS: &[Part] = &[
     Part::Strict,
 ];
 
-/// A service that speaks Responses.
+/// A provider that speaks Responses.
 pub(super) struct Responses {
     server: Server,
     tools: WrittenTools,
-    /// The same where the vendor searches. What it searches belongs to the tools of the request.
+    /// The cache for requests whose vendor searches tools; the searchable tools are determined by the
+    /// request's tools.
     searched_tools: WrittenTools,
 }
 
 impl Responses {
-    /// Speaks to that server.
+    /// Creates the provider for a server.
     pub(super) fn new(server: Server) -> Self {
         Self {
             server,

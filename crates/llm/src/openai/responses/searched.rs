@@ -1,18 +1,18 @@
-//! Reads what the vendor's own search for tools says. Pure.
+//! Reads the items of the vendor's tool search. Pure.
 
 use serde_json::Value;
 
-/// The kind of an item that searches.
+/// The kind of a search item.
 pub(super) const CALL: &str = "tool_search_call";
-/// The kind of one that says what a search loaded.
+/// The kind of an item with the result of a search.
 pub(super) const OUTPUT: &str = "tool_search_output";
 
-/// Whether an item is a search, or what one loaded.
+/// Returns true for a search or the result of a search.
 pub(super) fn is_search(item: &Value) -> bool {
     matches!(kind(item), CALL | OUTPUT)
 }
 
-/// The functions that a search loaded, each with its namespace.
+/// The functions that a search loaded, each with its namespace, if any.
 pub(super) fn loaded(output: &Value) -> Vec<(Option<&str>, &str)> {
     let tools = output.get("tools").and_then(Value::as_array);
     let mut loaded = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn loaded(output: &Value) -> Vec<(Option<&str>, &str)> {
     loaded
 }
 
-/// What a search looked for, in words: its arguments have no form that is promised.
+/// All texts in a search's arguments, joined: the form of the arguments is not documented.
 pub(super) fn query(call: &Value) -> String {
     let mut words = Vec::new();
     let arguments = call.get("arguments").unwrap_or(&Value::Null);
@@ -48,7 +48,7 @@ fn collect_words<'a>(value: &'a Value, words: &mut Vec<&'a str>) {
     }
 }
 
-/// What an item is.
+/// The kind of an item.
 pub(super) fn kind(item: &Value) -> &str {
     text(item, "type")
 }

@@ -1,4 +1,4 @@
-//! Responses on the wire: requests borrow from the entries, events from the stream's text.
+//! The wire forms of the Responses API: requests borrow from the entries, events from the stream's text.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 use crate::stream::text::{Text, or_default};
 use sepal_core::domain::TokenUsage;
 
-/// A request. What stays the same from turn to turn comes first.
+/// A request. Fields that stay the same from turn to turn come first.
 #[derive(Debug, Serialize)]
 pub(super) struct Body<'a> {
     pub(super) model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) instructions: Option<&'a str>,
-    /// [`ToolForm`]s.
+    /// JSON of a list of [`ToolForm`]s or [`ToolEntry`]s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,12 +33,12 @@ pub(super) struct Body<'a> {
     pub(super) prompt_cache_key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) context_management: Option<[ContextEdit; 1]>,
-    /// Whether the vendor keeps the answer.
+    /// True if the vendor should store the answer.
     pub(super) store: bool,
     pub(super) stream: bool,
 }
 
-/// That the vendor compacts the input from so many tokens on.
+/// Asks the vendor to compact the input from a number of tokens on.
 #[derive(Debug, Serialize)]
 pub(super) struct ContextEdit {
     #[serde(rename = "type")]
@@ -63,7 +63,7 @@ pub(super) struct Reasoning {
     pub(super) summary: Option<&'static str>,
 }
 
-/// What the model may ask for.
+/// An entry of the tool list, for requests whose vendor searches.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum ToolEntry<'a> {
@@ -72,7 +72,7 @@ pub(super) enum ToolEntry<'a> {
     Search(SearchForm),
 }
 
-/// Functions that the model loads together or one by one.
+/// A group of functions that the model can load together or one by one.
 #[derive(Debug, Serialize)]
 pub(super) struct Namespace<'a> {
     #[serde(rename = "type")]
@@ -82,7 +82,7 @@ pub(super) struct Namespace<'a> {
     pub(super) tools: Vec<ToolForm<'a>>,
 }
 
-/// The search for tools that the vendor runs.
+/// The tool search that the vendor runs.
 #[derive(Debug, Serialize)]
 pub(super) struct SearchForm {
     #[serde(rename = "type")]
@@ -97,7 +97,7 @@ impl Default for SearchForm {
     }
 }
 
-/// A tool. Without a word about it the vendor would take every schema to the letter.
+/// A tool. `strict` is always sent: without it the vendor would apply every schema strictly.
 #[derive(Debug, Serialize)]
 pub(super) struct ToolForm<'a> {
     #[serde(rename = "type")]
@@ -106,17 +106,17 @@ pub(super) struct ToolForm<'a> {
     pub(super) description: &'a str,
     pub(super) parameters: Cow<'a, Value>,
     pub(super) strict: bool,
-    /// The model is told of it when it has found it.
+    /// True if the model sees the tool only after a search.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) defer_loading: bool,
 }
 
-/// A part of the conversation.
+/// An item of the conversation.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Item<'a> {
     Own(OwnItem<'a>),
-    /// What the model thought, or looked for, as the vendor sent it.
+    /// A thought, search or compaction, as the vendor sent it.
     Native(&'a Value),
 }
 
@@ -126,14 +126,14 @@ pub(super) enum OwnItem<'a> {
     Message {
         role: Role,
         content: Content<'a>,
-        /// Whether the model told of its work or gave its answer; the vendor wants it back.
+        /// The phase of the message, commentary or final answer; the vendor wants it back.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
     },
     FunctionCall {
         call_id: &'a str,
         name: Cow<'a, str>,
-        /// Where the function had to be found.
+        /// The namespace of a deferred function.
         #[serde(skip_serializing_if = "Option::is_none")]
         namespace: Option<String>,
         arguments: String,
@@ -144,7 +144,7 @@ pub(super) enum OwnItem<'a> {
     },
 }
 
-/// Words alone, or what stands between them too.
+/// A plain text, or parts of which some are not texts.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Content<'a> {
@@ -173,8 +173,8 @@ pub(super) enum Role {
     Assistant,
 }
 
-/// An event of a stream, or a whole answer, whose `object` is `response`. What a kind of event holds
-/// is read only when that kind is known, so that an unknown one may hold anything.
+/// An event of a stream, or a complete answer, whose `object` is `response`. The fields of an event are
+/// parsed only if its kind is known, so an unknown event may hold anything.
 #[derive(Debug, Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(borrow, rename = "type", default)]
@@ -185,10 +185,10 @@ pub(super) struct Event<'a> {
     pub(super) output_index: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) item_id: Text<'a>,
-    /// A piece of text, thought or arguments.
+    /// A piece of text, reasoning or arguments.
     #[serde(borrow, default)]
     pub(super) delta: Text<'a>,
-    /// All of it, where a kind of event tells the end of its pieces.
+    /// The complete arguments, in the event that ends their pieces.
     #[serde(borrow, default)]
     pub(super) arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -199,7 +199,7 @@ pub(super) struct Event<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// A part of an answer.
+/// An item of an answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct ItemForm<'a> {
     #[serde(borrow, rename = "type", default)]
@@ -214,10 +214,10 @@ pub(super) struct ItemForm<'a> {
     pub(super) arguments: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) phase: Text<'a>,
-    /// Of a message its texts and refusals.
+    /// The texts and refusals of a message.
     #[serde(borrow, default)]
     pub(super) content: Option<&'a RawValue>,
-    /// Of a thought what it says in short.
+    /// The summary of a thought.
     #[serde(borrow, default)]
     pub(super) summary: Option<&'a RawValue>,
 }
@@ -230,7 +230,7 @@ pub(super) struct PartForm<'a> {
     pub(super) refusal: Text<'a>,
 }
 
-/// A whole answer, or its head.
+/// A complete answer, or its head.
 #[derive(Debug, Deserialize)]
 pub(super) struct ResponseForm<'a> {
     #[serde(borrow, default)]
@@ -251,7 +251,7 @@ pub(super) struct Incomplete<'a> {
     pub(super) reason: Text<'a>,
 }
 
-/// The JSON text of arguments: a string by the book, an object with some servers (S3.24).
+/// The JSON of arguments: a string by the specification, an object from some servers (S3.24).
 pub(super) fn arguments(raw: Option<&RawValue>) -> String {
     let Some(raw) = raw else {
         return String::new();
@@ -263,13 +263,13 @@ pub(super) fn arguments(raw: Option<&RawValue>) -> String {
     }
 }
 
-/// The texts of a list of parts; refusals apart. What is no list is none.
+/// The parts of a list, with texts and refusals; empty if it is not a list of parts.
 pub(super) fn texts(raw: Option<&RawValue>) -> Vec<PartForm<'_>> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default()
 }
 
-/// Reads the usage; none if it is not one.
+/// Parses the usage; `None` if it is invalid.
 pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
     let usage: UsageForm = serde_json::from_str(raw.get()).ok()?;
     let input_tokens = usage.input_tokens?;

@@ -1,4 +1,4 @@
-//! What both interfaces say of the tools that a model may ask for. Pure.
+//! Prepares the tools of a request for both APIs. Pure.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,17 +15,17 @@ use sepal_core::domain::Tool;
 
 mod strict;
 
-/// Whether arguments may be held to their schema to the letter.
+/// Tells whether tools may be marked strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Strictness {
-    /// Where the schema allows it.
+    /// A tool is strict if its schema allows it.
     Possible,
-    /// Never: the server knows nothing of it.
+    /// No tool is strict, because the server does not support it.
     Off,
 }
 
 impl Strictness {
-    /// Where the schema allows it, if it may be at all.
+    /// Strict tools are possible if `is_possible`.
     pub(super) fn possible_if(is_possible: bool) -> Self {
         if is_possible {
             Self::Possible
@@ -35,29 +35,29 @@ impl Strictness {
     }
 }
 
-/// A tool as the vendor is told of it.
+/// A tool in the form in which the vendor gets it.
 #[derive(Debug)]
 pub(super) struct Offered<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) description: &'a str,
     pub(super) parameters: Cow<'a, Value>,
-    /// Whether the schema holds to the letter.
+    /// True if the arguments must follow the schema strictly.
     pub(super) is_strict: bool,
 }
 
-/// Tools as a request carries them; none = there are none.
+/// The serialized tools of a request; `None` if there are none.
 pub(super) type Written = Option<Arc<RawValue>>;
 
-/// Offers as requests carry them, kept for the next request: they are most of a short one.
+/// Serialized tools, cached for the next request: they are most of a short request.
 #[derive(Debug, Default)]
 pub(super) struct WrittenTools {
     possible: RequestCache<Written>,
-    /// The same for models that do not follow a schema to the letter.
+    /// The cache for models that do not support strict schemas.
     off: RequestCache<Written>,
 }
 
 impl WrittenTools {
-    /// What `write` made of this offer before, or makes of it now.
+    /// The serialized tools, from the cache or from `write`.
     pub(super) fn get(
         &self,
         tools: &Arc<[Tool]>,
@@ -72,7 +72,7 @@ impl WrittenTools {
     }
 }
 
-/// Writes tools, each in the form of an interface.
+/// Serializes the tools, each converted by `form`.
 pub(super) fn write<'a, T: Serialize>(
     tools: &'a [Tool],
     strictness: Strictness,
@@ -85,7 +85,7 @@ pub(super) fn write<'a, T: Serialize>(
     Ok(Some(to_raw_value(&forms)?.into()))
 }
 
-/// The tools under names that fit, each name once.
+/// The tools under valid names, without a second tool of the same name.
 pub(super) fn offered(tools: &[Tool], strictness: Strictness) -> Vec<Offered<'_>> {
     let mut taken = HashSet::new();
     let mut offered = Vec::with_capacity(tools.len());
@@ -110,7 +110,7 @@ pub(super) fn offered(tools: &[Tool], strictness: Strictness) -> Vec<Offered<'_>
     offered
 }
 
-/// Whether a model loads tools that it finds by the vendor's search (OpenAI, tool search, 2026-10).
+/// Returns true if the model supports the vendor's tool search (OpenAI, tool search, 2026-10).
 pub(super) fn has_tool_search(model: &str) -> bool {
     let Some((_, name)) = model.split_once("gpt-") else {
         return false;
@@ -125,7 +125,7 @@ pub(super) fn has_tool_search(model: &str) -> bool {
     version >= (5, 4)
 }
 
-/// The schema of an object that says so; vendors refuse others (S3.31).
+/// Ensures that a schema has `type` and `properties`, because vendors refuse other schemas (S3.31).
 fn parameters(schema: &Value) -> Cow<'_, Value> {
     match schema {
         Value::Object(object)

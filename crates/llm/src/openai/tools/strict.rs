@@ -1,19 +1,19 @@
-//! Whether the vendor can hold a model to a schema to the letter (`strict`). It takes a part of JSON
-//! Schema only, and only objects that say of every property that it must be there, and that there
-//! are no others. A schema whose meaning would have to change for that is left as it is. Pure.
+//! Decides whether a schema can be marked `strict`, so that the vendor makes the model follow it exactly. The
+//! vendor supports only a subset of JSON Schema, in which every object requires all of its properties and
+//! allows no others. A schema whose meaning would have to change is not marked. Pure.
 
 use serde_json::{Map, Value, json};
 
-/// Levels of objects and lists below the first.
+/// The most levels of objects and lists below the top.
 const MOST_LEVELS: usize = 9;
-/// Properties of all objects together.
+/// The most properties of all objects together.
 const MOST_PROPERTIES: usize = 5_000;
-/// Choices of all lists of choices together.
+/// The most values of all `enum` lists together.
 const MOST_CHOICES: usize = 1_000;
-/// Bytes of all names and choices together.
+/// The most bytes of all names and `enum` values together.
 const MOST_BYTES: usize = 120_000;
 
-/// What strict schemas may say beside their parts; it goes as it is.
+/// Keywords that strict schemas may have and that are sent unchanged.
 const PLAIN: &[&str] = &[
     "$ref",
     "const",
@@ -29,7 +29,7 @@ const PLAIN: &[&str] = &[
     "title",
     "type",
 ];
-/// Formats of texts that the vendor knows.
+/// Text formats that the vendor supports.
 const FORMATS: &[&str] = &[
     "date",
     "date-time",
@@ -42,10 +42,10 @@ const FORMATS: &[&str] = &[
     "uuid",
 ];
 
-/// The same schema as the vendor takes it strictly; none = it cannot without meaning something else.
+/// The schema in the vendor's strict form; `None` if that would change its meaning.
 pub(super) fn made_strict(schema: &Value) -> Option<Value> {
     let mut object = schema.as_object()?.clone();
-    // Which version of the language it is in says nothing that the vendor reads.
+    // The vendor ignores the version of JSON Schema.
     object.remove("$schema");
     if object.get("type") != Some(&json!("object")) || object.contains_key("anyOf") {
         return None;
@@ -74,7 +74,7 @@ fn is_made(schema: &mut Value, level: usize, size: &mut Size) -> bool {
     let Value::Object(schema) = schema else {
         return false;
     };
-    // Without one of them anything is meant, which strictness has no form for.
+    // A schema without any of these keywords allows any value, which strict mode cannot express.
     let says = ["type", "anyOf", "$ref", "enum", "const"];
     if level > MOST_LEVELS || !says.iter().any(|word| schema.contains_key(*word)) {
         return false;
@@ -123,8 +123,8 @@ fn may_be_object(schema: &Map<String, Value>) -> bool {
     }
 }
 
-/// Whether an object has all of its properties and no others. One without any need not say which of
-/// them it must have, but the vendor wants to read it.
+/// Returns true if an object requires all of its properties and allows no others. An object without
+/// properties may omit `required`; the vendor expects the keyword, so it is added.
 fn is_closed(schema: &mut Map<String, Value>, size: &mut Size) -> bool {
     if schema.get("additionalProperties") != Some(&json!(false)) {
         return false;
@@ -153,7 +153,7 @@ mod tests {
 
     use super::made_strict;
 
-    /// A closed object with one property of that schema.
+    /// A closed object with one property of the given schema.
     fn holding(schema: &Value) -> Value {
         json!({"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": false})
     }

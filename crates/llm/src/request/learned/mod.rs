@@ -1,4 +1,4 @@
-//! What a provider's models refused, learned from their refusals, and what was said of it.
+//! Remembers which request parts a provider's models refused, and which omissions were reported.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -8,23 +8,23 @@ use tracing::info;
 
 use crate::Error;
 
-/// Models of which something is kept; their names come from people.
+/// The most models that are remembered; their names come from people.
 const MODELS: usize = 256;
-/// How many parts of one request a model may refuse one after the other.
+/// The most parts that a model may refuse one after another in one request.
 const MOST_REFUSALS: usize = 6;
 
 /// A part of a request that a model may refuse.
 pub(crate) trait Part: Debug + Copy + Ord + Send + Sync {
-    /// Whether the model refuses it in other requests too.
+    /// Returns true if the model refuses the part in other requests too.
     fn is_lasting(self) -> bool {
         true
     }
 }
 
-/// What the models of one provider take none of. `P` names the parts of a request.
+/// The parts that the models of one provider refuse. `P` names the parts of a request.
 #[derive(Debug)]
 pub(crate) struct Learned<P>(
-    /// The newest last. Never held across an await.
+    /// The known models, newest last. Never locked across an await.
     Mutex<Vec<Known<P>>>,
 );
 
@@ -32,11 +32,11 @@ pub(crate) struct Learned<P>(
 struct Known<P> {
     model: String,
     refused: BTreeSet<P>,
-    /// What people were told that it is left out.
+    /// The parts whose omission was reported to people.
     said: BTreeSet<P>,
 }
 
-/// Why an attempt came to nothing, and which part of it was refused; none = it was something else.
+/// The error of an attempt, and the refused part if the error is about one.
 pub(crate) type Failed<P> = (Error, Option<P>);
 
 impl<P> Default for Learned<P> {
@@ -46,8 +46,8 @@ impl<P> Default for Learned<P> {
 }
 
 impl<P: Part> Learned<P> {
-    /// Asks, and asks again without each part that the model turns out to take none of. An attempt is
-    /// given what it has to leave out. What was refused is kept once a request went well without it.
+    /// Runs `attempt` with the parts to omit, and again without each further part that the model refuses.
+    /// Refusals are remembered once a request without those parts succeeded.
     pub(crate) async fn ask<T, F>(
         &self,
         model: &str,
@@ -67,7 +67,7 @@ impl<P: Part> Learned<P> {
                 }
                 Err(failed) => failed,
             };
-            // News is what this request was sent with: others may have learned it in the meantime.
+            // New relative to this request; meanwhile other requests may have learned the same.
             let part = part.filter(|part| news.len() < MOST_REFUSALS && refused.insert(*part));
             let Some(part) = part else {
                 return Err(error);
@@ -77,7 +77,7 @@ impl<P: Part> Learned<P> {
         }
     }
 
-    /// What people are told for the first time: each part once for a model.
+    /// The messages about omissions that were not reported before: each part once per model.
     pub(crate) fn tell(&self, model: &str, left_out: Vec<(P, String)>) -> Vec<String> {
         if left_out.is_empty() {
             return Vec::new();
@@ -89,7 +89,7 @@ impl<P: Part> Learned<P> {
         })
     }
 
-    /// Whether a model is known to refuse the part.
+    /// Returns true if the model is known to refuse the part.
     pub(crate) fn refuses(&self, model: &str, part: P) -> bool {
         self.refused(model).contains(&part)
     }

@@ -1,4 +1,4 @@
-//! Tests of what is learned from refusals.
+//! Learning from refusals.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -23,7 +23,8 @@ fn error() -> Error {
     }
 }
 
-/// Asks a model that refuses those parts, the first of them first; gives what went out without what.
+/// Sends requests to a model that refuses those parts, in that order; returns the omitted parts of each
+/// attempt.
 async fn ask(
     learned: &Learned<char>,
     model: &str,
@@ -87,7 +88,7 @@ async fn nothing_is_kept_of_a_request_that_came_to_nothing() {
     assert!(asked.is_err());
     assert_eq!(sent.len(), MOST_REFUSALS + 1);
     assert_eq!(ask(&learned, "m", &[]).await.1, [""]);
-    // What was left out already cannot be what is refused.
+    // The refused part was already omitted, so there is nothing more to omit.
     let again = |_| async { Err::<(), _>((error(), Some('x'))) };
     assert!(learned.ask("m", again).await.is_err());
 }

@@ -1,5 +1,5 @@
-//! The order that every vendor insists on: a message's calls, then all of their results, then the
-//! rest. `history` repairs a transcript; this is the last guard before the wire. Pure.
+//! Puts messages into the order that every vendor requires: an answer's calls, then all of their results,
+//! then the rest. `history` repairs a transcript; this module is the last check before sending. Pure.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,18 +9,18 @@ use tracing::warn;
 
 use sepal_core::domain::{Attachment, CallId, Entry, ModelCall, Native};
 
-/// Stands where a conversation's first message should be.
+/// Replaces a missing first message of a person.
 const BEGINS: &str = "The beginning of this conversation is not shown.";
-/// Stands where a conversation ends with the model's own words.
+/// Follows the last message if that is a text of the model.
 const GO_ON: &str = "Please go on.";
 
 /// One message of the conversation.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step<'a> {
-    /// What people, or the system on the side, said since the model's last message, in its order; see
+    /// Messages of people and system notes since the model's last message, in order; see
     /// [`Contents::parts`](crate::Contents::parts).
     User(Vec<Said<'a>>),
-    /// What the model said, and what became of its calls, in their order.
+    /// The model's answer, and its calls with their results, in order.
     Assistant {
         text: &'a str,
         native: Option<&'a Native>,
@@ -28,7 +28,7 @@ pub(crate) enum Step<'a> {
     },
 }
 
-/// A part of what people said.
+/// A part of a person's message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Said<'a> {
     Text(Cow<'a, str>),
@@ -49,15 +49,15 @@ impl Said<'_> {
 pub(crate) struct PairedCall<'a> {
     pub(crate) call: &'a ModelCall,
     pub(crate) result: &'a str,
-    /// Whether the call failed, was refused, or nobody knows.
+    /// True if the call failed, was refused, or has an unknown outcome.
     pub(crate) is_error: bool,
     /// Pictures of the result; see [`Contents::result`](crate::Contents::result).
     pub(crate) attachments: &'a [Attachment],
 }
 
-/// Pairs calls and results. A call without its result, or a result without its call, comes from old
-/// or foreign data: it is left out with a warning (S1.16). Messages of one side that follow each other
-/// become one, because some servers insist on alternation; empty ones vanish.
+/// Pairs calls and results. A call without its result, or a result without its call, comes from old or
+/// foreign data and is left out with a warning (S1.16). Consecutive messages of people are joined, because
+/// some servers require alternation; empty messages are dropped.
 pub(crate) fn pair<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Step<'a>> {
     let mut results = results(entries.clone());
     let mut steps = Vec::with_capacity(entries.size_hint().0);
@@ -83,7 +83,8 @@ pub(crate) fn pair<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<
                 if text.is_empty() && calls.is_empty() {
                     continue;
                 }
-                // What belongs to a call is found by the call's place, so none before it may be gone.
+                // Native blocks are placed by call index, so they are kept only if no call before a kept one
+                // is missing.
                 let mut places = asked.iter().zip(&calls);
                 let has_places = places.all(|(asked, paired)| asked.id == paired.call.id);
                 steps.push(Step::Assistant {
@@ -101,14 +102,14 @@ pub(crate) fn pair<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<
     steps
 }
 
-/// A remark of the system, as the model reads it. It goes as a user message because several
-/// servers refuse a `system` message after the first; the mark tells it from a person's words.
+/// A system note in the form in which the model reads it. It is sent as a user message, because several
+/// servers refuse a `system` message after the first; the mark distinguishes it from a person's words.
 fn note(text: &str) -> String {
     format!("[System note] {text}")
 }
 
-/// The same for vendors that insist that people begin and have the last word. Nobody's words are
-/// changed; what is missing is said by the system.
+/// Like [`pair`], for vendors that require the conversation to start and end with a user message. Existing
+/// messages stay unchanged; missing ones are added as system notes.
 pub(crate) fn pair_between_people<'a>(
     entries: impl Iterator<Item = &'a Entry> + Clone,
 ) -> Vec<Step<'a>> {
@@ -123,9 +124,8 @@ pub(crate) fn pair_between_people<'a>(
     steps
 }
 
-/// The ids under which calls go out: the provider's own where `is_fit` says that they can be used,
-/// else ours. A map from our id; ids are unique in a request and at most 40 characters, as vendors
-/// demand.
+/// The wire ids of calls, by our ids: the provider's own id if `is_fit` accepts it, else ours. Vendors
+/// require ids to be unique in a request and at most 40 characters long.
 pub(crate) fn wire_ids<'a>(
     steps: &[Step<'a>],
     is_fit: fn(&str) -> bool,
@@ -144,8 +144,8 @@ pub(crate) fn wire_ids<'a>(
     ids
 }
 
-/// Arguments as an object: vendors refuse a history with anything else, so what a model wrote wrongly
-/// is kept under one key.
+/// Arguments as an object. Vendors refuse a history with anything else, so other values are put under one
+/// key.
 pub(crate) fn object_of(args: &Value) -> Cow<'_, Value> {
     match args {
         Value::Object(_) => Cow::Borrowed(args),
@@ -157,11 +157,11 @@ pub(crate) fn object_of(args: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// A result's text, whether it tells of a failure, and its pictures.
+/// A result's text, true if it is an error, and its pictures.
 type Outcome<'a> = (&'a str, bool, &'a [Attachment]);
 
 fn results<'a>(entries: impl Iterator<Item = &'a Entry>) -> HashMap<&'a CallId, Outcome<'a>> {
-    // Room for all at once: a long conversation is mostly results.
+    // Allocates for all entries at once: a long conversation consists mostly of results.
     let mut found = HashMap::with_capacity(entries.size_hint().0);
     for entry in entries {
         if let Entry::ToolResult {

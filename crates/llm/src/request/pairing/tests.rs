@@ -1,4 +1,4 @@
-//! Broken and foreign histories, and what is left of them.
+//! Broken and foreign histories, and the messages that remain of them.
 
 use serde_json::json;
 
@@ -38,7 +38,7 @@ fn result(index: usize, text: &str) -> Entry {
     }
 }
 
-/// `u:text` for people, `a:text[results]` for the model.
+/// Compares messages as `u:text` for people and `a:text[results]` for the model.
 fn check(entries: &[Entry], expected: &str) {
     assert_eq!(shown(&pair(entries.iter())), expected);
 }

@@ -1,4 +1,4 @@
-//! What the scripted model says next: a function of the entries and tools, so it survives restarts.
+//! Plans the scripted model's next answer, purely from the entries and tools, so it survives restarts.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::report::{Round, report, rounds, went_well};
 use crate::Error;
 use sepal_core::domain::{Entry, Tool};
 
-/// Words of one answer.
+/// The most words of one answer.
 const MAX_WORDS: usize = 100_000;
-/// Calls of one answer.
+/// The most calls of one answer.
 const MAX_CALLS: usize = 64;
 
-/// What it answers any other text.
+/// The answer to any other text.
 const INTRODUCTION: &str = "I follow a script: I am no real model, so that you can try \
 everything without a key. I can really do three things with tools:\n\n\
 - **make two files and show them**\n\
@@ -27,11 +27,11 @@ pub(super) struct Script {
     pub(super) breakdown: Option<Breakdown>,
 }
 
-/// A fault to be shown.
+/// A failure that the script provokes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Breakdown {
     pub(super) kind: BreakdownKind,
-    /// At every attempt, not only at the first.
+    /// True if every attempt fails, false if only the first does.
     pub(super) is_lasting: bool,
 }
 
@@ -66,7 +66,7 @@ impl Breakdown {
     }
 }
 
-/// The next answer.
+/// The next answer to the last message of a person.
 pub(super) fn plan(entries: &[Entry], tools: &[Tool]) -> Script {
     let asked = entries
         .iter()
@@ -101,7 +101,7 @@ pub(super) fn plan(entries: &[Entry], tools: &[Tool]) -> Script {
     say(report(&rounds))
 }
 
-/// What a message asks for.
+/// The task that a message asks for.
 #[derive(Debug, PartialEq)]
 enum Task<'a> {
     Introduce,
@@ -132,7 +132,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// The phrases for tests: a word, a colon, and what it needs.
+    /// Parses the commands for tests: a word, a colon, and its arguments.
     fn command(word: &str, rest: &'a str) -> Option<Self> {
         match word {
             "run" if !rest.is_empty() => Some(Self::Run(rest)),
@@ -160,7 +160,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Writes two files, reads back those that were written, and tells what it read.
+/// Writes two files, reads back those that were written, and reports their content.
 fn two_files(rounds: &[Round<'_>], tools: &[Tool]) -> Script {
     let files = [
         ("notes/one.txt", "The first note.\n"),
@@ -221,7 +221,7 @@ fn call(text: &str, calls: impl IntoIterator<Item = (&'static str, Value)>) -> S
     }
 }
 
-/// Names the calls as this session's tools are named; says so when one is missing.
+/// Replaces the tool names of the calls by those of the session; if a tool is missing, says so instead.
 fn with_tools(mut script: Script, tools: &[Tool]) -> Script {
     for (name, _) in &mut script.calls {
         match named(tools, name) {
@@ -237,7 +237,7 @@ fn with_tools(mut script: Script, tools: &[Tool]) -> Script {
     script
 }
 
-/// A tool by its name, or by its name behind its server's (`files.read_file`).
+/// Finds a tool by its name, or by its name after a server prefix (`files.read_file`).
 fn named<'a>(tools: &'a [Tool], name: &str) -> Option<&'a str> {
     let names = || tools.iter().map(|tool| tool.name.as_str());
     let behind_server = |own: &&str| {

@@ -32,7 +32,7 @@ fn user(text: &str) -> Entry {
     }
 }
 
-/// Plans, then records the answer and the given results, as the agent would.
+/// Plans an answer, then records it and the given results, as the agent would.
 fn play(entries: &mut Vec<Entry>, results: &[Result<&str, &str>]) -> String {
     let script = plan(entries, &bundled());
     let stamp = i64::try_from(entries.len()).unwrap();

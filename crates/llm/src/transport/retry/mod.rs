@@ -1,6 +1,6 @@
-//! Asks again where asking again can help (S0.47): transient faults only, no sooner than the
-//! provider wants, and never once a tool call has come whole. A part of each pause is left to
-//! chance, so that those who failed together do not come back together.
+//! Retries requests that may succeed later (S0.47): only after transient faults, no sooner than the provider
+//! asks, and never after a complete tool call. A part of each pause is random, so that requests that failed
+//! together are not retried together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,18 @@ use futures::stream::StreamExt;
 use crate::{Answer, Collector, Error, ModelEvent, ModelStream, Provider, Request};
 use sepal_core::domain::{Code, Fault};
 
-/// A provider that wants a longer pause than this is not waited for: the person decides.
+/// The longest pause that a request waits for. If the provider asks for more, the request fails and the
+/// person decides.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_mins(2);
 
-/// How often, and how soon again.
+/// The retry policy: number of attempts and backoff.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryConfig {
-    /// Attempts after the first.
+    /// The most attempts after the first.
     pub max_retries: u32,
     pub initial_backoff: Duration,
     pub max_backoff: Duration,
-    /// How much longer each pause is than the one before; below 1 counts as 1.
+    /// The factor between consecutive pauses; values below 1 count as 1.
     pub backoff_multiplier: f32,
 }
 
@@ -47,28 +48,28 @@ impl RetryConfig {
     }
 }
 
-/// One half of a pause holds, the other half is shortened by chance (from 0 to 1); what the provider
-/// wants is waited for in any case.
+/// Adds jitter: half of the pause is fixed, and the other half is multiplied by `chance` (0 to 1). The fixed
+/// part is never shorter than the pause that the provider wants.
 fn jittered(pause: Duration, wanted: Duration, chance: f32) -> Duration {
     let half = pause / 2;
     half.max(wanted) + half.mul_f32(chance.clamp(0.0, 1.0))
 }
 
-/// A request that failed for good.
+/// A request that failed after its last attempt.
 #[derive(Debug)]
 pub struct Failed {
-    /// Why its last attempt failed.
+    /// The error of the last attempt.
     pub error: Error,
-    /// What that attempt had brought.
+    /// The partial answer of the last attempt.
     pub so_far: SoFar,
 }
 
-/// What an attempt brought before it failed.
+/// The partial answer of a failed attempt.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SoFar {
-    /// As far as it came.
+    /// The part of the answer that arrived.
     pub answer: Box<Answer>,
-    /// Whether a call of it was whole: nobody may be asked for such an answer again.
+    /// True if a call was complete; such an answer must not be requested again.
     pub has_whole_call: bool,
 }
 
@@ -81,32 +82,32 @@ impl SoFar {
     }
 }
 
-/// What happens while a model is asked.
+/// The progress of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// An attempt begins.
+    /// An attempt starts.
     Begins,
-    /// The model said something.
+    /// An event of the model's answer.
     Event(ModelEvent),
-    /// An attempt failed; what it said so far is void, and text begins at offset 0 again.
+    /// An attempt failed. Its text is void; the text of the next attempt starts at offset 0.
     Retry {
-        /// The attempt that comes next; the first was 1.
+        /// The number of the next attempt, counted from 1.
         attempt: u32,
-        /// The last attempt that there will be.
+        /// The number of the last possible attempt.
         max_attempts: u32,
-        /// The pause before it.
+        /// The pause before the next attempt.
         delay: Duration,
-        /// Why the last one failed.
+        /// The error code of the failed attempt.
         code: Code,
-        /// The same for people.
+        /// The error message for people.
         reason: String,
-        /// What it had brought.
+        /// The partial answer of the failed attempt.
         so_far: SoFar,
     },
 }
 
-/// Asks a model and asks again, and waits for the whole answer; `on` is told what happens on the
-/// way. Dropping it ends the request or the pause.
+/// Requests an answer with retries and waits until it is complete; `on` receives the progress. Dropping the
+/// future ends the request or the pause.
 pub async fn ask(
     provider: Arc<dyn Provider>,
     request: Request,
@@ -116,7 +117,7 @@ pub async fn ask(
     ask_with(provider, request, (retry, rand::random), on).await
 }
 
-/// The same with a chance of one's own.
+/// Like [`ask`], with a given source of randomness.
 async fn ask_with(
     provider: Arc<dyn Provider>,
     request: Request,
@@ -156,7 +157,7 @@ async fn ask_with(
     }
 }
 
-/// One attempt, into `collector`.
+/// Runs one attempt and collects its events.
 async fn answer(
     provider: &dyn Provider,
     request: Request,
@@ -184,7 +185,7 @@ fn may_be_repeated(error: &Error, has_whole_call: bool) -> bool {
         Fault::Transient => {}
         Fault::Validation | Fault::External | Fault::Internal => return false,
     }
-    // Whoever is out is not asked before its time.
+    // A provider whose breaker is open is not retried before its pause is over.
     let is_out = matches!(error, Error::Out { .. });
     let wanted = error.retry_after().unwrap_or_default();
     !is_out && !has_whole_call && wanted <= LONGEST_PAUSE

@@ -1,4 +1,4 @@
-//! What is repeated, when, and what is said of it.
+//! Which failures are retried, when, and which progress is reported.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::{
 };
 use sepal_core::domain::Code;
 
-/// Answers with one prepared attempt after the other.
+/// A provider that answers with prepared attempts, in order.
 struct Prepared(Mutex<VecDeque<Attempt>>);
 
 enum Attempt {
@@ -80,7 +80,7 @@ fn cut() -> Error {
     }
 }
 
-/// What came of it, the pauses in milliseconds, and the time it took.
+/// The result, the pauses in milliseconds, the total time, and the number of unused attempts.
 struct Told {
     result: Result<Answer, Failed>,
     pauses: Vec<(u32, u128, Code)>,
@@ -144,7 +144,7 @@ async fn pauses_grow_and_the_last_error_stays() {
     assert_eq!(told.left, 1);
 }
 
-/// S0.47: exponential, and no pause is longer than the longest.
+/// S0.47: exponential backoff, up to the longest pause.
 #[test]
 fn pauses_double_up_to_the_longest() {
     let retry = RetryConfig {
@@ -163,7 +163,7 @@ async fn the_provider_says_when_unless_it_is_too_long() {
     ])
     .await;
     assert_eq!(told.result.unwrap().text, "hi");
-    // A minute, and half a pause by chance.
+    // A minute, plus half of the pause as jitter.
     assert_eq!(told.took, Duration::from_millis(60_500));
     let told = tell(vec![Refused(limited(Some(600)))]).await;
     assert!(is_failed(&told, |error| matches!(
@@ -217,7 +217,7 @@ async fn what_cannot_get_better_is_not_repeated() {
     assert!(told.pauses.is_empty());
 }
 
-/// Asserts S0.47: half of each pause holds, and nobody is asked before they want to be.
+/// Asserts S0.47: half of each pause is fixed, and no retry is earlier than the provider asks.
 #[test]
 fn a_part_of_each_pause_is_left_to_chance() {
     fn check(pause: u64, wanted: u64, chance: f32, expected: u64) {
@@ -253,7 +253,7 @@ async fn those_who_failed_together_do_not_come_back_together() {
     assert!(pauses.len() > 10, "{pauses:?}");
 }
 
-/// Asserts that a stop in a pause holds at once.
+/// Asserts that a stop during a pause takes effect at once.
 #[tokio::test(start_paused = true)]
 async fn a_pause_ends_as_soon_as_nobody_waits_for_it() {
     let attempts = vec![Refused(limited(Some(60))), Said(vec![done()])];
@@ -280,7 +280,7 @@ async fn a_pause_ends_as_soon_as_nobody_waits_for_it() {
     );
 }
 
-/// What a failed attempt brought is handed on: it is paid for.
+/// The partial answer of a failed attempt is reported, because it is billed.
 #[tokio::test(start_paused = true)]
 async fn what_a_failed_attempt_brought_is_told() {
     let attempts = vec![

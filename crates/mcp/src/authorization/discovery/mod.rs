@@ -1,5 +1,5 @@
-//! Who authorises for a server: the metadata of the protected resource (RFC 9728), then those of its
-//! authorisation server (RFC 8414, or `OpenID` Connect discovery).
+//! Discovers a server's authorisation server: reads the metadata of the protected resource (RFC 9728), then
+//! those of its authorisation server (RFC 8414, or `OpenID` Connect discovery).
 
 mod server_metadata;
 
@@ -15,30 +15,30 @@ use super::error::AuthorizationError;
 use super::http::{LIMIT, document, failed};
 use server_metadata::{ServerMetadata, checked, is_as_safe, metadata};
 
-/// Authorisation servers of one resource that are tried.
+/// The most authorisation servers of one resource that are tried.
 const MAX_SERVERS: usize = 4;
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
-/// What was found.
+/// The result of discovery.
 #[derive(Debug, Clone)]
 pub struct Discovered {
-    /// The server as tokens name it (RFC 8707).
+    /// The server's resource identifier, as tokens name it (RFC 8707).
     pub(super) resource: String,
-    /// The scopes that the server knows of.
+    /// The scopes that the server's metadata names.
     pub(super) scopes: Vec<String>,
     pub(super) server: ServerMetadata,
 }
 
 impl Discovered {
-    /// Who authorises, checked against the address that its metadata came from. `None`: a server of
-    /// 2025-03-26, which has no metadata.
+    /// Returns the issuer, which was checked against the address of its metadata. `None` for a server of
+    /// 2025-03-26 without metadata.
     pub fn issuer(&self) -> Option<&str> {
         self.server.issuer.as_deref()
     }
 
-    /// The issuer; of a server without metadata the origin that authorises for itself.
+    /// Returns the issuer; for a server without metadata, its own origin, which authorises for itself.
     pub fn authority(&self) -> String {
         let origin = || {
             let url = Url::parse(&self.resource).ok();
@@ -48,19 +48,20 @@ impl Discovered {
         issuer.or_else(origin).unwrap_or_default()
     }
 
-    /// The part of our redirect address that stands for this issuer alone.
+    /// Returns the part of our redirect address that belongs to this issuer alone.
     pub fn redirect_part(&self) -> String {
         let hash = hex::encode(Sha256::digest(self.authority()));
         hash.get(..32).unwrap_or_default().to_owned()
     }
 
-    /// Whether each answer names its issuer (RFC 9207), so that answers of two cannot be mixed up.
+    /// Returns true if each answer names its issuer (RFC 9207), so that answers of two issuers cannot be
+    /// mixed up.
     pub fn names_issuer(&self) -> bool {
         self.server.authorization_response_iss_parameter_supported
     }
 
-    /// What a registration is kept under: it is for this issuer at this address, and for no other that
-    /// calls itself the same.
+    /// Returns the key under which a registration is stored. It holds the issuer and its endpoints, so
+    /// another server with the same issuer name does not match.
     pub fn registration_key(&self) -> Option<String> {
         let server = &self.server;
         let endpoint = server.registration_endpoint.as_deref()?;
@@ -81,7 +82,8 @@ struct ResourceMetadata {
     scopes_supported: Vec<String>,
 }
 
-/// Whether a server publishes who authorises for it, for one that refuses a request without a word.
+/// Returns true if a server publishes protected-resource metadata; used when a server refuses a request
+/// without a challenge.
 pub async fn is_protected(client: &Client, url: &Url) -> bool {
     for candidate in resource_candidates(url) {
         let found = document::<ResourceMetadata>(client, &candidate).await;
@@ -92,7 +94,7 @@ pub async fn is_protected(client: &Client, url: &Url) -> bool {
     false
 }
 
-/// What the server at `url` wants of somebody without a token.
+/// Sends a request without a token to the server at `url` and returns its challenge.
 pub async fn ask(client: &Client, url: &Url) -> Result<Challenge, AuthorizationError> {
     let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},
@@ -104,9 +106,9 @@ pub async fn ask(client: &Client, url: &Url) -> Result<Challenge, AuthorizationE
     Ok(Challenge::read(response.headers()).unwrap_or_default())
 }
 
-/// Finds who authorises for the server at `url`.
+/// Finds the authorisation server of the server at `url`.
 ///
-/// `origins`: where its endpoints may be beside the issuer's own origin.
+/// `origins`: further origins at which its endpoints may be, beside the issuer's own.
 pub async fn discover(
     client: &Client,
     url: &Url,
@@ -129,7 +131,7 @@ pub async fn discover(
                 });
             }
             Ok(None) => {}
-            // Another one may answer; one that lies is not passed over.
+            // If one server is unreachable, the next is tried; invalid metadata end the search.
             Err(error @ AuthorizationError::Unreachable { .. }) => last = Some(error),
             Err(error) => return Err(error),
         }
@@ -139,8 +141,8 @@ pub async fn discover(
     }))
 }
 
-/// The metadata of the resource, from where the challenge says, or from the well-known addresses with
-/// and without the path.
+/// Reads the resource's metadata from the address in the challenge, or from the well-known addresses with and
+/// without the path.
 async fn resource_metadata(
     client: &Client,
     url: &Url,
@@ -172,7 +174,7 @@ fn resource_candidates(url: &Url) -> Vec<Url> {
     candidates
 }
 
-/// The address in a challenge. A server over https does not send us to one without.
+/// Parses the metadata address in a challenge. A server over https must not name an http address.
 fn named_address(url: &Url, named: &str) -> Result<Url, AuthorizationError> {
     let parsed = Url::parse(named).or_else(|_| url.join(named)).ok();
     parsed
@@ -180,7 +182,8 @@ fn named_address(url: &Url, named: &str) -> Result<Url, AuthorizationError> {
         .ok_or_else(|| metadata(&format!("`{named}` is no address of metadata")))
 }
 
-/// The resource has to be the server that was asked: a token for another one would be sent here.
+/// Checks that the resource is the server that was asked: otherwise a token for another resource would be
+/// sent to it.
 fn check_resource(url: &Url, resource: &str) -> Result<(), AuthorizationError> {
     let wrong = || {
         metadata(&format!(
@@ -195,7 +198,7 @@ fn check_resource(url: &Url, resource: &str) -> Result<(), AuthorizationError> {
     is_fit.then_some(()).ok_or_else(wrong)
 }
 
-/// The metadata of the authorisation server that has this issuer.
+/// Reads the metadata of the authorisation server with this issuer.
 async fn server_metadata(
     client: &Client,
     resource: &Url,
@@ -223,7 +226,7 @@ async fn server_metadata(
     Ok(None)
 }
 
-/// A server of 2025-03-26: its own origin authorises, with metadata or at fixed addresses.
+/// Handles a server of 2025-03-26: its own origin authorises, with metadata or at fixed addresses.
 async fn legacy(
     client: &Client,
     url: &Url,
@@ -247,7 +250,7 @@ async fn legacy(
     })
 }
 
-/// The address without what names no resource.
+/// Returns the address without query, fragment and trailing slash, which do not identify a resource.
 fn canonical(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);

@@ -1,11 +1,11 @@
-//! The metadata of an authorisation server, checked before anything in them is used.
+//! Checks the metadata of an authorisation server before anything in them is used.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::authorization::error::AuthorizationError;
 
-/// The metadata of an authorisation server, as far as they are used.
+/// The fields of an authorisation server's metadata that are used.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(in crate::authorization) struct ServerMetadata {
     #[serde(default)]
@@ -30,9 +30,9 @@ pub(in crate::authorization) struct ServerMetadata {
     pub(in crate::authorization) authorization_response_iss_parameter_supported: bool,
 }
 
-/// The metadata, if they are those of the issuer and good for what we do.
-/// Each endpoint has to be at the issuer's own origin or at one of `origins`: else a server could have
-/// people sent to somebody else's, and what they bring back sent to itself (RFC 9700, section 4.4).
+/// Returns the metadata if they belong to the issuer and fit our flow. Each endpoint has to be at the
+/// issuer's own origin or at one of `origins`: otherwise a server could send people to another party's
+/// authorisation endpoint and have the resulting codes sent to itself (RFC 9700, section 4.4).
 pub(super) fn checked(
     server: ServerMetadata,
     issuer: &str,
@@ -94,7 +94,8 @@ pub(super) fn checked(
     Ok(server)
 }
 
-/// The same text, but for the slash that an address without a path may end with.
+/// Returns true if both issuers are the same text, apart from the trailing slash of an address without a
+/// path.
 fn is_same_issuer(one: &str, other: &str) -> bool {
     let root = |issuer: &str| {
         let without = issuer.strip_suffix('/').unwrap_or(issuer);
@@ -108,15 +109,15 @@ fn is_same_issuer(one: &str, other: &str) -> bool {
     !one.is_empty() && root(one) == root(other)
 }
 
-/// Whether `url` may be asked for something that belongs to `base`: over http(s), and not over http where
-/// the base is better.
+/// Returns true if `url` may be requested on behalf of `base`: over http or https, and not over http if
+/// `base` is https.
 pub(super) fn is_as_safe(base: &Url, url: &Url) -> bool {
     let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
     let is_downgrade = base.scheme() == "https" && url.scheme() != "https";
     is_web && !is_downgrade && url.username().is_empty() && url.password().is_none()
 }
 
-/// The metadata cannot be used, for this reason.
+/// Returns the error for metadata that cannot be used, with the reason.
 pub(super) fn metadata(text: &str) -> AuthorizationError {
     AuthorizationError::Metadata(text.to_owned())
 }

@@ -1,8 +1,9 @@
-//! `mcp-config.json`: the installation's own servers, in the shape that other programs use too.
+//! Reads, watches and edits `mcp-config.json`: the installation's own servers, in the format that other
+//! programs use too.
 //!
-//! Edits by hand load without a restart. A broken file keeps the last good state and says so. Our
-//! own changes are written beside it and moved into place, so that a kill leaves the old file or
-//! the new one, never half of one; what we do not know in it stays.
+//! Edits by hand load without a restart. If the file is broken, the last good state stays and the problem is
+//! reported. Our own changes are written to a temporary file beside it and renamed over it, so a kill leaves
+//! either the old file or the new one; unknown members are preserved.
 
 mod settings;
 
@@ -24,44 +25,44 @@ use sepal_jobs::Pool;
 
 pub use settings::Looks;
 
-/// The file is read or written by so many at the same time.
+/// Limits how many threads read or write the file at the same time.
 static FILES: LazyLock<Pool> = LazyLock::new(|| Pool::new("configuration files", 4));
 
-/// The file's name in the data folder (S2.12).
+/// The name of the file in the data folder (S2.12).
 const NAME: &str = "mcp-config.json";
 /// The member that holds the servers.
 const SERVERS: &str = "mcpServers";
-/// How often it is looked at for edits by hand.
+/// How often the file is checked for edits by hand.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Clocks of file systems are no finer than this.
+/// The coarsest resolution of file system clocks.
 const FRESH: Duration = Duration::from_secs(2);
-/// A larger file is no list of servers.
+/// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What the file says.
+/// The parsed content of the file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FileState {
-    /// The entries that can be used.
+    /// The valid entries.
     pub servers: BTreeMap<String, McpServerConfig>,
     /// `settings.toolNamespacing`.
     pub naming: Naming,
-    /// `settings.autoConnect`: sessions connect to their servers before the first call.
+    /// `settings.autoConnect`: true if sessions connect to their servers before the first call.
     pub connects_ahead: bool,
-    /// `settings.healthCheckInterval`: how often remote servers are looked at.
+    /// `settings.healthCheckInterval`: how often remote servers are checked.
     pub looks: Looks,
-    /// What is wrong with it: the whole file, or entries that were left out.
+    /// Problems of the whole file, or of entries that were left out.
     pub problems: Vec<String>,
 }
 
-/// The file, as it was last read.
+/// The configuration file with its last state.
 pub struct ConfigFile {
     path: PathBuf,
     state: watch::Sender<Arc<FileState>>,
-    /// Held while the file is read or changed. Held across awaits by design.
+    /// Locked while the file is read or changed. Held across awaits by design.
     turn: Mutex<()>,
 }
 
-/// What can be seen of a file without reading it; nothing of a missing one.
+/// The size and time of a file, seen without reading it; `None` for a missing file.
 #[derive(PartialEq, Eq)]
 struct Look(Option<(u64, SystemTime)>);
 
@@ -71,31 +72,31 @@ impl Look {
         Self(seen.ok())
     }
 
-    /// Whether it was written just now.
+    /// Returns true if the file was written within [`FRESH`], so that another edit may have the same time.
     fn is_fresh(&self) -> bool {
         self.0
             .is_some_and(|(_, at)| at.elapsed().is_ok_and(|age| age < FRESH))
     }
 }
 
-/// Why the file was not changed.
+/// The reason that the file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// What is there now would be lost.
+    /// The file is broken: a change would lose its content.
     #[error("`mcp-config.json` cannot be read, mend it first: {0}")]
     Broken(String),
-    /// It has such an entry.
+    /// The file already has an entry of that name.
     #[error("there is a server `{0}` in `mcp-config.json` already")]
     Taken(String),
-    /// It has no such entry.
+    /// The file has no entry of that name.
     #[error("there is no server `{0}` in `mcp-config.json`")]
     Missing(String),
-    /// The disk said no.
+    /// Writing the file failed.
     #[error("`mcp-config.json` cannot be written")]
     Io(#[from] io::Error),
 }
 
-/// What is done to an entry.
+/// A change to one entry.
 enum Change {
     Add(Value),
     Put(Value),
@@ -103,7 +104,7 @@ enum Change {
 }
 
 impl ConfigFile {
-    /// Reads the file of a data folder; a missing one is an empty one.
+    /// Reads the file in a data folder; a missing file counts as empty.
     pub fn open(folder: &Path) -> Self {
         let path = folder.join(NAME);
         let (state, _) = watch::channel(Arc::default());
@@ -116,17 +117,17 @@ impl ConfigFile {
         file
     }
 
-    /// What it says now.
+    /// Returns the current state.
     pub fn state(&self) -> Arc<FileState> {
         Arc::clone(&self.state.borrow())
     }
 
-    /// Hears of every change, by hand or by us.
+    /// Subscribes to changes, by hand or by us.
     pub fn changes(&self) -> watch::Receiver<Arc<FileState>> {
         self.state.subscribe()
     }
 
-    /// Reads it again.
+    /// Reads the file again.
     pub async fn reload(&self) {
         let _turn = self.turn.lock().await;
         let path = self.path.clone();
@@ -136,20 +137,20 @@ impl ConfigFile {
         }
     }
 
-    /// Reads it again whenever somebody changes it. The file is looked at, not its folder's events:
-    /// the database lies beside it and would wake us with every write, and edits from outside of a
-    /// container send no events.
+    /// Reloads the file whenever it changes. Polls the file instead of subscribing to events of its folder:
+    /// the database lies in the same folder and would cause an event with every write, and edits from outside
+    /// of a container cause no events.
     pub async fn watch(&self) -> Infallible {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // What was changed between the first reading and now is read too.
+        // The first tick reads the file again, for changes since it was opened.
         let mut read = None;
         loop {
             ticks.tick().await;
             let look = Look::at(&self.path);
             if read.as_ref() != Some(&look) {
                 self.reload().await;
-                // A second edit in the same instant would look the same.
+                // A second edit at the same instant would have the same size and time.
                 read = (!look.is_fresh()).then_some(look);
             }
         }
@@ -160,7 +161,7 @@ impl ConfigFile {
         self.change(name, Change::Add(entry(config)?)).await
     }
 
-    /// Changes an entry. Members of it that we do not know stay.
+    /// Replaces an entry. Its unknown members are preserved.
     pub async fn put(&self, name: &str, config: &McpServerConfig) -> Result<(), FileError> {
         self.change(name, Change::Put(entry(config)?)).await
     }
@@ -257,8 +258,8 @@ pub(super) fn state_of(root: &Map<String, Value>) -> FileState {
     state
 }
 
-/// An entry in our own terms: `type` and `disabled` are what other programs write, and members
-/// that we do not know are theirs.
+/// Parses an entry: translates `type` and `disabled`, which other programs write, and ignores unknown
+/// members.
 fn usable(name: &str, entry: &Value) -> Result<McpServerConfig, String> {
     if let Some(problem) = name_problem(name) {
         return Err(problem);
@@ -293,7 +294,7 @@ fn usable(name: &str, entry: &Value) -> Result<McpServerConfig, String> {
     Err(problems.collect::<Vec<String>>().join("; "))
 }
 
-/// The members of an entry that are ours.
+/// The members of an entry that we write.
 const MEMBERS: [&str; 25] = [
     "transport",
     "enabled",
@@ -353,13 +354,13 @@ fn apply(root: &mut Map<String, Value>, name: &str, change: Change) -> Result<()
     Ok(())
 }
 
-/// Writes beside the file and moves it into place.
+/// Writes to a temporary file beside `path` and renames it over `path`.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let beside = folder.join(format!(".{NAME}.{}", std::process::id()));
     let written = write_private(&beside, content).and_then(|()| std::fs::rename(&beside, path));
     if let Err(error) = written {
-        // What is left beside it hurts nobody.
+        // A temporary file that stays behind does no harm.
         let _ = std::fs::remove_file(&beside);
         return Err(error);
     }

@@ -1,4 +1,4 @@
-//! `settings` of `mcp-config.json`. What we do not know in it is another program's.
+//! Reads `settings` of `mcp-config.json`. Unknown members belong to other programs.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use serde_json::{Map, Value};
 
 use crate::tools::toolbox::Naming;
 
-/// The file's name, for what is wrong with it.
+/// The name of the file, for messages about problems.
 const NAME: &str = "mcp-config.json";
-/// Milliseconds that may lie between two looks at remote servers.
+/// The allowed interval between two checks of remote servers, in milliseconds.
 const LOOKS_MS: std::ops::RangeInclusive<u64> = 1_000..=86_400_000;
 
-/// How often remote servers are looked at.
+/// How often remote servers are checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Looks {
-    /// Nobody said.
+    /// The setting is missing: the default interval.
     #[default]
     Usual,
-    /// Not at all.
+    /// Never.
     Never,
-    /// So often.
+    /// At this interval.
     Every(Duration),
 }
 
-/// What they say: how tools are named, whether sessions connect before the first call, how often remote
-/// servers are looked at.
+/// Reads the settings: how tools are named, whether sessions connect before the first call, and how often
+/// remote servers are checked.
 pub(super) fn read(root: &Map<String, Value>, problems: &mut Vec<String>) -> (Naming, bool, Looks) {
     let (mut naming, mut connects_ahead, mut looks) = (Naming::default(), false, Looks::Usual);
     let setting = |name: &str| root.get("settings").and_then(|it| it.get(name));

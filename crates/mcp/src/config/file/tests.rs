@@ -1,4 +1,4 @@
-//! The file of the installation: read, changed, broken, edited by hand.
+//! Tests the installation's file: reading, changes, broken content, edits by hand.
 
 use std::path::Path;
 use std::time::Duration;
@@ -119,8 +119,8 @@ async fn a_kill_at_any_moment_leaves_a_whole_file() {
     );
     let path = folder.path().join("mcp-config.json");
     let file = ConfigFile::open(folder.path());
-    // Whoever has the old file open still reads all of it: nothing is ever written into it, so
-    // whatever was reached when the process died, the name leads to a whole file.
+    // A reader with the old file open still reads all of it: the old file is never written to, so the name
+    // leads to a complete file at whatever point the process dies.
     let mut old = std::fs::File::open(&path).unwrap();
     file.add("b", &config("y")).await.unwrap();
     let mut text = String::new();
@@ -129,7 +129,7 @@ async fn a_kill_at_any_moment_leaves_a_whole_file() {
         text,
         json!({"mcpServers": {"a": {"command": "x"}}}).to_string()
     );
-    // What a killed writer left beside it is no obstacle, and no entry.
+    // A temporary file that a killed writer left behind neither blocks a write nor becomes an entry.
     let beside = folder
         .path()
         .join(format!(".mcp-config.json.{}", std::process::id()));
@@ -168,7 +168,7 @@ async fn an_edit_by_hand_is_seen_without_a_restart() {
     let file = ConfigFile::open(folder.path());
     let mut changes = file.changes();
     let edited = async {
-        // Written before and after the watch began: both are seen.
+        // Writes made before and after the watch began are both noticed.
         write(
             folder.path(),
             &json!({"mcpServers": {"a": {"command": "x"}}}),
@@ -197,7 +197,7 @@ async fn an_edit_by_hand_is_seen_without_a_restart() {
         .unwrap();
 }
 
-/// What the list lacks would be lost without a word when an entry is changed.
+/// A member that `MEMBERS` lacks would be lost silently when an entry is changed.
 #[test]
 fn every_member_of_an_entry_is_written() {
     let whole = json!({
@@ -217,7 +217,7 @@ fn every_member_of_an_entry_is_written() {
     let mut known = super::MEMBERS;
     known.sort_unstable();
     assert_eq!(names, known);
-    // As is any that comes: the type knows no others.
+    // This pattern fails to compile when the type gets a new member.
     let McpServerConfig {
         transport: _,
         enabled: _,

@@ -1,12 +1,12 @@
-//! Commands that fetch something before they start it, and that nothing here installs. Sandboxes have
-//! no network, so such a command would wait until its time is over.
+//! Finds commands that download something at each start and that the gateway does not install. Sandboxes have
+//! no network, so such a command would hang until its timeout.
 
 use super::{EntryProblem, package_of};
 use sepal_core::domain::{McpServerConfig, McpTransport};
 
-/// Programs that do nothing else.
+/// Programs that always download.
 const RUNNERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "dlx"];
-/// Programs that do it by a word after their name.
+/// Programs that download if their name is followed by one of these words.
 const WITH_WORD: [(&str, &[&str]); 6] = [
     ("npm", &["exec", "x", "init", "create"]),
     ("pnpm", &["dlx", "create"]),
@@ -15,7 +15,7 @@ const WITH_WORD: [(&str, &[&str]); 6] = [
     ("uv", &["tool", "run"]),
     ("deno", &["run"]),
 ];
-/// Words that say that everything is there already.
+/// Options that keep the program from downloading.
 const OFFLINE: [&str; 6] = [
     "--offline",
     "--no-install",
@@ -25,7 +25,7 @@ const OFFLINE: [&str; 6] = [
     "--no-index",
 ];
 
-/// What is wrong with an entry that would fetch its package at each start.
+/// Returns the problem of an entry that would download its package at each start.
 pub(in crate::config) fn installing_problem(config: &McpServerConfig) -> Option<EntryProblem> {
     match package_of(config) {
         Ok(None) => {}
@@ -50,7 +50,7 @@ pub(in crate::config) fn installing_problem(config: &McpServerConfig) -> Option<
     Some(EntryProblem::new(field, text))
 }
 
-/// The program that would fetch a package.
+/// Returns the program that would download a package.
 fn installs(words: &[&str]) -> Option<String> {
     let (command, args) = words.split_first()?;
     let name = command.rsplit(['/', '\\']).next().unwrap_or(command);
@@ -65,7 +65,7 @@ fn installs(words: &[&str]) -> Option<String> {
     let mut plain = args.iter().filter(|word| !word.starts_with('-'));
     let word = *plain.next()?;
     let fetches = match (name, word) {
-        // A project's own environment, or a file that is there: only what is named from outside.
+        // Both may run a local project or file; only sources named from outside are downloaded.
         ("uv", "run") => args.iter().any(|word| word.starts_with("--with")),
         ("deno", "run") => plain.any(|word| {
             ["npm:", "jsr:", "https:", "http:"]

@@ -1,5 +1,5 @@
-//! Entries that name a package: `npx -y PACKAGE`, `uvx PACKAGE` and their like. The command stays as a
-//! person wrote it; what it asks for is installed once, and started without its runner.
+//! Reads entries that name a package: `npx -y PACKAGE`, `uvx PACKAGE` and similar commands. The command stays
+//! as a person wrote it; its package is installed once, and started without the runner.
 
 mod fetching;
 mod npm;
@@ -11,18 +11,18 @@ pub use pypi::{named_packages, normal_name};
 use super::problem::EntryProblem;
 use sepal_core::domain::{McpServerConfig, McpTransport, PackageRegistry, PackageSpec};
 
-/// An entry's package and what its program is given.
+/// The package of an entry and the arguments of its program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageCommand {
     pub spec: PackageSpec,
-    /// What follows the program.
+    /// The arguments of the program.
     pub arguments: Vec<String>,
 }
 
-/// Why the words of a runner are not understood.
+/// The reason that a runner's command line is not understood.
 pub type Refusal = String;
 
-/// The package that an entry starts; `None` where its command is one of another kind.
+/// Returns the package that an entry starts; `None` if its command is not a package runner.
 pub fn package_of(config: &McpServerConfig) -> Result<Option<PackageCommand>, EntryProblem> {
     if config.transport() != McpTransport::Stdio {
         return Ok(None);
@@ -44,7 +44,7 @@ pub fn package_of(config: &McpServerConfig) -> Result<Option<PackageCommand>, En
     Ok(Some(command))
 }
 
-/// A bundle's command is its own, whatever it is called.
+/// Returns the command of a bundle, which is never read as a package runner.
 fn of_bundle(sha256: &str, command: &str, args: &[String]) -> PackageCommand {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
     PackageCommand {
@@ -61,22 +61,22 @@ fn of_bundle(sha256: &str, command: &str, args: &[String]) -> PackageCommand {
     }
 }
 
-/// The name of a program without its folder and the endings of Windows.
+/// Returns the name of a program without its folder and the extensions of Windows.
 fn program_name(command: &str) -> &str {
     let name = command.rsplit(['/', '\\']).next().unwrap_or(command);
     name.trim_end_matches(".cmd").trim_end_matches(".exe")
 }
 
-/// Words of a command line, read from the left.
+/// Reads the words of a command line from left to right.
 pub struct Words<'w> {
     left: std::slice::Iter<'w, &'w str>,
 }
 
-/// The next option, or the first word that is none.
+/// An option with its inline value, or another word.
 pub enum Word<'w> {
     Option(&'w str, Option<&'w str>),
     Plain(&'w str),
-    /// `--`: everything behind it is plain.
+    /// `--`: everything after it is plain.
     End,
 }
 
@@ -105,19 +105,19 @@ impl<'w> Words<'w> {
         Self { left: words.iter() }
     }
 
-    /// The value of an option: behind its `=`, or the next word.
+    /// Returns the value of an option: the part after `=`, or the next word.
     pub fn value(&mut self, option: &str, inline: Option<&'w str>) -> Result<&'w str, Refusal> {
         let value = inline.or_else(|| self.left.next().copied());
         value.ok_or_else(|| format!("`{option}` needs a value"))
     }
 
-    /// What nobody has read yet.
+    /// Returns the words that have not been read yet.
     pub fn rest(self) -> Vec<String> {
         self.left.map(|word| (*word).to_owned()).collect()
     }
 }
 
-/// An option that nobody here knows is said, not guessed.
+/// Returns the refusal of an unknown option; its meaning is not guessed.
 fn unknown_option(runner: &str, option: &str) -> Refusal {
     format!(
         "`{option}` of `{runner}` is not understood here: leave it out (the package is installed once, \
@@ -125,7 +125,7 @@ fn unknown_option(runner: &str, option: &str) -> Refusal {
     )
 }
 
-/// A package has to be named by its name in the registry.
+/// Returns the refusal of a package that is not named by its name in the registry.
 fn elsewhere(package: &str) -> Refusal {
     format!(
         "`{package}` does not name a package of the registry: folders, archives, addresses and \

@@ -1,9 +1,9 @@
-//! `npx`, `npm exec`, `pnpm dlx`, `yarn dlx` and `bunx`.
+//! Parses `npx`, `npm exec`, `pnpm dlx`, `yarn dlx` and `bunx`.
 
 use super::{PackageCommand, Refusal, Word, Words, elsewhere, unknown_option};
 use sepal_core::domain::{PackageRegistry, PackageSpec};
 
-/// Options that change nothing for us: nobody is asked, and nothing is said on stdout.
+/// Options without effect here: the installer neither prompts nor writes to stdout.
 const IGNORED: [&str; 8] = [
     "-y",
     "--yes",
@@ -14,7 +14,7 @@ const IGNORED: [&str; 8] = [
     "--no-audit",
     "--bun",
 ];
-/// Options by which the package is there already: then nothing is installed.
+/// Options that require a package that is already there: then nothing is installed.
 const OFFLINE: [&str; 5] = [
     "--offline",
     "--no-install",
@@ -23,7 +23,7 @@ const OFFLINE: [&str; 5] = [
     "--cached-only",
 ];
 
-/// What the words ask for; `None` if they are not of this kind.
+/// Parses the command line; `None` if it is not of this kind.
 pub(super) fn read(program: &str, words: &[&str]) -> Option<Result<PackageCommand, Refusal>> {
     let (runner, words) = match (program, words) {
         ("npx" | "bunx" | "pnpx", words) => (program.to_owned(), words),
@@ -55,7 +55,7 @@ fn command(runner: &str, words: &[&str]) -> Result<PackageCommand, Refusal> {
         }
     };
     let mut arguments = words.rest();
-    // Only `npm exec` itself reads a `--` behind the package.
+    // Only `npm exec` itself reads a `--` after the package.
     if runner.starts_with("npm ") && arguments.first().is_some_and(|word| word == "--") {
         arguments.remove(0);
     }
@@ -83,7 +83,7 @@ fn command(runner: &str, words: &[&str]) -> Result<PackageCommand, Refusal> {
     })
 }
 
-/// Name and version; `latest` is what is taken anyway.
+/// Splits a package into name and version; `latest` counts as no version, because it is the default.
 fn split(package: &str) -> Result<(String, Option<String>), Refusal> {
     let at = package.get(1..).and_then(|rest| rest.find('@'));
     let (name, version) = match at {
@@ -113,7 +113,7 @@ fn is_name(name: &str) -> bool {
     name.len() <= 214 && scope.is_none_or(fits) && fits(rest)
 }
 
-/// A version, a range of versions, or a tag.
+/// Returns true for a version, a range of versions, or a tag.
 fn is_version(version: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "._-+^~<>=*| ".contains(c);
     version.len() <= 128 && !version.starts_with('-') && version.chars().all(is_letter)

@@ -1,9 +1,9 @@
-//! `uvx`, `uv tool run` and `pipx run`.
+//! Parses `uvx`, `uv tool run` and `pipx run`.
 
 use super::{PackageCommand, Refusal, Word, Words, elsewhere, unknown_option};
 use sepal_core::domain::{PackageRegistry, PackageSpec};
 
-/// Options that change nothing for us.
+/// Options without effect here.
 const IGNORED: [&str; 10] = [
     "-q",
     "--quiet",
@@ -16,10 +16,10 @@ const IGNORED: [&str; 10] = [
     "--no-progress",
     "--no-config",
 ];
-/// Options by which the package is there already: then nothing is installed.
+/// Options that require a package that is already there: then nothing is installed.
 const OFFLINE: [&str; 2] = ["--offline", "--no-index"];
 
-/// What the words ask for; `None` if they are not of this kind.
+/// Parses the command line; `None` if it is not of this kind.
 pub(super) fn read(program: &str, words: &[&str]) -> Option<Result<PackageCommand, Refusal>> {
     let (runner, words) = match (program, words) {
         ("uvx", words) => ("uvx", words),
@@ -85,7 +85,7 @@ fn command(runner: &str, words: &[&str]) -> Result<PackageCommand, Refusal> {
     })
 }
 
-/// The packages of one `--with`, between commas; a comma inside a range of versions belongs to that.
+/// Splits the value of one `--with` at commas, but not at the commas within a version range.
 pub fn named_packages(words: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for part in words.split(',').map(str::trim).filter(|it| !it.is_empty()) {
@@ -106,7 +106,7 @@ struct Requirement {
     version: Option<String>,
 }
 
-/// `name[extra]==version`, or uv's `name@version`.
+/// Parses `name[extra]==version`, or uv's `name@version`.
 fn requirement(package: &str) -> Result<Requirement, Refusal> {
     let refused = || elsewhere(package);
     let end = package.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | '.'));
@@ -156,7 +156,7 @@ fn requirement(package: &str) -> Result<Requirement, Refusal> {
     })
 }
 
-/// The one spelling of a name (PEP 503).
+/// Returns the normalized name (PEP 503).
 pub fn normal_name(name: &str) -> String {
     let mut normal = String::with_capacity(name.len());
     for c in name.chars() {

@@ -1,4 +1,4 @@
-//! Where the questions of a connection arrive, and who answers them.
+//! Receives the questions of a connection, and routes each to the call that asks.
 
 #![expect(
     deprecated,
@@ -26,14 +26,14 @@ use super::question::{Asked, FormAnswer, Question};
 use super::refused;
 use super::sampling::SamplingRequest;
 
-/// Questions of one call that wait to be looked at.
+/// The most questions of one call that wait to be read.
 const MAX_UNSEEN: usize = 4;
-/// Questions that one call may ask in all.
+/// The most questions that one call may ask in all.
 const MAX_FOR_A_CALL: usize = 32;
-/// Completions that one call may ask for in all.
+/// The most completions that one call may request in all.
 const MAX_COMPLETIONS: usize = 16;
 
-/// Where the questions of one connection arrive, and which calls run on it.
+/// The questions and running calls of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     /// Never held across an await.
@@ -43,7 +43,7 @@ pub(crate) struct Desk {
 
 #[derive(Debug, Default)]
 struct Calls {
-    /// Those that run, the newest last.
+    /// The running calls, the newest last.
     running: Vec<RunningCall>,
     next: u64,
 }
@@ -52,13 +52,13 @@ struct Calls {
 struct RunningCall {
     id: u64,
     questions: mpsc::Sender<Question>,
-    /// How often it asked.
+    /// The number of questions that the call asked.
     asked: usize,
-    /// How often it asked for a completion.
+    /// The number of completions that the call requested.
     sampled: usize,
-    /// Held while it waits for one: the next comes when that is over.
+    /// Held while a completion is pending, so that the call's completions run one after the other.
     sampling: Arc<tokio::sync::Mutex<()>>,
-    /// What its server made of it.
+    /// The task that the server created for the call.
     task: Option<String>,
 }
 
@@ -67,12 +67,12 @@ impl Desk {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a person is asked: that time is nobody's.
+    /// Watches whether a person is asked: that time counts against no time limit.
     pub(crate) fn is_asking(&self) -> watch::Receiver<bool> {
         self.open.is_asking()
     }
 
-    /// Hears what the server asks while a call runs, until the guard goes.
+    /// Registers a running call, and returns the receiver of its questions. Dropping the guard ends this.
     pub(crate) fn hear(&self) -> (HeardCall<'_>, mpsc::Receiver<Question>) {
         let (sender, questions) = mpsc::channel(MAX_UNSEEN);
         let mut calls = self.calls();
@@ -90,8 +90,8 @@ impl Desk {
         (HeardCall { desk: self, id }, questions)
     }
 
-    /// Asks on behalf of the call that runs as that task, else of the one that began last: without a task
-    /// the protocol does not say which one asks.
+    /// Asks on behalf of the call that runs as `task`, or else of the call that began last: without a task
+    /// the protocol does not say which call asks.
     pub(crate) async fn ask(
         &self,
         asked: ElicitRequestParams,
@@ -99,7 +99,7 @@ impl Desk {
         cancelled: CancellationToken,
     ) -> Result<ElicitResult, ErrorData> {
         let Some(sender) = self.asking_call(task, ask_once_more)? else {
-            // Nobody is there who could know what it is about.
+            // No call runs, so nobody knows what the question is about.
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
         Ok(match self.put(sender, read(asked)?, cancelled).await {
@@ -117,7 +117,7 @@ impl Desk {
         })
     }
 
-    /// Asks for a completion on behalf of the same call, one after the other.
+    /// Requests a completion on behalf of the same call, one at a time.
     pub(crate) async fn sample(
         &self,
         asked: CreateMessageRequestParams,
@@ -134,7 +134,7 @@ impl Desk {
         completion::result(self.put(sender, asked, cancelled).await)
     }
 
-    /// Puts a question to the person, and waits.
+    /// Sends a question to the person, and waits for the answer.
     async fn put(
         &self,
         sender: mpsc::Sender<Question>,
@@ -142,7 +142,7 @@ impl Desk {
         cancelled: CancellationToken,
     ) -> FormAnswer {
         let (question, answer) = Question::new(&self.open, asked, true);
-        // Should the server not wait any more, whichever way it says so.
+        // Withdraws the question if the server no longer waits, whichever way it says so.
         let withdraws = question.withdrawn().drop_guard();
         if sender.try_send(question).is_err() {
             return FormAnswer::Decline;
@@ -152,17 +152,17 @@ impl Desk {
             answer = answer => answer.unwrap_or(FormAnswer::Cancel),
             () = cancelled.cancelled() => return FormAnswer::Cancel,
         };
-        // A page that was opened goes on.
+        // The question about an opened page stays open.
         withdraws.disarm();
         answer
     }
 
-    /// A page that has to be opened before a call runs; the answer says how all of it ended.
+    /// Asks the person to open a page before a call runs; the answer arrives once the page is completed.
     pub(crate) fn visit(&self, address: Address) -> (Question, oneshot::Receiver<FormAnswer>) {
         Question::new(&self.open, Asked::Address(address), false)
     }
 
-    /// The server says that all is done at its page.
+    /// Marks a page as completed, when the server says so.
     pub(crate) fn complete(&self, id: &str) {
         self.open.complete(id);
     }
@@ -193,7 +193,7 @@ fn ask_once_more(call: &mut RunningCall) -> Result<mpsc::Sender<Question>, Error
     Ok(call.questions.clone())
 }
 
-/// What is asked, and the word of the call: one completion after the other.
+/// The channel of questions, and the lock that lets the call's completions run one after the other.
 type Sampler = (mpsc::Sender<Question>, Arc<tokio::sync::Mutex<()>>);
 
 fn sample_once_more(call: &mut RunningCall) -> Result<Sampler, ErrorData> {
@@ -206,14 +206,14 @@ fn sample_once_more(call: &mut RunningCall) -> Result<Sampler, ErrorData> {
     Ok((call.questions.clone(), Arc::clone(&call.sampling)))
 }
 
-/// A call whose questions are heard.
+/// A registered call, whose questions are received.
 pub(crate) struct HeardCall<'d> {
     desk: &'d Desk,
     id: u64,
 }
 
 impl HeardCall<'_> {
-    /// The call runs as that task: what is asked for the task is asked for the call.
+    /// Records that the call runs as this task, so that the task's questions belong to the call.
     pub(crate) fn is_task(&self, task: &str) {
         let mut calls = self.desk.calls();
         let call = calls.running.iter_mut().find(|call| call.id == self.id);

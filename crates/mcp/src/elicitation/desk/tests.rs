@@ -1,4 +1,4 @@
-//! Questions arrive at the call that is meant, wait, and are answered once.
+//! Tests that questions reach the right call, wait, and are answered once.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Secrets in the names of hosts: a program may ask for `SECRET.evil.example`, and people read what was asked.
+//! Masks secrets in host names: a program may ask for `SECRET.evil.example`, and people read the log.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 
 use crate::egress::dial::Target;
 
-/// What stands for a secret.
+/// The text that replaces a secret.
 const MASK: &str = "••••";
-/// The shortest secret that is looked for: shorter ones would black out ordinary names.
+/// The shortest secret that is masked: shorter ones would also match ordinary names.
 const SHORTEST_SECRET: usize = 6;
-/// Characters that are told of what is no host name.
+/// The most characters that are shown of a text that is not a host name.
 const MAX_SHOWN: usize = 100;
 
-/// The secrets of one program, to be kept out of what is told of its hosts. Names of hosts have no case, and
-/// only some signs, so a secret is found in any case, with dots anywhere, and without the signs that no
-/// name has.
+/// The secrets of one program, which are masked in its host names. Host names are case-insensitive and allow
+/// few characters, so a secret is matched in any case, with dots anywhere, and without the characters that a
+/// name cannot have.
 #[derive(Clone, Default)]
 pub struct HostMask {
-    /// As [`letters`] gives them, none of them empty.
+    /// The secrets in the form of [`letters`]; none is empty.
     secrets: Arc<[String]>,
 }
 
-/// No secret is shown by accident.
+/// Shows no secrets.
 impl fmt::Debug for HostMask {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "HostMask({} secrets)", self.secrets.len())
@@ -30,7 +30,7 @@ impl fmt::Debug for HostMask {
 }
 
 impl HostMask {
-    /// Knows the secrets; those that are too short to be told from ordinary words are left out.
+    /// Stores the secrets; those too short to be distinguished from ordinary words are skipped.
     pub fn new(secrets: &BTreeSet<String>) -> Self {
         let forms = secrets.iter().map(|secret| {
             let letters = letters(secret).map(|(_, letter)| letter);
@@ -42,7 +42,7 @@ impl HostMask {
         }
     }
 
-    /// The target as it is told, and whether a secret was in its name.
+    /// The target in the form to log; true if its name contained a secret.
     pub(super) fn shown(&self, target: &Target) -> (Target, bool) {
         let masked = self.masked(&target.host);
         let is_masked = masked.is_some();
@@ -59,13 +59,13 @@ impl HostMask {
         (shown, is_masked)
     }
 
-    /// The text without secrets; `None` where it has none.
+    /// The text with secrets masked; `None` if it contains none.
     fn masked(&self, text: &str) -> Option<String> {
         let found: Vec<(usize, char)> = letters(text).collect();
         let plain: String = found.iter().map(|(_, letter)| letter).collect();
         let mut hits: Vec<(usize, usize)> = Vec::new();
         for secret in self.secrets.iter() {
-            // Each letter is one byte, so places in it count letters.
+            // Each letter is one byte, so byte offsets are letter indexes.
             hits.extend(plain.match_indices(secret).filter_map(|(at, hit)| {
                 let (first, _) = found.get(at)?;
                 let (last, _) = found.get(at + hit.len() - 1)?;
@@ -90,7 +90,7 @@ impl HostMask {
     }
 }
 
-/// The signs of a text that a name can have, in lower case, each with its place.
+/// The letters and digits of a text in lower case, each with its byte offset.
 fn letters(text: &str) -> impl Iterator<Item = (usize, char)> {
     let signs = text.char_indices();
     signs

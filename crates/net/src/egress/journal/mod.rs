@@ -1,4 +1,4 @@
-//! What is told of each connection: the gateway's log, the log of the server, and the figures.
+//! Reports each connection: in the gateway's log, in the server's log, and in the metrics.
 
 mod mask;
 
@@ -14,16 +14,16 @@ use super::traffic::Traffic;
 use super::{Refusals, now};
 use sepal_telemetry::instruments;
 
-/// Tells of the connections of one program.
+/// Reports the connections of one program.
 #[derive(Debug, Clone)]
 pub(super) struct Journal {
     server: Arc<str>,
     lines: mpsc::Sender<String>,
-    /// Keeps secrets of the program out of all that is told.
+    /// Masks secrets of the program in all reports.
     mask: HostMask,
 }
 
-/// A connection that stands; what passed is told when it is dropped.
+/// An open connection; its traffic is reported when the record is dropped.
 #[derive(Debug)]
 pub(super) struct Record {
     journal: Journal,
@@ -42,7 +42,7 @@ impl Journal {
         }
     }
 
-    /// A connection begins.
+    /// Starts the record of a connection.
     pub(super) fn reached(&self, target: Target, address: SocketAddr, traffic: Traffic) -> Record {
         Record {
             journal: self.clone(),
@@ -53,8 +53,8 @@ impl Journal {
         }
     }
 
-    /// There is none. A program can try any number of times, so only the first of each host goes to the
-    /// gateway's log; all are counted.
+    /// Reports a refused or failed connection. A program can try any number of times, so only the first
+    /// refusal per host goes to the gateway's log at the level INFO; all are counted.
     pub(super) fn refused(&self, target: &Target, why: &Refused, refusals: &Refusals) {
         let (target, is_masked) = self.mask.shown(target);
         let Target { host, port } = &target;
@@ -71,7 +71,7 @@ impl Journal {
         };
         let outcome = if is_rule { "refused" } else { "failed" };
         instruments().egress_ended(outcome, (0, 0));
-        // A name with a secret in it is nothing to allow, and what was allowed is nothing to tell people.
+        // A name with a secret in it must not be allowed, and a host that was allowed meanwhile is no news.
         let entry = why.entry(&target).filter(|_| !is_masked);
         let is_news = is_rule && !matches!(why, Refused::Unshown);
         let is_first = is_news && refusals.note((&target, entry), why, now());
@@ -89,13 +89,13 @@ impl Journal {
         self.say(format!("sepal: {outcome} {host}:{port}: {why}"));
     }
 
-    /// The program has more connections than it may.
+    /// Reports that the program has too many connections.
     pub(super) fn crowded(&self) {
         instruments().egress_ended("refused", (0, 0));
         self.say("sepal: refused a connection: there are too many at once".to_owned());
     }
 
-    /// A full log loses lines, and holds up nobody.
+    /// Writes a line to the server's log. If the log is full, the line is dropped instead of blocking.
     fn say(&self, line: String) {
         let _ = self.lines.try_send(line);
     }

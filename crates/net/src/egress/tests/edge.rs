@@ -1,4 +1,4 @@
-//! Secrets that go in on the way, against sites that speak TLS on loopback.
+//! Secrets that the proxy inserts, tested with TLS sites on loopback.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::Guard;
 use crate::egress::{EdgeSecret, Egress, Proxy, Reach, Secrets};
 use sepal_core::domain::AllowedHosts;
 
-/// A site on loopback that says back what it was asked, as often as it is asked.
+/// A site on loopback that returns each request as the body of its response.
 struct TlsSite {
     port: u16,
     roots: RootCertStore,
@@ -81,7 +81,7 @@ async fn head(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Option<String
     String::from_utf8(read).ok()
 }
 
-/// A program behind the proxy, whose token is for those hosts.
+/// A program behind the proxy, whose token is for the given hosts.
 struct Program {
     proxy: Proxy,
     secrets: Arc<Secrets>,
@@ -111,7 +111,7 @@ impl Program {
         }
     }
 
-    /// Begins TLS with the site by the proxy, and believes those.
+    /// Opens TLS to the site through the proxy, trusting `roots`.
     async fn connect(
         &self,
         port: u16,
@@ -134,7 +134,7 @@ impl Program {
             .await
     }
 
-    /// What the program's tunnel makes it believe.
+    /// The authority that the program's tunnel makes it trust.
     fn authority(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         let own = CertificateDer::from_pem_slice(self.secrets.authority().as_bytes()).unwrap();
@@ -143,7 +143,7 @@ impl Program {
     }
 }
 
-/// Asks once: the head of the answer, and its body, which the site made of what it heard.
+/// Sends one request; returns the head of the response, and the body with the request that the site received.
 async fn ask(stream: &mut TlsStream<DuplexStream>, said: &str) -> (String, String) {
     let asking = async {
         stream.write_all(said.as_bytes()).await.unwrap();
@@ -202,7 +202,7 @@ async fn a_secret_goes_into_headers_and_the_address_of_its_host() {
 async fn other_hosts_are_passed_on_unopened_and_learn_nothing() {
     let site = TlsSite::start().await;
     let program = Program::new(&site, &["api.example.com"], "swordfish");
-    // The program sees the certificate of the site itself.
+    // The program gets the certificate of the site itself.
     let refused = program.connect(site.port, program.authority()).await;
     assert!(refused.is_err());
     let mut stream = program
@@ -218,7 +218,7 @@ async fn other_hosts_are_passed_on_unopened_and_learn_nothing() {
 async fn a_host_that_cannot_prove_itself_gets_no_secret() {
     let (site, other) = (TlsSite::start().await, TlsSite::start().await);
     let host = format!("localhost:{}", site.port);
-    // What vouches for the other site does not for this one.
+    // The roots of the other site do not vouch for this one.
     let site = TlsSite {
         roots: other.roots,
         ..site

@@ -1,4 +1,4 @@
-//! The proxy over a plain stream, against a site on loopback.
+//! The proxy over a plain stream, tested with a site on loopback.
 
 mod edge;
 
@@ -15,7 +15,7 @@ use sepal_core::domain::AllowedHosts;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A site that says back what it was asked, once.
+/// A site that returns one request as the body of its response.
 async fn site() -> (u16, impl Future<Output = ()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -38,13 +38,13 @@ fn egress(hosts: &[String]) -> Egress {
     Egress::new(hosts, Reach::Private, Guard::default())
 }
 
-/// What a program reads that says so much to its proxy, and what its server's log has then.
+/// Sends a text to the proxy; returns what the program reads, and the lines of the server's log.
 async fn ask(egress: Egress, said: String) -> (String, Vec<String>) {
     let (lines, mut told) = mpsc::channel(8);
     let (mut program, stream) = duplex(64 << 10);
     let proxy = Proxy::new(egress, "test", lines);
     let asking = async move {
-        // Whoever is refused in the middle cannot say the rest.
+        // A program that is refused midway cannot send the rest.
         let _ = program.write_all(said.as_bytes()).await;
         let mut read = String::new();
         program.read_to_string(&mut read).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_host_hears_what_is_meant_for_it_and_nothing_of_the_proxy() {
 async fn a_tunnel_passes_bytes_as_they_are_and_counts_them() {
     let (port, serving) = site().await;
     let host = format!("localhost:{port}");
-    // What follows the head at once belongs to the host.
+    // Bytes that follow the head directly belong to the host.
     let said = format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\nraw\r\n\r\n");
     let raw = egress(&[format!("tcp://{host}")]);
     let ((read, log), ()) = tokio::join!(ask(raw, said), serving);
@@ -103,7 +103,7 @@ async fn a_tunnel_passes_bytes_as_they_are_and_counts_them() {
     assert!(log[0].contains(": 7 bytes sent, "), "{log:?}");
 }
 
-/// An allowed host means that host alone, and not everybody at its address.
+/// Allowing a host allows only that host, not the others at its address.
 #[tokio::test]
 async fn a_tunnel_for_one_host_carries_nothing_for_another() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! What a dry run changed: two looks at the copy, and the texts of what differs.
+//! Determines what a dry run changed: compares two scans of the copy, and the texts of changed files.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -13,34 +13,34 @@ use crate::mcp::{Connection, FileAccess, FileError, Found};
 use crate::servers::Held;
 use crate::session::{DryRunChange, DryRunFile, NoDiff};
 
-/// How long one question to the server in a sandbox may take.
+/// The time limit of one request to the server in a sandbox.
 pub(super) const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// Paths that are told one by one.
+/// The most paths listed one by one.
 const MAX_FILES: usize = 50;
-/// The largest file that is compared, in bytes: as much as the server in the sandbox reads in one go.
+/// The largest file that is compared, in bytes: as much as the server in the sandbox reads at once.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// Bytes of the files that are kept with a result.
+/// The most bytes of files stored with a result.
 pub(super) const MAX_KEPT_BYTES: u64 = 8 << 20;
-/// Bytes of one diff, and of all of them.
+/// The most bytes of one diff, and of all of them.
 const MAX_DIFF_BYTES: usize = 16 * 1024;
 const MAX_DIFFS_BYTES: usize = 48 * 1024;
-/// How long the search for the shortest diff of one file may take; after that a longer one does.
+/// The time limit of the search for the shortest diff of one file; after that a longer one is used.
 const DIFF_LIMIT: Duration = Duration::from_millis(200);
 
-/// How often the workspace is looked at until no file in it was changed a moment ago, and the time between.
+/// How often the workspace is scanned until no file was changed a moment ago, and the pause between scans.
 const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(60);
 
-/// Dry runs whose files are compared at the same time.
+/// The most dry runs whose files are compared at the same time.
 static DIFFS: LazyLock<Pool> = LazyLock::new(|| Pool::new("diffs of dry runs", 2));
 
-/// A workspace as it was at one time.
+/// A scan of a workspace.
 #[derive(Clone, Default)]
 pub(super) struct Look {
     entries: BTreeMap<String, Found>,
 }
 
-/// A path that is not as it was.
+/// A changed path.
 #[derive(Clone)]
 pub(super) struct Change {
     pub(super) path: String,
@@ -48,18 +48,18 @@ pub(super) struct Change {
     pub(super) after: Option<Found>,
 }
 
-/// What files have, by path.
+/// The contents of files, by path.
 pub(super) type Contents = BTreeMap<String, Vec<u8>>;
 
 impl Look {
-    /// Of the copy; none where it cannot be looked at.
+    /// Scans the copy; `None` if that fails.
     pub(super) async fn at(connection: &Connection) -> Option<Self> {
         let scanned = FileAccess::new(connection, ANSWER_LIMIT).scan(None).await;
         noted(scanned).map(|scan| Self::of(scan.found))
     }
 
-    /// Of the session's own workspace: by its history where that is possible, because the server then tells
-    /// only what is not as it was last seen. It looks a few times while a file was changed a moment before.
+    /// Scans the session's own workspace: through its history if possible, because the server then reports
+    /// only differences from the last scan. Repeats a few times while a file was changed a moment ago.
     pub(super) async fn of_live(
         checkpoints: &Checkpoints,
         opened: Result<Held, String>,
@@ -90,12 +90,12 @@ impl Look {
         Self::at(&held.connection).await
     }
 
-    /// Whether every file would have another version if it were changed from now on.
+    /// Returns true if any later change to a file would change its version.
     pub(super) fn is_settled(&self) -> bool {
         !self.entries.values().any(|found| found.is_fresh)
     }
 
-    /// Names exactly this state: no file can be written without another one.
+    /// Identifies exactly this state: any write to a file changes the digest.
     pub(super) fn digest(&self) -> Digest {
         let entries = self.entries.values().map(|found| {
             let Found {
@@ -121,8 +121,8 @@ impl Look {
         }
     }
 
-    /// What is not as it was, by path. The copy is older than any file system's clock ticks, so a version
-    /// is enough to tell contents apart.
+    /// Returns the changes, by path. The copy is older than one tick of any file system's clock, so the
+    /// version is enough to tell contents apart.
     pub(super) fn changes(mut self, after: Self) -> Vec<Change> {
         let mut changes = Vec::new();
         for (path, now) in after.entries {
@@ -151,8 +151,8 @@ fn is_same(was: &Found, now: &Found) -> bool {
         == (now.kind, now.mode, now.bytes, &now.version, &now.target)
 }
 
-/// What the copy has in the files that changed: in all of them where that is no more than may be kept, else
-/// in those that are told.
+/// Reads the changed files' contents in the copy: all of them if they are small enough to store, otherwise
+/// those that are listed.
 pub(super) async fn contents_after(changes: &[Change], copy: &Connection) -> Contents {
     let all = if bytes_of(changes) > MAX_KEPT_BYTES {
         MAX_FILES
@@ -164,14 +164,14 @@ pub(super) async fn contents_after(changes: &[Change], copy: &Connection) -> Con
     contents(copy, is.collect()).await
 }
 
-/// Bytes of the files that were changed or made.
+/// The bytes of the changed and created files.
 pub(super) fn bytes_of(changes: &[Change]) -> u64 {
     let after = changes.iter().filter_map(|change| change.after.as_ref());
     after.map(|found| found.bytes).sum()
 }
 
-/// The changes for people. What was there before is read from the session's own workspace, where it still
-/// is as it was when it was looked at.
+/// Describes the changes for people. The earlier contents are read from the session's own workspace, if they
+/// are still unchanged there.
 pub(super) async fn told(
     changes: &[Change],
     (live, own): (&Look, Option<&Connection>),
@@ -189,7 +189,7 @@ pub(super) async fn told(
     let was = shown.iter().filter_map(|change| {
         let now = live.entries.get(&change.path)?;
         let was = change.before.as_ref()?;
-        // The live file has another version: it is another file on the disk.
+        // The live file has another version, because it is another file on the disk.
         ((was.kind, was.bytes) == (now.kind, now.bytes)).then_some(now)
     });
     let before = match own {
@@ -209,7 +209,7 @@ fn kind_of(change: &Change) -> DryRunChange {
     }
 }
 
-/// The contents of the files among these, as far as they can be read.
+/// Reads the contents of the files among these, as far as possible.
 async fn contents(connection: &Connection, found: Vec<&Found>) -> Contents {
     let access = FileAccess::new(connection, ANSWER_LIMIT);
     let files = found.into_iter().filter(|found| is_comparable(found));
@@ -257,7 +257,7 @@ fn files(changes: Vec<Change>, before: &Contents, after: &Contents) -> Vec<DryRu
     told.collect()
 }
 
-/// The unified diff of a path.
+/// Returns the unified diff of a path.
 fn compared(
     change: &Change,
     (was, is): (Option<&Vec<u8>>, Option<&Vec<u8>>),
@@ -278,7 +278,7 @@ fn compared(
     Ok(diff.unified_diff().context_radius(3).to_string())
 }
 
-/// The text of one side; what is no file has none.
+/// Returns the text of one side; empty if it is not a file.
 fn side<'a>(found: Option<&Found>, content: Option<&'a Vec<u8>>) -> Result<&'a str, NoDiff> {
     let Some(found) = found.filter(|found| found.kind == FileKind::File) else {
         return Ok("");

@@ -1,4 +1,4 @@
-//! All that came of a dry run, kept so that its call can have it without running again.
+//! Stores the complete result of a dry run, so that its call can take it without running again.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use crate::mcp::{Found, RestoreStep, ToolAnswer};
 use crate::session::{Call, NoResult, Outcome, Unseen};
 use crate::store::clock::now;
 
-/// What a dry run came to, before it is kept.
+/// The result of a dry run before it is stored.
 pub(super) struct Whole {
     answer: ToolAnswer,
     server: String,
-    /// Of the workspace that was copied.
+    /// The digest of the copied workspace.
     base: Digest,
     changes: Vec<Change>,
     after: Arc<Contents>,
 }
 
-/// The same as it is kept.
+/// The stored result.
 #[derive(Serialize, Deserialize)]
 pub(super) struct KeptResult {
-    /// Names the state of the workspace that was copied ([`Look::digest`]).
+    /// Identifies the state of the workspace that was copied ([`Look::digest`]).
     pub(super) base: Digest,
-    /// What brings the workspace from there to where the dry run left the copy.
+    /// The steps from that state to the one in which the dry run left the copy.
     pub(super) steps: Vec<RestoreStep>,
-    /// What the tool gave.
+    /// The outcome of the tool.
     pub(super) outcome: Outcome,
 }
 
 impl Whole {
-    /// All of it, or why a call cannot have it.
+    /// Makes the result, or returns the reason a call cannot take it.
     pub(super) fn of(
         (answer, server): (Option<ToolAnswer>, String),
         seen: Result<(Vec<Change>, Arc<Contents>), NoResult>,
@@ -76,7 +76,7 @@ impl Whole {
     }
 }
 
-/// Keeps it for as long as its call waits; what names it.
+/// Stores the result for as long as its call waits, and returns its digest.
 pub(super) async fn keep(
     tools: &SessionTools,
     call: &Call,
@@ -103,7 +103,7 @@ pub(super) async fn keep(
     Ok(digest)
 }
 
-/// Contents are named by their paths here: each is taken once.
+/// Returns the steps of the changes. Contents are looked up by path, so each is taken once.
 fn steps_of(changes: &[Change], after: &Contents) -> Vec<RestoreStep> {
     let changes: Vec<FileChange> = changes
         .iter()

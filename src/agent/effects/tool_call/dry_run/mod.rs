@@ -1,5 +1,5 @@
-//! Tries a call that waits in a copy of the workspace: in sandboxes of its own, with servers of its own, and
-//! with nothing left of it but what came of it.
+//! Tries a waiting call in a copy of the workspace: in its own sandboxes, with its own servers, and leaves
+//! nothing but the result.
 
 mod comparing;
 mod kept;
@@ -21,17 +21,17 @@ use crate::sandbox::cloning::WorkspaceClone;
 use crate::servers::{BUNDLED, Opened, ServerEntry, Source, open_for};
 use crate::session::{Call, DryRunReport, DryRunStatus, NoResult, Unseen};
 
-/// How long a dry run may take in all: less than the janitor leaves alone what belongs to nobody.
+/// The time limit of a dry run: shorter than the time for which the janitor leaves unowned sandboxes alone.
 const LIMIT: Duration = Duration::from_mins(8);
-/// Bytes of what the tool gave that are told.
+/// The most bytes shown of the tool's output.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
-/// What runs in the copy. It ends when this is dropped, and [`Self::end`] waits for that.
+/// The servers that run in the copy. They end on drop, and [`Self::end`] waits for that.
 #[derive(Default)]
 struct Apart {
-    /// The server that looks at files; where the call is one of its own, it runs the call too.
+    /// The server that reads files; if the call is one of its own, it also runs the call.
     own: OnceLock<Opened>,
-    /// The server of the call, where it is another.
+    /// The call's server, if it is another.
     server: OnceLock<Opened>,
 }
 
@@ -43,7 +43,7 @@ impl Apart {
     }
 }
 
-/// Runs the call as it was shown in a copy of the workspace; none = it was stopped.
+/// Runs the call as it was shown in a copy of the workspace; `None` = it was stopped.
 pub(in crate::agent::effects) async fn run(
     tools: &SessionTools,
     call: &Call,
@@ -85,8 +85,8 @@ pub(in crate::agent::effects) async fn run(
     Some(report)
 }
 
-/// Looks at the workspace as it is, and copies it then: where a later look shows the same, the copy was the
-/// same too. What is changed at that very moment shows as a file whose content before is not known.
+/// Scans the workspace and then copies it: if a later scan shows the same, the copy was the same too. A file
+/// that changes at that very moment has an unknown earlier content.
 async fn prepare(tools: &SessionTools) -> (Option<Look>, Result<WorkspaceClone, NoCopy>) {
     let look = look(tools).await;
     (look, tools.assignment.clone_workspace().await)
@@ -100,7 +100,7 @@ async fn look(tools: &SessionTools) -> Option<Look> {
     Look::of_live(&tools.checkpoints, workspace.open().await).await
 }
 
-/// What a dry run came to, and, where the tool was run, all that a call needs that shall have the same.
+/// The report of a dry run, and, if the tool ran, the complete result for a call that takes it.
 type Tried = (DryRunReport, Option<Result<Whole, NoResult>>);
 
 async fn try_out(
@@ -127,7 +127,7 @@ async fn try_out(
     let sent = Instant::now();
     let mut has_asked = false;
     let request = tasks::plain(tools, (call, tool, &server));
-    // The stop of the dry run drops this.
+    // Never cancelled: stopping the dry run drops this future.
     let cancel = CancellationToken::new();
     let answer = opened.call(request, &cancel, |news| {
         has_asked |= matches!(news, CallNews::Question(_));
@@ -151,7 +151,7 @@ async fn try_out(
     }
     (report.duration_ms, report.prepared_ms) = (duration_ms, prepared_ms);
     if clone.is_on_write() && apart.own.get().is_none() {
-        // One sandbox at a time sees the copy.
+        // Only one sandbox at a time sees the copy.
         opened.kill().await;
         open_looker(tools, clone, apart).await;
     }
@@ -167,14 +167,14 @@ async fn try_out(
     (report, Some(whole))
 }
 
-/// Whether a process of the server runs in the session: it may remember what another one does not know, and
-/// the other way round. The bundled server remembers nothing.
+/// Returns true if a process of the server runs in the session: its state and that of the copy's process may
+/// differ. The bundled server has no state.
 fn knows_apart(tools: &SessionTools, server: &ServerEntry) -> bool {
     let link = tools.link(&server.name);
     server.source != Source::Bundled && link.is_some_and(|link| link.is_live())
 }
 
-/// What changed in the copy, and what the files have then, or why that is not known.
+/// Returns the changes in the copy and the new contents, or the reason they are unknown.
 async fn compare(
     tools: &SessionTools,
     report: &mut DryRunReport,
@@ -193,7 +193,7 @@ async fn compare(
     let changes = before.changes(after);
     let after = Arc::new(comparing::contents_after(&changes, connection).await);
     if is_on_write && !is_still(tools, live).await {
-        // The copy showed what others wrote, too.
+        // The copy also showed the writes of others.
         return Err(NoResult::Changing);
     }
     let nothing = Look::default();
@@ -203,7 +203,7 @@ async fn compare(
     Ok((changes, after))
 }
 
-/// Whether the session's workspace is as it was.
+/// Returns true if the session's workspace is unchanged.
 async fn is_still(tools: &SessionTools, live: Option<&Look>) -> bool {
     let (Some(was), Some(workspace)) = (live, Workspace::of(tools)) else {
         return false;
@@ -212,7 +212,7 @@ async fn is_still(tools: &SessionTools, live: Option<&Look>) -> bool {
     now.is_some_and(|now| now.digest() == was.digest())
 }
 
-/// Starts the server that looks at the copy where another one ran in it.
+/// Starts the server that reads the copy, after another one ran in it.
 async fn open_looker(tools: &SessionTools, clone: &WorkspaceClone, apart: &Apart) {
     let view = tools.refresh().await;
     let looker = view.entry(BUNDLED);
@@ -226,8 +226,8 @@ async fn open_looker(tools: &SessionTools, clone: &WorkspaceClone, apart: &Apart
     }
 }
 
-/// Starts what the call needs in the copy, and checks twice that it is what was shown: the start may have
-/// shown another definition.
+/// Starts the servers that the call needs in the copy, and checks twice that the call is what was shown,
+/// because the start may show another definition.
 async fn open<'a>(
     tools: &SessionTools,
     call: &Call,
@@ -244,7 +244,7 @@ async fn open<'a>(
     let is_bundled = server.source == Source::Bundled;
     let looker = view.entry(BUNDLED);
     let looker = looker.filter(|entry| entry.source == Source::Bundled);
-    // Where only one sandbox sees the copy, the call's own comes first.
+    // If only one sandbox can see the copy, the call's own comes first.
     let looker = looker.filter(|_| is_bundled || !clone.is_on_write());
     if let Some(looker) = looker {
         match open_for(&tools.servers, looker, place, None).await {
@@ -269,7 +269,7 @@ async fn open<'a>(
     Ok((tool, server, opened))
 }
 
-/// Forgets results that no call can have any more. What cannot be forgotten now goes with the session.
+/// Deletes results that no call can take any more. Results that cannot be deleted now go with the session.
 pub(in crate::agent::effects) async fn forget(tools: &SessionTools, results: &[(CallId, Digest)]) {
     let rows = tools.place.records.dry_run_results();
     for (call, digest) in results {
@@ -297,7 +297,7 @@ fn answered(answer: &ToolAnswer) -> DryRunReport {
     report
 }
 
-/// The call got no answer, perhaps because its server ended.
+/// Reports that the call got no answer, perhaps because its server ended.
 async fn failed(opened: &Opened, mut text: String) -> DryRunReport {
     if opened.connection.is_closed()
         && let Some(ended) = opened.ended().await

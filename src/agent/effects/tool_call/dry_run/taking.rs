@@ -14,21 +14,21 @@ use crate::mcp::{FileAccess, FileError, RestoreStep, Unrestored};
 use crate::servers::Held;
 use crate::session::{Call, Outcome};
 
-/// Paths that are named one by one where they could not be changed.
+/// The most paths named that could not be changed.
 const MAX_NAMED: usize = 5;
 
-/// Why nothing was changed.
+/// The reason nothing was changed.
 enum Refused {
-    /// The workspace is not as it was copied.
+    /// The workspace differs from the one that was copied.
     Changed,
-    /// It cannot be looked at.
+    /// The workspace cannot be scanned.
     Unseen,
-    /// The session is somebody else's.
+    /// Another gateway runs the session.
     Fenced(Fenced),
 }
 
-/// Gives the call what its dry run came to, if the workspace is as it was then. Nothing is half done
-/// because it was stopped: files are changed to the end, or not at all.
+/// Gives the call the result of its dry run, if the workspace is unchanged. Stopping the call leaves nothing
+/// half done: files are changed completely, or not at all.
 pub(in crate::agent::effects::tool_call) async fn take(
     tools: &SessionTools,
     (call, result): (&Call, &Digest),
@@ -81,7 +81,7 @@ pub(in crate::agent::effects::tool_call) async fn take(
     }
 }
 
-/// The kept result, and the server that changes files; what would run is looked up once more.
+/// Returns the stored result, and the server that changes files, after checking once more what would run.
 async fn ready(
     tools: &SessionTools,
     call: &Call,

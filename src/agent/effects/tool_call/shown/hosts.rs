@@ -1,4 +1,4 @@
-//! The hosts that a session was allowed, as its calls were shown with them, and those that they were refused.
+//! Computes the hosts that a session's calls are shown with, and reports the hosts that they were refused.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use crate::domain::Timestamp;
 use crate::servers::{BUNDLED, ServerEntry, Source};
 use crate::session::{Call, Command, Outcome, Output, ToolFacts};
 
-/// Hosts that the result of one call names.
+/// The most hosts named in the result of one call.
 const MAX_NAMED: usize = 8;
 
-/// What a call of that server is shown with that is asked for now, beside what the settings name.
+/// Returns the allowed hosts to show with a new call of that server, without those of the settings.
 pub(in crate::agent::effects::tool_call) fn now(
     tools: &SessionTools,
     server: &ServerEntry,
@@ -24,8 +24,8 @@ pub(in crate::agent::effects::tool_call) fn now(
     hosts
 }
 
-/// What a call was shown with, beside what the settings name now. It reaches no others, whatever the session
-/// was allowed since, so its digest is that of these.
+/// Returns the allowed hosts that a call was shown with, without those of the settings now. The call reaches
+/// no others, whatever the session was allowed since, so its digest covers these.
 pub(in crate::agent::effects::tool_call) fn shown(
     tools: &SessionTools,
     facts: Option<&ToolFacts>,
@@ -37,7 +37,7 @@ pub(in crate::agent::effects::tool_call) fn shown(
     of_session.cloned().collect()
 }
 
-/// From now on the session is told of the hosts that its commands are refused.
+/// From now on reports hosts that the session's commands are refused to the session.
 pub(in crate::agent::effects) fn report(tools: &SessionTools, outcomes: &Outcomes) {
     let outcomes = outcomes.clone();
     tools.reach.report_to(move |refusal| {
@@ -46,8 +46,8 @@ pub(in crate::agent::effects) fn report(tools: &SessionTools, outcomes: &Outcome
     });
 }
 
-/// Says to the model which hosts were refused while a command ran: programs tend to say no more than that
-/// a proxy did.
+/// Adds the hosts that were refused while a command ran to its result: programs tend to say only that a proxy
+/// refused.
 pub(in crate::agent::effects::tool_call) fn tell_refused(
     tools: &SessionTools,
     call: &Call,

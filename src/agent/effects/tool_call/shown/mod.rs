@@ -1,5 +1,5 @@
-//! What a person is shown of a call is what runs: the digest of it, with the content of the image
-//! that it would run in.
+//! Makes sure that what a person is shown of a call is what runs: computes its digest, with the content of
+//! the image that it would run in.
 
 pub(in crate::agent) mod hosts;
 
@@ -13,18 +13,18 @@ use crate::sandbox::ImageId;
 use crate::sandbox::host::SandboxHost;
 use crate::servers::{BUNDLED, SessionConnection, View};
 
-/// How long looking images up may hold up what needs no sandbox.
+/// The time limit of looking up images, so that it does not delay requests that need no sandbox.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
 
-/// What decides, beside server, definition and arguments, what a call does.
+/// The inputs of a call's digest besides server, definition and arguments.
 pub(in crate::agent) struct Shown<'a> {
     pub(in crate::agent) place: &'a SandboxHost,
     pub(in crate::agent) view: &'a View,
 }
 
 impl Shown<'_> {
-    /// The digest of a call that runs in that content. The session's own sandbox reaches those hosts beside
-    /// the ones of the settings.
+    /// Computes the digest of a call that runs in that image. The session's own sandbox reaches these hosts
+    /// besides those of the settings.
     pub(in crate::agent) fn digest(
         &self,
         entry: &ToolboxTool,
@@ -34,7 +34,7 @@ impl Shown<'_> {
         let mut place = self.place.bundled_image(hosts);
         if entry.at.server != BUNDLED {
             place = self.place.image();
-            // What runs for another server is decided by its entry too.
+            // For other servers, their entry also decides what runs.
             let identity = self.view.identity(&entry.at.server, &place);
             place = identity.map_or(place, |identity| identity.as_str().to_owned());
         }
@@ -45,8 +45,8 @@ impl Shown<'_> {
         Digest::of_call(&entry.at, &entry.definition, args, &place)
     }
 
-    /// The content that a call of that server would run in: what its open place was started from,
-    /// else what the name of its image stood for when it was last looked up.
+    /// Returns the image that a call of that server would run in: that of the open connection, otherwise the
+    /// one that its name stood for at the last look-up.
     pub(in crate::agent) fn image(
         &self,
         server: &str,
@@ -59,7 +59,7 @@ impl Shown<'_> {
         self.place.runtime.image_id(&image)
     }
 
-    /// The same, looked up now where something would have to be started.
+    /// The same, but looks the image up now if a sandbox would have to be started.
     pub(in crate::agent) async fn look_up_image(
         &self,
         server: &str,
@@ -72,7 +72,7 @@ impl Shown<'_> {
         self.place.runtime.look_up_image(&image).await
     }
 
-    /// Looks up what nobody has yet, so that what is shown from now on names it.
+    /// Looks up images that are still unknown, so that cards show them from now on.
     pub(in crate::agent) async fn name_images(&self) {
         let runtime = &self.place.runtime;
         let images = self.view.images();
@@ -81,7 +81,7 @@ impl Shown<'_> {
                 runtime.look_up_image(&image).await;
             }
         };
-        // An engine that does not answer holds no model request up.
+        // An engine that does not answer must not delay model requests.
         let _ = tokio::time::timeout(LOOK_LIMIT, looking).await;
     }
 }

@@ -1,5 +1,5 @@
-//! Calls that run as tasks of their servers: they are picked up by whoever runs the session, and never
-//! called again.
+//! Follows calls that run as tasks of their servers: the session's runner resumes them, and never calls the
+//! tool again.
 
 mod request;
 mod stop;
@@ -20,16 +20,16 @@ use crate::mcp::{CallNews, Error, ToolProgress};
 use crate::servers::{Opened, ServerEntry};
 use crate::session::{Call, CallTask, Outcome};
 
-/// The first pause before a server is asked again that could not be; each is twice as long as the last.
+/// The first pause before an unreachable server is asked again; it doubles each time.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest one.
+/// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// How long a server may be away before its task is given up.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// How long a server may take to be reached once the call is to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The task that a server made of a call, while the call runs here.
+/// The task that a server created for a call that runs here.
 #[derive(Default)]
 pub(super) struct Begun(OnceLock<CallTask>);
 
@@ -57,8 +57,7 @@ impl Begun {
     }
 }
 
-/// Goes on after an error while a call ran here that its server made a task of. From here on the tool is
-/// never called again for it.
+/// Continues after an error of a call that its server runs as a task. The tool is never called again for it.
 pub(super) async fn go_on(
     tools: &SessionTools,
     (call, task): (&Call, &CallTask),
@@ -71,7 +70,7 @@ pub(super) async fn go_on(
     }
 }
 
-/// What an error means for a task: its end, or that its server has to be asked again.
+/// Decides what an error means for a task: that it ended, or that its server has to be asked again.
 async fn outlived(
     tools: &SessionTools,
     (call, server): (&Call, &ServerEntry),
@@ -86,7 +85,7 @@ async fn outlived(
         | Error::NotTaken { .. }
         | Error::NoAnswer { .. }
         | Error::Gone { .. }) => {
-            // What ran in a sandbox has ended with it, or was ended.
+            // A task in a sandbox ended with the sandbox.
             if server.is_remote() && !stop.let_go.is_cancelled() {
                 tools.forget(&server.name, opened).await;
                 let code = if matches!(error, Error::Unauthorized { .. }) {
@@ -111,7 +110,7 @@ async fn outlived(
     Followed::Over(Box::new(outcome))
 }
 
-/// Goes on with a task that is known, until it is over.
+/// Follows a known task until it is over.
 pub(super) async fn pick_up(
     tools: &SessionTools,
     (call, task): (&Call, &CallTask),
@@ -157,7 +156,7 @@ pub(super) async fn pick_up(
 
 enum Followed {
     Over(Box<Outcome>),
-    /// The server could not be asked; why.
+    /// The server could not be reached, for this reason.
     Away(Outcome),
 }
 
@@ -212,7 +211,7 @@ async fn cancelled_for(stop: &CallStop, time: Duration) {
     sleep(time).await;
 }
 
-/// What is known of a task whose server could not be asked for too long.
+/// Returns the outcome of a task whose server was away too long.
 fn given_up(call: &Call, away: &Outcome, stop: &CallStop) -> Outcome {
     let why = away.text();
     let why = why.strip_prefix("not run: ").unwrap_or(&why);

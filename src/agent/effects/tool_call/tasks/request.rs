@@ -1,4 +1,4 @@
-//! What a server is asked of a call, and how long it may take.
+//! Builds requests to servers for calls, with their time limits.
 
 use std::time::Duration;
 
@@ -10,19 +10,18 @@ use crate::servers::{BUNDLED, ServerEntry};
 use crate::session::{Call, CallTask};
 use crate::telemetry;
 
-/// How much longer than the command's own limit we wait for the bundled server's answer.
+/// How much longer than the command's own limit to wait for the bundled server's answer.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
-/// What is said of a call while its sandbox is paused.
+/// The message of a call while its sandbox is paused.
 const DISK_IS_FULL: &str = "Paused: the disk is nearly full. This goes on when there is room.";
-/// How long a call of another server may take, unless its entry says otherwise.
+/// The time limit of a call of another server, unless its entry sets another.
 pub(in crate::agent::effects::tool_call) const CALL_LIMIT: Duration = Duration::from_mins(1);
-/// How long it may take as a task, unless the entry says otherwise.
+/// The time limit of a task, unless the entry sets another.
 const TASK_LIMIT: Duration = Duration::from_hours(1);
-/// How long a server is asked to keep a task beyond the time that the task may take: for a gateway that is
-/// away meanwhile.
+/// How long a server is asked to keep a task beyond its time limit, in case this gateway is away meanwhile.
 const KEPT_FOR: Duration = Duration::from_hours(24);
 
-/// A call that was approved.
+/// Makes the request of an approved call.
 pub(in crate::agent::effects::tool_call) fn request(
     tools: &SessionTools,
     (call, tool, server): (&Call, ToolRef, &ServerEntry),
@@ -40,8 +39,8 @@ pub(in crate::agent::effects::tool_call) fn request(
     }
 }
 
-/// Says that a call runs. What its arguments are is what a person or a model said, which only the finest
-/// level tells; everybody else reads how long they are.
+/// Logs that a call runs. The arguments are people's or a model's words, which only the level `trace`
+/// includes; other levels have their length.
 fn log(call: &Call, server: &ServerEntry) {
     if tracing::enabled!(tracing::Level::TRACE) {
         let args = telemetry::redact_args(&call.args);
@@ -58,7 +57,7 @@ fn log(call: &Call, server: &ServerEntry) {
     );
 }
 
-/// The same where nobody would follow a task.
+/// Makes the request of a call whose task nobody would follow.
 pub(in crate::agent::effects::tool_call) fn plain(
     tools: &SessionTools,
     (call, tool, server): (&Call, ToolRef, &ServerEntry),
@@ -77,7 +76,7 @@ pub(in crate::agent::effects::tool_call) fn plain(
     }
 }
 
-/// What became of a call that runs as a task. Nothing is called.
+/// Makes the request for the result of a call that runs as a task. Nothing is called.
 pub(super) fn of_task(
     tools: &SessionTools,
     (call, task): (&Call, &CallTask),
@@ -96,7 +95,7 @@ pub(super) fn of_task(
     }
 }
 
-/// What a server is known by to whoever picks its tasks up.
+/// The identity of a server, by which another gateway recognizes the server of a task.
 pub(super) fn identity(tools: &SessionTools, server: &str) -> Option<Digest> {
     tools.view().identity(server, &tools.place.image())
 }

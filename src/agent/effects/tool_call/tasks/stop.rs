@@ -1,12 +1,12 @@
-//! How a running call hears that it is to end, or that nobody here goes on with it.
+//! Signals a running call that it is to end, or that this gateway no longer follows it.
 
 use tokio_util::sync::CancellationToken;
 
-/// How a call is told that it is to end here.
+/// The signals to a call.
 #[derive(Clone, Default)]
 pub(in crate::agent) struct CallStop {
-    /// It is to end.
+    /// Cancelled when the call is to end.
     pub(in crate::agent) cancel: CancellationToken,
-    /// Told before, where nobody wants its end: what goes on without us may go on.
+    /// Cancelled before `cancel` if the call itself is not to end: a task then continues at its server.
     pub(in crate::agent) let_go: CancellationToken,
 }

@@ -1,5 +1,5 @@
-//! What the session's workspace says about how to work in it: `AGENTS.md` and `CLAUDE.md` at its top.
-//! They are read by the server in the sandbox, like everything that the model may have written.
+//! Reads the instructions in the session's workspace: `AGENTS.md` and `CLAUDE.md` at its top. The server in
+//! the sandbox reads them, like everything that the model may have written.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::servers::{BUNDLED, Source};
 
 /// The files, in the order in which the model reads them.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// How long the server's answer may take.
+/// The time limit of the server's answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// The kind of these contexts.
 const KIND: &str = "workspace_instructions";
 
-/// Gives the instructions of a workspace that may hold files. A sandbox that was stopped is started for
-/// them; that of a session that never used one is not.
+/// Provides the instructions of a workspace that may hold files. A stopped sandbox is started for that, but
+/// not one of a session that never used it.
 pub(in crate::agent) struct WorkspaceInstructions {
     tools: Arc<SessionTools>,
-    /// Bytes that are read of each file.
+    /// The most bytes read of each file.
     max_bytes: u64,
-    /// What was read last, with the contexts that were made of it: what has not changed stays the same,
-    /// down to its counted tokens. Never held across an await.
+    /// The files read last, with their contexts: unchanged files keep their contexts, including the counted
+    /// tokens. The lock is never held across an await.
     read: Mutex<(Vec<InstructionsFile>, Vec<Context>)>,
 }
 
@@ -38,7 +38,7 @@ impl WorkspaceInstructions {
         }
     }
 
-    /// The contexts of these files, the last first.
+    /// Returns the contexts of these files, in reverse order.
     fn contexts(&self, files: Vec<InstructionsFile>) -> Vec<Context> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.0 != files {
@@ -75,7 +75,7 @@ impl ContextProvider for WorkspaceInstructions {
             .workspace_instructions(&NAMES, self.max_bytes, ANSWER_LIMIT);
         match asked.await {
             Ok(files) => Ok(self.contexts(alike_once(files))),
-            // An older image knows no such question.
+            // An older image does not know this request.
             Err(mcp::Error::Refused(why)) => {
                 tracing::debug!(why, "The sandbox tells no instructions of its workspace");
                 Ok(Vec::new())
@@ -85,7 +85,7 @@ impl ContextProvider for WorkspaceInstructions {
     }
 }
 
-/// The files without those that say the same as one before, such as a link to it.
+/// Removes files with the same content as an earlier one, such as a link to it.
 fn alike_once(files: Vec<InstructionsFile>) -> Vec<InstructionsFile> {
     let mut different: Vec<InstructionsFile> = Vec::with_capacity(files.len());
     for file in files {
@@ -96,7 +96,7 @@ fn alike_once(files: Vec<InstructionsFile>) -> Vec<InstructionsFile> {
     different
 }
 
-/// The words of a file, with what they are worth: the model must not take them for those of the operator.
+/// Makes the context of a file, which says that the text is not from the operator.
 fn context(file: &InstructionsFile) -> Context {
     let InstructionsFile {
         name,

@@ -1,6 +1,6 @@
-//! Puts what people attached into the session's workspace, where a model's tools can read what the
-//! model cannot. It is written by the server in the sandbox: the model may have made links of anything
-//! there, and only inside the walls they lead nowhere.
+//! Puts people's attachments into the session's workspace, where a model's tools can read what the model
+//! cannot. The server in the sandbox writes them: the model may have made links there, and only inside the
+//! sandbox can they not lead outside.
 
 pub(in crate::agent::effects) mod instructions;
 mod skill_files;
@@ -21,19 +21,19 @@ use crate::session::Refusal;
 
 /// The folder in the workspace, as every sandbox names it.
 const FOLDER: &str = "/workspace/attachments";
-/// How long a part of a file may take to be written.
+/// The time limit of writing a part of a file.
 const PART_LIMIT: Duration = Duration::from_secs(10);
-/// How long the start of a sandbox may take that somebody waits for who looks at files.
+/// The time limit of starting a sandbox for a person who looks at files.
 const START_LIMIT: Duration = Duration::from_secs(45);
-/// How long one file may take, with the start of its sandbox.
+/// The time limit of one file, including the start of its sandbox.
 const PLACE_LIMIT: Duration = Duration::from_secs(45);
 
-/// The workspace of a session, for what people attach.
+/// The workspace of a session, for attachments.
 #[derive(Clone, Copy)]
 pub(in crate::agent) struct Workspace<'a>(&'a SessionTools);
 
 impl<'a> Workspace<'a> {
-    /// That of a session whose tools read it; none = there are no such tools.
+    /// Returns the workspace of a session whose tools can read it; `None` = there are no such tools.
     pub(in crate::agent) fn of(tools: &'a SessionTools) -> Option<Self> {
         let view = tools.view();
         let entry = view.entry(BUNDLED);
@@ -41,7 +41,7 @@ impl<'a> Workspace<'a> {
         (tools.place.is_on() && is_ours).then_some(Self(tools))
     }
 
-    /// Puts a file into the workspace; its path there. Done twice, it is there once.
+    /// Puts a file into the workspace, and returns its path. Doing it twice makes only one file.
     pub(in crate::agent) async fn put(
         self,
         attachment: &Attachment,
@@ -54,7 +54,7 @@ impl<'a> Workspace<'a> {
         })
     }
 
-    /// The server in the sandbox, which is started where it does not run.
+    /// Returns the server in the sandbox, started if necessary.
     pub(super) async fn open(self) -> Result<Held, String> {
         let view = self.0.view();
         let server = view.entry(BUNDLED).ok_or("there is no sandbox")?;
@@ -76,8 +76,8 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// Remembers that a file cannot be put there now, for the rest of the turn: the words of its
-    /// requests stay the same, and nobody waits again.
+    /// Remembers for the rest of the turn that a file cannot be put there: the text of its requests stays the
+    /// same, and nobody waits again.
     pub(in crate::agent) fn note_unplaced(self, turn: TurnId, attachment: &Attachment) {
         let mut unplaced = self.unplaced();
         if unplaced.0 != turn {
@@ -86,7 +86,7 @@ impl<'a> Workspace<'a> {
         unplaced.1.push(attachment.id.clone());
     }
 
-    /// Whether that was so in this turn.
+    /// Returns true if that was recorded in this turn.
     pub(in crate::agent) fn is_unplaced(self, turn: TurnId, attachment: &Attachment) -> bool {
         let unplaced = self.unplaced();
         unplaced.0 == turn && unplaced.1.contains(&attachment.id)
@@ -98,10 +98,10 @@ impl<'a> Workspace<'a> {
     }
 }
 
-/// What the session's task lets its owner at.
+/// The owner's access to the session's workspace.
 pub(in crate::agent) struct OwnersDoor {
     pub(in crate::agent) tools: Arc<SessionTools>,
-    /// Keeps the session in memory, and with it what it runs in.
+    /// Keeps the session and its sandbox in memory.
     pub(in crate::agent) _guest: Arc<()>,
 }
 

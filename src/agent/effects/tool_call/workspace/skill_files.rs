@@ -1,5 +1,5 @@
-//! Skills in the session's workspace: which lie there, and the files of those that a model uses. Both go
-//! through the server in the sandbox, because the model may have made links of anything there.
+//! Finds skills in the session's workspace, and puts the files of used skills there. Both go through the
+//! server in the sandbox, because the model may have made links there.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use super::Workspace;
 use crate::mcp::{self, FoundSkill, SkillFile, SkillsQuestion};
 use crate::skills::Bundle;
 
-/// Where skills lie in a workspace, as tools for programmers have it; the first of a name counts.
+/// The folders of skills in a workspace, as coding tools use them; the first skill of a name counts.
 const ROOTS: [&str; 3] = [".skills", ".claude/skills", ".agents/skills"];
-/// Skills of one workspace that are looked at.
+/// The most skills read of one workspace.
 const MAX_SKILLS: usize = 100;
-/// Bytes of a `SKILL.md` that are read: more than one may have, so that it is found to be too long.
+/// The most bytes read of a `SKILL.md`: more than one may have, so that a longer one is detected.
 const MAX_BYTES: u64 = 132 * 1024;
-/// How long the server's answer may take.
+/// The time limit of the server's answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// The folder of the skills that are put there, as every sandbox names it.
 const FOLDER: &str = "/workspace/.sepal/skills";
-/// How long a part of a file may take to be written.
+/// The time limit of writing a part of a file.
 const PART_LIMIT: Duration = Duration::from_secs(10);
-/// How long one skill may take, with the start of its sandbox.
+/// The time limit of one skill, including the start of its sandbox.
 const PLACE_LIMIT: Duration = Duration::from_secs(45);
-/// Folders that are tried: whatever is in the way of one stays as it is.
+/// The most folder names tried: existing files are never overwritten.
 const MOST_FOLDERS: u32 = 9;
 
 impl Workspace<'_> {
-    /// The skills that lie there, or the one in that folder of a folder of skills. None where the server is
-    /// older than the question.
+    /// Returns the skills that are there, or only the one in that folder. Empty if the server is too old to
+    /// answer.
     pub(in crate::agent) async fn skills(
         self,
         only: Option<(&str, &str)>,
@@ -54,8 +54,8 @@ impl Workspace<'_> {
         }
     }
 
-    /// Puts the files of a skill there; the path of their folder. Done twice, they are there once; a folder
-    /// in which something else has the name of one of them stays as it is, and another is taken.
+    /// Puts the files of a skill there, and returns the path of their folder. Doing it twice makes only one
+    /// copy; if the folder has another file under one of their names, another folder is used.
     pub(in crate::agent) async fn place_skill(
         self,
         name: &str,

@@ -1,5 +1,4 @@
-//! Tells the model which changes to files a person undid: what it remembers of those files is not so any
-//! more.
+//! Tells the model which file changes a person undid, because what it remembers of those files is outdated.
 
 use std::sync::Arc;
 
@@ -10,10 +9,10 @@ use crate::context::{Context, ContextError, ContextProvider, ContextSession};
 
 /// The kind of this context.
 const KIND: &str = "undone_changes";
-/// Paths that are named.
+/// The most paths named.
 const MOST_PATHS: usize = 50;
 
-/// Gives what was undone since the last call that could change files. Nothing is started for it.
+/// Provides the paths undone since the last call that could change files. Starts nothing for that.
 pub(in crate::agent) struct UndoneChanges {
     tools: Arc<SessionTools>,
 }
@@ -40,7 +39,8 @@ impl ContextProvider for UndoneChanges {
     }
 }
 
-/// None where nothing was undone. The paths were chosen inside the sandbox: they are material.
+/// Makes the context; `None` if nothing was undone. The paths were chosen inside the sandbox, so they are
+/// untrusted.
 fn context(paths: &[String]) -> Option<Context> {
     let (named, more) = paths.split_at(paths.len().min(MOST_PATHS));
     let last = named.last()?;

@@ -1,4 +1,4 @@
-//! Tables of what fits, and of what leaves.
+//! Tests by tables which entries fit, and which are dropped.
 
 mod properties;
 
@@ -17,13 +17,14 @@ fn call_id(index: usize) -> CallId {
     CallId::new(0, index)
 }
 
-/// `u` a person, `a` an answer, `t` one with thoughts, `c` one with one call, `r` its result, `n` a remark; a digit
-/// after `r` makes that many thousand bytes of it.
+/// Entries by letter: `u` = a user message, `a` = an answer, `t` = an answer with reasoning, `c` = an
+/// answer with one call, `r` = its result, `n` = a note; a digit after `r` gives the result that many
+/// thousand bytes.
 fn entries(shape: &str) -> Vec<Arc<Weighed>> {
     entries_from(shape, 0)
 }
 
-/// The same, counted from `first`.
+/// The same entries, numbered from `first`.
 fn entries_from(shape: &str, first: usize) -> Vec<Arc<Weighed>> {
     let mut entries: Vec<Arc<Weighed>> = Vec::new();
     for kind in shape.chars() {
@@ -91,7 +92,7 @@ fn limits(max_tokens: Option<u64>, max_messages: Option<usize>) -> Limits {
     }
 }
 
-/// A token for each byte of a result, a thousand for thoughts, and ten for anything else.
+/// One token for each byte of a result, a thousand for reasoning, and ten for anything else.
 fn count(entry: &Entry) -> u64 {
     match entry {
         Entry::ToolResult { text, .. } => text.len() as u64,
@@ -137,10 +138,10 @@ fn the_newest_turn_begins_with_its_question() {
     check("uau", None, 1);
     check("crcr", None, 4);
     check("", None, 0);
-    // Said while the turn ran.
+    // A message during the turn.
     check("uaucrucr", Some(2), 6);
     check("uaucrucr", None, 3);
-    // The question is gone, or was never here.
+    // The question was dropped, or never existed.
     check("uaucr", Some(9), 3);
     check("uaucr", Some(0), 5);
     check("uannucr", None, 5);
@@ -164,12 +165,13 @@ fn the_newest_groups_that_fit_are_kept_and_the_newest_turn_always() {
     check("uaucr", (Some(20), None), 3);
     check("uaucr", (Some(1), None), 3);
     check("uaucr", (None, Some(1)), 3);
-    // A call is not parted from its result.
+    // A call is not separated from its result.
     check("ucru", (None, Some(2)), 1);
     check("", (Some(1), Some(1)), 0);
 }
 
-/// The shape of a window: small letters, and `R` for a result in short form, `S` for the shortest.
+/// The shape of a window in the letters of [`entries`]; shortened results are `R`, those at their shortest
+/// `S`, and longer ones `M`.
 fn shape(shown: &Window) -> String {
     let letter = |entry: &Arc<Weighed>| match &***entry {
         Entry::User { .. } => 'u',
@@ -207,22 +209,22 @@ fn results_are_shortened_before_the_question_or_half_of_the_past_goes() {
         assert!(shown.whole_tokens >= shown.tokens);
     }
     check("ucr9cr9", 20_000, "ucrcr");
-    // What was read is shortened, the oldest first, and only as many as have to be.
+    // Read results are shortened, the oldest first, and no more than necessary.
     check("ucr9cr9cr9", 27_000, "ucRcrcr");
     check("ucr9cr9cr9", 20_000, "ucRcRcr");
     check("uaucr9cr9", 12_000, "uaucRcr");
-    // What was not read yet is shortened last, then everything once more.
+    // Unread results are shortened last, then everything once more.
     check("ucr9", 8_000, "ucM");
     check("ucr9cr9", 6_000, "ucRcM");
     check("ucr9cr9", 4_300, "ucScR");
     check("ucr9cr9", 1_600, "ucScS");
     check("ucr9cr9", 10, "ucScS");
-    // Earlier turns: short before they are gone, the newest whole as long as they can be.
+    // Earlier turns are shortened before they are dropped, and the newest stays whole as long as possible.
     check("ucr9aucr9au", 11_000, "ucRaucRau");
     check("ucr9aucr9au", 13_000, "ucRaucRau");
     check("ucr9aucr9au", 16_000, "ucRaucrau");
     check("ucr9aucr9au", 3_000, "aucRau");
-    // A large turn takes no more than half from them, a small one gives nothing away.
+    // A large turn takes no more than half of the room from earlier ones; a small one gives nothing up.
     check("ucr9aucr9aucr9cr9", 14_000, "aucRaucRcr");
     check("ucr5cr5cr5aucr3cr3", 9_000, "cRaucrcr");
 }
@@ -247,9 +249,9 @@ fn the_first_turn_and_the_newest_stay_and_a_note_says_what_is_missing() {
     check("uauauauauau", (100, None), "u…uauau");
     check("uauauauauauauauau", (160, None), "ua…uauauauau");
     check("uauauauauau", (1_000, Some(9)), "ua…uauau");
-    // Its first turn is large: the question stays.
+    // The first turn is large: only its question stays.
     check("ucr9aucr9auauau", (3_000, None), "u…auauau");
-    // Not even that has room.
+    // Not even the question fits.
     check("uauauauauau", (70, None), "uauau");
     check("uauauauauau", (1_000, Some(4)), "uau");
 }
@@ -314,7 +316,7 @@ fn a_summary_stands_for_what_left_and_for_the_summary_before_it() {
     assert_eq!((made.strategy.as_str(), made.left), ("partial-summary", 8));
     assert_eq!((made.after.tokens, made.summarised_by), (590, Some(by)));
 
-    // It stays as it is, until the next one takes it in.
+    // The summary stays unchanged until the next one includes it.
     let more = entries("uauauauauauauauauau");
     let again = |most: &[Arc<Weighed>]| {
         let compaction = Some(&made.compaction);

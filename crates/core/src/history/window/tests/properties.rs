@@ -1,4 +1,4 @@
-//! What holds of any past, any limits and any strategies.
+//! Tests what holds for any past, limits and strategies.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ fn any_strategies() -> impl Strategy<Value = Vec<CompactionStrategy>> {
     some.prop_shuffle()
 }
 
-/// Every call has its results right behind it, no result is without its call, and what is shown stands
-/// in the order in which it was said.
+/// Checks that results directly follow their calls, that no result lacks its call, and that the entries
+/// keep their order.
 fn check_pairs(shown: &[Arc<Weighed>], all: &[Arc<Weighed>]) {
     let mut rest = all.iter();
     let mut open = Vec::new();
@@ -61,7 +61,7 @@ fn check_pairs(shown: &[Arc<Weighed>], all: &[Arc<Weighed>]) {
     }
 }
 
-/// With a summary, where one is due.
+/// Adds a summary if one is due.
 fn summarised(shown: Window) -> Window {
     let Some(due) = &shown.due else {
         return shown;
@@ -81,7 +81,7 @@ fn summarised(shown: Window) -> Window {
     shown.summarised((&words, by), |entry| count(entry))
 }
 
-/// How many entries a turn of that shape has.
+/// Number of entries of a turn with this shape.
 fn added_turn(shape: &str) -> usize {
     shape.chars().filter(|kind| kind.is_alphabetic()).count()
 }
@@ -109,7 +109,7 @@ proptest! {
         };
         prop_assert_eq!(newest(&shown.entries), newest(&all), "the newest message is gone");
         if shown.tokens > tokens {
-            // Nothing more could be done: only the turn is left, every result as short as can be.
+            // Nothing more can be removed: only the turn is left, with all results at their shortest.
             prop_assert_eq!(shown.entries.len(), turn);
             let longest = shown.entries.iter().filter_map(|entry| crate::history::shorten::length(entry));
             prop_assert!(longest.max().unwrap_or_default() <= SHORTEST + 400);
@@ -122,8 +122,9 @@ proptest! {
         prop_assert_eq!(shown.tokens, shown.entries.iter().map(|entry| count(entry)).sum::<u64>());
     }
 
-    /// Asserts S2.9: what a session forgets changes no later request, and what a request left out stays out until
-    /// there is no room again: between two compactions, each request begins with the one before.
+    /// Asserts S2.9: entries that a session forgets change no later request, and entries left out of a
+    /// request stay left out until room runs out again: between two compactions, each request begins with
+    /// the one before.
     #[test]
     fn requests_are_the_same_from_what_is_retained_and_begin_alike(
         turns in prop::collection::vec("u(c(r[0-9]?){1,3}){0,3}a", 1..12),

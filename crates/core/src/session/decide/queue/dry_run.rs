@@ -1,4 +1,4 @@
-//! Dry runs of calls that wait: who may have one, how many there are, and what is kept of them.
+//! Decides dry runs of waiting calls: who may start one, how many may run, and which results are kept.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::session::decide::rules::check_not_denied;
 use crate::session::decide::views::claim_idle_work;
 use crate::session::event::Event;
 
-/// Dry runs of one session at the same time: each has a copy of the workspace and a sandbox.
+/// Maximum number of running dry runs in a session, because each has a copy of the workspace and a sandbox.
 const MOST_DRY_RUNS: usize = 2;
 
 /// Follows a command about a dry run.
@@ -36,8 +36,8 @@ pub(in crate::session::decide) fn follow(
     Ok(())
 }
 
-/// Begins one; a repeat while it runs changes nothing. It runs what the card shows, so whoever may not
-/// let the call run may not have it tried either.
+/// Starts a dry run; a repeat while it runs changes nothing. The dry run executes what the card shows, so
+/// only people who may approve the call may start one.
 fn begin(
     draft: &mut Draft<'_>,
     (id, shown): (&CallId, Option<&Digest>),
@@ -76,7 +76,7 @@ fn begin(
     Ok(())
 }
 
-/// Ends it, or puts away what came of it; where there is none, that changes nothing.
+/// Stops the dry run or discards its result; without a dry run, this changes nothing.
 fn put_away(
     draft: &mut Draft<'_>,
     id: &CallId,
@@ -90,7 +90,7 @@ fn put_away(
     Ok(())
 }
 
-/// Whether a yes that takes the result of a dry run names the one that is shown.
+/// Checks that an approval that takes a dry run's result names the result on the card.
 pub(super) fn check_result(call: &Call, decision: &Decision) -> Result<(), Refusal> {
     let Some(result) = &decision.dry_run else {
         return Ok(());
@@ -107,7 +107,7 @@ pub(super) fn check_result(call: &Call, decision: &Decision) -> Result<(), Refus
     Err(Refusal::of_field(Code::ChangedSinceShown, "dryRun", text))
 }
 
-/// Keeps what came of it, if anybody still waits for it.
+/// Stores the report of a dry run if the call still waits and the dry run was not dropped.
 fn ended(draft: &mut Draft<'_>, id: &CallId, report: &DryRunReport) {
     let Ok(call) = waiting(draft, id) else {
         return;

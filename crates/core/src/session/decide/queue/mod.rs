@@ -1,4 +1,5 @@
-//! The approval queue (S2.28 to S2.45): ask one by one, decide in any order, run side by side.
+//! Decides the approval queue (S2.28 to S2.45): calls are asked for one by one, decided in any order and
+//! run in parallel.
 
 pub(super) mod dry_run;
 
@@ -18,14 +19,14 @@ use crate::session::event::{EditedArgs, Event};
 use crate::session::state::Phase;
 
 impl Draft<'_> {
-    /// The next step of a batch: ask for the next call, start the approved ones, or go on to the
-    /// model once every call has a result.
+    /// Takes the next step of a queue: asks for the next call, starts the approved calls, or asks the model
+    /// once every call has a result.
     pub(super) fn advance(&mut self) {
         expire_calls(self);
         withdraw_approvals(self);
         views::advance(self);
         let turn = self.control.turn.as_ref();
-        // A model that is asked goes on, whatever becomes of the calls of views.
+        // Calls of views do not affect a running model request.
         let Some(turn) = turn.filter(|turn| turn.phase == Phase::Calling) else {
             return;
         };
@@ -51,7 +52,7 @@ impl Draft<'_> {
         }
     }
 
-    /// One card goes out at a time (S2.32), although any pending call may be decided.
+    /// Sends one card at a time (S2.32), although any pending call may be decided.
     fn ask_next(&mut self) {
         let is_asked =
             |call: &Arc<Call>| matches!(call.status, CallStatus::Pending { asked: true });
@@ -69,7 +70,7 @@ impl Draft<'_> {
     }
 
     fn ask_for(&mut self, id: &CallId) {
-        // One of a view, which is asked for alone.
+        // A call of a view is asked for on its own.
         if self.control.views.calls.iter().any(|call| call.id == *id) {
             return views::advance(self);
         }
@@ -91,8 +92,8 @@ impl Draft<'_> {
         self.push(asked);
     }
 
-    /// All approved calls start together (S2.36), once those have their results that do not run: the files
-    /// are as the dry runs found them only as long as nothing else runs.
+    /// Starts all approved calls together (S2.36), but first those that take a dry run's result, one by
+    /// one: their results apply only while nothing else changes the files.
     fn start_approved(&mut self) {
         let takes = |call: &&Arc<Call>| call.taken_result.is_some();
         if self
@@ -149,7 +150,7 @@ impl Draft<'_> {
     fn approve_call(&mut self, call: &Call, decision: &Decision) -> Result<(), Refusal> {
         match &call.status {
             CallStatus::Pending { .. } => {}
-            // A repeat of the same decision.
+            // The same decision is repeated.
             CallStatus::Approved { .. } | CallStatus::Executing { .. }
                 if decision.edit.is_none() && decision.dry_run == call.taken_result =>
             {
@@ -169,7 +170,7 @@ impl Draft<'_> {
             return Err(already_decided(&call.id));
         };
         check_shown(Some(&facts.digest), decision)?;
-        // The arguments as they are, written once more, are no change.
+        // An edit to the current arguments is not a change.
         let edit = decision.edit.as_ref();
         let edited = match edit.filter(|edit| edit.args != call.args) {
             None => None,
@@ -187,7 +188,7 @@ impl Draft<'_> {
             }
         };
         dry_run::check_result(call, decision)?;
-        // Changed arguments go through policy again.
+        // The rules are applied to the changed arguments again.
         let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
         check_not_denied(self, call, args)?;
         let who = (&decision.by, decision.role);
@@ -215,8 +216,7 @@ impl Draft<'_> {
             CallStatus::Pending { .. } => {
                 self.reject(&call.id, decision.reason.as_deref(), by);
             }
-            // Nothing has started yet: without a reason the call waits again, with one it is
-            // rejected.
+            // Nothing has started yet: without a reason the call waits again, with one it is rejected.
             CallStatus::Approved { .. } if decision.reason.is_none() => {
                 self.take_back(&call.id, by);
                 self.ask_for(&call.id);
@@ -255,7 +255,7 @@ impl Draft<'_> {
         };
         self.check_together(&ids, approved, (by, role))?;
         for id in &ids {
-            // What was decided singly stays as it was decided, and for some it may be too late.
+            // Calls that were decided one by one keep their decision; overdue calls cannot be approved.
             let call = self.find(id).ok().filter(|call| {
                 call.is_pending() && !(approved && call.is_overdue(self.inputs.now))
             });
@@ -272,8 +272,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Calls that are decided together must be known, and allowed where they shall run. It is too late
-    /// only if it is for all of them.
+    /// Checks that all calls are known and, for an approval, that rules do not deny any of them. An
+    /// approval fails as expired only if all calls have expired.
     fn check_together(
         &self,
         ids: &[CallId],
@@ -330,8 +330,8 @@ impl Draft<'_> {
         });
     }
 
-    /// The change that was made of a call before it is approved: whoever reads the decision reads what
-    /// runs. With who made it, if it is somebody else than who decides.
+    /// The arguments that a person edited before the approval, so that the decision contains what runs;
+    /// with the editor, if it is not the decider.
     fn earlier_edit(&self, id: &CallId, by: &Decider) -> (Option<EditedArgs>, Option<Actor>) {
         let call = self.find(id).ok().filter(|it| it.original_args.is_some());
         let Some((call, facts)) = call.and_then(|call| Some((call, call.facts.as_ref()?))) else {
@@ -348,7 +348,7 @@ impl Draft<'_> {
         (Some(edited), edited_by.cloned())
     }
 
-    /// The call waits again, for as long as a call that is asked for now.
+    /// Takes an approval back: the call waits again, with a new expiry.
     pub(super) fn take_back(&mut self, id: &CallId, by: Decider) {
         self.push(Event::Decided {
             call: id.clone(),
@@ -363,7 +363,7 @@ impl Draft<'_> {
         });
     }
 
-    /// A rejected call has its result at once and does not block the rest (S2.34).
+    /// Rejects a call. It has its result at once and does not block the other calls (S2.34).
     pub(super) fn reject(&mut self, id: &CallId, reason: Option<&str>, by: Decider) {
         let reason = reason.map(ToOwned::to_owned);
         self.push(Event::Decided {
@@ -380,7 +380,7 @@ impl Draft<'_> {
         self.end_call(id, Outcome::Rejected { reason }, 0);
     }
 
-    /// Gives a call its one result.
+    /// Records the one result of a call.
     pub(super) fn end_call(&mut self, id: &CallId, outcome: Outcome, duration_ms: u64) {
         let Ok(call) = self.find(id) else { return };
         let (name, server) = (call.name.clone(), call.server().to_owned());

@@ -1,4 +1,4 @@
-//! What rules and the clock decide of calls, and rules that are given in the session.
+//! Applies rules and expiry to calls, and manages the rules of a session.
 
 mod network;
 mod review;
@@ -21,10 +21,10 @@ use crate::session::policy::{PolicyEffect, Rule, RuleName, Ruling};
 const REPEATED: &str =
     "the same call was rejected earlier in this turn; do not repeat it unchanged";
 
-/// How the journal names that no rule is about a call.
+/// The rule name in the journal if no rule covers a call.
 const ASK_EVERYTHING: &str = "ask everything";
 
-/// Lets rules decide what they can; the rest stays pending.
+/// Decides pending calls by rules as far as possible; the others stay pending.
 pub(super) fn apply_policy(draft: &mut Draft<'_>) {
     expire_calls(draft);
     let pending = draft.control.calls().filter(|call| call.is_pending());
@@ -43,13 +43,13 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
         };
         match ruling.effect {
             PolicyEffect::Deny => deny(draft, &call, &ruling),
-            // Beats every rule: it may have happened already.
+            // No rule may allow it: an equal call with an unknown outcome may have happened already.
             PolicyEffect::Allow if draft.control.unknown_equals.contains(&facts.equal) => {}
-            // The yes was for another definition.
+            // The rule allowed another definition of the tool.
             PolicyEffect::Allow if facts.drift.is_some() => {}
-            // It allows what the model proposes, and not what somebody wrote in its place.
+            // The rule allows the model's arguments, not those that somebody else wrote.
             PolicyEffect::Allow if call.lacks_owner(owner.as_ref()) => {}
-            // A person who took their yes back wants to look at it once more.
+            // The person who took their approval back wants to decide again.
             PolicyEffect::Allow if call.awaits_person => {}
             PolicyEffect::Allow => {
                 draft.approve(&call.id, (None, None), (by_rule(&ruling), None), None);
@@ -59,7 +59,7 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
     }
 }
 
-/// Rejects what nobody decided in time.
+/// Rejects calls that have expired undecided.
 pub(super) fn expire_calls(draft: &mut Draft<'_>) {
     let now = draft.inputs.now;
     let overdue = draft.control.calls().filter(|call| call.is_overdue(now));
@@ -71,7 +71,7 @@ pub(super) fn expire_calls(draft: &mut Draft<'_>) {
     }
 }
 
-/// Why a call was rejected that nobody decided for so long: people and the model read it.
+/// The reason of a rejection after the time limit; people and the model read it.
 fn unanswered(limit: Duration) -> String {
     let seconds = limit.as_secs().max(1);
     let (count, unit) = match seconds {
@@ -84,9 +84,10 @@ fn unanswered(limit: Duration) -> String {
     format!("nobody answered within {count} {unit}{plural}, so the call has expired")
 }
 
-/// Decides what waits, or has been approved and not started, by the rules of now, as far as they
-/// say less than those before: what is denied is refused, whoever approved it, and what only a rule
-/// had allowed, a model that may not any more, or fewer people than they want, is asked.
+/// Applies the current rules to pending and approved calls, as far as they are stricter than before, and
+/// updates the approval requirements of pending calls. Denied calls are rejected, whoever approved them. An
+/// approved call waits again if only a rule allowed it, if a model allowed it that may no longer decide, or
+/// if the rules now require approvals that it lacks.
 pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
     let open = draft.control.calls();
     let open = open.filter(|call| call.is_pending() || call.is_approved());
@@ -127,7 +128,7 @@ pub(super) fn withdraw_approvals(draft: &mut Draft<'_>) {
     }
 }
 
-/// The rules may be others by now.
+/// Applies the current rules to open calls, since the rules may have changed.
 pub(super) fn review_calls(draft: &mut Draft<'_>) {
     let mut open = draft.control.calls();
     let has_open = open.any(|call| call.is_pending() || call.is_approved());
@@ -144,7 +145,7 @@ fn deny(draft: &mut Draft<'_>, call: &Call, ruling: &Ruling) {
     draft.reject(&call.id, Some(&reason), by_rule(ruling));
 }
 
-/// The rules may have changed since the call was asked for, and arguments may be others.
+/// Checks that the current rules do not deny the call with these arguments.
 pub(super) fn check_not_denied(
     draft: &Draft<'_>,
     call: &Call,
@@ -160,7 +161,7 @@ pub(super) fn check_not_denied(
     }
 }
 
-/// Rules of this session that are given and taken back, and what was refused for want of one.
+/// Follows a command about the session's rules or a refused host.
 pub(super) fn keep(draft: &mut Draft<'_>, command: &Command) -> Result<(), Refusal> {
     if let Command::GiveRule { rule, by } = command {
         give_rule(draft, rule, by)?;
@@ -172,7 +173,8 @@ pub(super) fn keep(draft: &mut Draft<'_>, command: &Command) -> Result<(), Refus
     Ok(())
 }
 
-/// A rule for this session alone. It decides what waits, too.
+/// Adds a rule for this session only and applies it to open calls. A rule with an existing id changes
+/// nothing.
 fn give_rule(draft: &mut Draft<'_>, rule: &Rule, by: &Actor) -> Result<(), Refusal> {
     if draft.control.rules.find(&rule.id).is_some() {
         return Ok(());
@@ -190,7 +192,7 @@ fn give_rule(draft: &mut Draft<'_>, rule: &Rule, by: &Actor) -> Result<(), Refus
     Ok(())
 }
 
-/// What it let run and has not started is asked again.
+/// Removes a rule of the session. Calls that it allowed and that have not started wait again.
 fn take_rule_back(draft: &mut Draft<'_>, id: &str, by: &Actor) -> Result<(), Refusal> {
     if draft.control.rules.find(id).is_none() {
         return Err(Refusal::new(Code::NotFound, "there is no such rule"));

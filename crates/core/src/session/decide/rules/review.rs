@@ -1,5 +1,6 @@
-//! Calls that a model reviews: which are, and what follows from what it says. It only ever approves
-//! what waits for the owner of the session alone, and what rules opened to it, then and now.
+//! Decides which calls a model reviews, and applies its verdicts. The model only approves calls that wait
+//! for nobody but the session's owner, and that the rules open to review, both at the request and at the
+//! verdict.
 
 use crate::domain::CallId;
 use crate::session::call::{Call, Decider};
@@ -8,7 +9,7 @@ use crate::session::event::Event;
 use crate::session::model::Spent;
 use crate::session::review::{Review, ReviewVerdict};
 
-/// Has a model look at the next call that it may decide, while the person is asked too.
+/// Requests a review of the next call that the model may decide, in parallel with asking the person.
 pub(in crate::session::decide) fn ask_for_review(draft: &mut Draft<'_>) {
     let reviewing = &draft.control.reviewing;
     let is_stopping = draft.control.turn.as_ref().is_none_or(|it| it.is_stopping);
@@ -23,14 +24,14 @@ pub(in crate::session::decide) fn ask_for_review(draft: &mut Draft<'_>) {
     }
 }
 
-/// Whether a model may decide the call now. What the rules of before said counts nothing.
+/// Returns true if a model may decide the call under the current rules; earlier rulings do not count.
 fn is_open(draft: &Draft<'_>, call: &Call) -> bool {
     let Some(facts) = call.facts.as_deref() else {
         return false;
     };
     let wants = &call.wants;
     let is_owners = wants.approvers.is_empty() && !wants.fresh_gesture;
-    // What a person has to look at whatever rules allow.
+    // Cases that a person has to decide whatever the rules allow.
     let is_for_people = call.awaits_person
         || call.is_edited()
         || facts.drift.is_some()
@@ -40,8 +41,8 @@ fn is_open(draft: &Draft<'_>, call: &Call) -> bool {
     call.is_pending() && is_owners && !is_for_people && ruling().is_some_and(|it| it.is_reviewed())
 }
 
-/// A model has said something of a call, or cannot. What it cost counts in any case; what a person
-/// decided meanwhile, or rules and arguments that changed, win.
+/// Records a review and applies its verdict. The usage counts in any case; a person's decision meanwhile,
+/// or changed rules or arguments, take precedence.
 pub(in crate::session::decide) fn reviewed(
     draft: &mut Draft<'_>,
     id: &CallId,

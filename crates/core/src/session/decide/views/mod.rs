@@ -1,5 +1,5 @@
-//! Calls that views ask for: beside the turns, by the same rules, and one by one. Each is asked for as it
-//! comes, and starts once it is approved.
+//! Decides the calls that views request: outside of turns, under the same rules, one at a time. Each call
+//! is asked for immediately and starts once it is approved.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::session::command::{Command, Refusal};
 use crate::session::event::Event;
 use crate::session::state::Phase;
 
-/// Calls of one showing of a view that may wait or run.
+/// Maximum number of open calls of one showing of a view.
 const MOST_OF_VIEW: usize = 4;
-/// Calls of all views of a session that may wait or run.
+/// Maximum number of open calls of all views of a session.
 const MOST_OPEN: usize = 8;
-/// Calls that the views of a session may ask for within a minute.
+/// Maximum number of calls that the views of a session may request in a minute.
 const MOST_A_MINUTE: usize = 60;
 const MINUTE_MS: i64 = 60_000;
 
-/// A view asks for a call, or does not wait any more.
+/// Follows a command of a view.
 pub(super) fn follow(draft: &mut Draft<'_>, command: &Command) -> Result<(), Refusal> {
     if let Command::CallByView(asked) = command {
         call(draft, asked)?;
@@ -28,7 +28,7 @@ pub(super) fn follow(draft: &mut Draft<'_>, command: &Command) -> Result<(), Ref
     Ok(())
 }
 
-/// A view asks for a call; a repeat of its request changes nothing.
+/// Admits a call that a view requests; a repeated request changes nothing.
 fn call(draft: &mut Draft<'_>, asked: &ViewCall) -> Result<(), Refusal> {
     if draft.control.views.has_request(&asked.origin.request) {
         return Ok(());
@@ -94,8 +94,8 @@ fn check_room(draft: &Draft<'_>, asked: &ViewCall, facts: &ToolFacts) -> Result<
     Ok(())
 }
 
-/// A view was closed, or waits for one request no more. What nobody has let run is over; what runs has
-/// its effect anyway, and its result is kept.
+/// Cancels calls of a closed view or request that have not started. Running calls go on, and their results
+/// are kept.
 fn close(draft: &mut Draft<'_>, view: &str, request: Option<&str>) {
     let is_left = |call: &&Arc<Call>| {
         let is_its = call.origin.as_ref().is_some_and(|it| {
@@ -110,8 +110,8 @@ fn close(draft: &mut Draft<'_>, view: &str, request: Option<&str>) {
     }
 }
 
-/// Takes the session's work over where nobody does any: whoever asks the model or runs calls goes on with
-/// all of it.
+/// Makes the deciding gateway the runner if no model request or call is running: the runner of either runs
+/// all of the session's effects.
 pub(super) fn claim_idle_work(draft: &mut Draft<'_>) {
     let turn = draft.control.turn.as_ref();
     let is_asking = turn.is_some_and(|turn| turn.phase == Phase::Asking);
@@ -120,7 +120,7 @@ pub(super) fn claim_idle_work(draft: &mut Draft<'_>) {
     }
 }
 
-/// Asks for what waits, and starts what is approved.
+/// Asks for pending calls and starts approved ones.
 pub(super) fn advance(draft: &mut Draft<'_>) {
     let calls = draft.control.views.calls.clone();
     for call in &calls {

@@ -1,4 +1,4 @@
-//! Stories of calls that want more than the yes of their session's owner.
+//! Tests calls that need more than the approval of their session's owner.
 
 use sepal_policy::{Approver, Scope};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Stories of calls that are tried in a copy of the workspace before anybody decides them.
+//! Tests dry runs of waiting calls.
 
 use sepal_policy::Approver;
 
@@ -9,7 +9,7 @@ use crate::session::properties::world::{World, approve, policy, reject, rule, sa
 use crate::session::stories::answer_calls;
 use crate::session::{Command, Effect, PolicyEffect, effects};
 
-/// Calls of these tools wait.
+/// A world in which calls of these tools wait.
 fn asked(tools: &[&str]) -> (World, Vec<CallId>) {
     let mut world = World::new();
     world.rules.policy = policy(
@@ -90,7 +90,7 @@ fn a_dry_run_leaves_the_call_waiting_and_its_result_is_kept() {
         world.state.control.seq, seq,
         "nothing stands in the transcript"
     );
-    // Again, and then away.
+    // A second dry run, which is then dropped.
     world.tell(&tried(&calls[0])).unwrap();
     assert_eq!(dry_run(&world, &calls[0]).unwrap().report, None);
     world.tell(&over(&calls[0])).unwrap();
@@ -106,7 +106,7 @@ fn a_result_that_nobody_waits_for_is_dropped() {
     world.tell(&dropped(&calls[0])).unwrap();
     assert!(!runs(&world, &calls[0]));
     changes_nothing(&mut world, &over(&calls[0]));
-    // A decision ends it too.
+    // A decision also ends the dry run.
     world.tell(&tried(&calls[0])).unwrap();
     world.tell(&reject(&calls[0], None)).unwrap();
     assert!(!runs(&world, &calls[0]));
@@ -146,7 +146,8 @@ fn only_what_was_shown_is_tried() {
     assert_eq!(nobody.code, Code::NoSuchCall);
 }
 
-/// Whoever may not let a call run may not have it tried: a copy is enough to run a program.
+/// Only people who may approve a call may start a dry run, because even a copy of the workspace is enough
+/// to run a program.
 #[test]
 fn whoever_may_approve_may_try() {
     let mut careful = rule("careful", "a", PolicyEffect::Ask);
@@ -172,7 +173,7 @@ fn whoever_may_approve_may_try() {
     assert_eq!(refusal.code, Code::NotAllowed);
 }
 
-/// A gateway that was killed in the middle leaves nothing that looks like a result.
+/// A gateway that is killed during a dry run leaves nothing that looks like a result.
 #[test]
 fn a_dry_run_ends_with_its_gateway() {
     let (mut world, calls) = asked(&["a"]);
@@ -186,7 +187,7 @@ fn a_dry_run_ends_with_its_gateway() {
     assert!(dry_run(&world, &calls[0]).is_some(), "a result stays");
 }
 
-/// A yes that names the result: the call has it, and nothing runs before it does.
+/// An approval that names the result gives the call this result, and no other call runs before that.
 #[test]
 fn a_yes_may_take_the_result_and_nothing_runs_beside() {
     let (mut world, calls) = asked(&["a", "b", "c"]);
@@ -198,7 +199,7 @@ fn a_yes_may_take_the_result_and_nothing_runs_beside() {
     world.tell(&taken).unwrap();
     let result = call(&world, &calls[1]).taken_result;
     assert_eq!(result, Some(Digest::from_wire("tried")));
-    // The same again changes nothing, and a plain yes is another decision.
+    // The same decision again changes nothing, and a plain approval is another decision.
     changes_nothing(&mut world, &taken);
     let plain = world.tell(&approve(&calls[1])).unwrap_err();
     assert_eq!(plain.code, Code::AlreadyDecided);
@@ -220,7 +221,7 @@ fn a_result_that_is_not_the_shown_one_is_not_taken() {
     world.tell(&tried(&calls[0])).unwrap();
     world.tell(&over(&calls[0])).unwrap();
     let first = take(&world, &calls[0]);
-    // Somebody had it tried again meanwhile: something else came of it.
+    // A newer dry run has another result.
     world.tell(&tried(&calls[0])).unwrap();
     let refusal = world.tell(&first).unwrap_err();
     assert_eq!(refusal.code, Code::ChangedSinceShown);
@@ -234,7 +235,7 @@ fn a_result_that_is_not_the_shown_one_is_not_taken() {
         (refusal.code, refusal.field),
         (Code::ChangedSinceShown, Some("dryRun"))
     );
-    // Taken back, it waits with its result as before.
+    // After the approval is taken back, the call waits with its dry run as before.
     world.tell(&take(&world, &calls[0])).unwrap();
     world.tell(&reject(&calls[0], None)).unwrap();
     let again = call(&world, &calls[0]);
@@ -242,7 +243,7 @@ fn a_result_that_is_not_the_shown_one_is_not_taken() {
     assert!(again.dry_run_result().is_some());
 }
 
-/// Whoever says yes first could mean that the call runs: only the last of them takes a result.
+/// The first approver may expect the call to run, so only the last one can take a result.
 #[test]
 fn only_the_last_of_two_takes_the_result() {
     let mut careful = rule("careful", "a", PolicyEffect::Ask);

@@ -1,4 +1,4 @@
-//! Stories of arguments that somebody changes who is asked about a call of another person.
+//! Tests arguments that an approver edits in a call of another person.
 
 use sepal_policy::{Approver, Scope};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn call(world: &World, id: &CallId) -> Call {
     world.state.control.call(id).unwrap().as_ref().clone()
 }
 
-/// A yes to what the card shows, or to other arguments.
+/// An approval of the shown arguments, or of edited ones.
 fn yes(world: &World, id: &CallId, by: Actor, args: Option<Value>) -> Command {
     let shown = call(world, id).digest().cloned();
     let edit = args.map(|args| {
@@ -76,7 +76,7 @@ fn approves(world: &mut World, id: &CallId, by: Actor) -> Result<(), Refusal> {
     world.tell(&yes(world, id, by, None))
 }
 
-/// The arguments and their author in the decision that let a call run.
+/// The arguments in the approval of a call, with their author.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "other events are not looked at"
@@ -114,7 +114,7 @@ fn what_another_person_writes_runs_once_the_owner_has_said_yes_to_it() {
     }
 }
 
-/// The decision that completes the yes of two tells what they changed, whoever gives it.
+/// The decision that completes two approvals contains the edit, whoever gives the last one.
 #[test]
 fn the_decision_tells_the_change_whoever_made_it() {
     let (mut world, id) = asked(Approver::Two);
@@ -124,7 +124,7 @@ fn the_decision_tells_the_change_whoever_made_it() {
     assert_eq!(told(&world), owners);
     world.check_folds();
 
-    // Alone, taken back, and approved as it is by then.
+    // One person edits, takes the approval back, and approves the call as it is then.
     let mut world = World::new();
     world.tell(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
@@ -152,7 +152,7 @@ fn the_decision_tells_the_change_whoever_made_it() {
     assert_eq!(told(&world), Some((json!({ "n": 7 }), None)));
 }
 
-/// What the owner wrote, and no longer says yes to, is not theirs any more.
+/// Arguments that the owner wrote lose the owner's approval when it is taken back.
 #[test]
 fn a_yes_that_the_owner_took_back_lets_nothing_run_that_they_wrote() {
     let (mut world, id) = asked(Approver::Two);
@@ -175,7 +175,7 @@ fn a_yes_that_the_owner_took_back_lets_nothing_run_that_they_wrote() {
     world.check_folds();
 }
 
-/// They may correct what somebody else has to say yes to.
+/// The owner may edit a call that somebody else has to approve.
 #[test]
 fn the_owner_may_change_what_somebody_else_must_approve() {
     let (mut world, id) = asked(Approver::SomebodyElse);
@@ -209,7 +209,7 @@ fn no_rule_and_no_change_of_rules_stands_for_the_owner() {
     world.check_folds();
 }
 
-/// The editor's own yes is gone, and what they wrote is still there.
+/// The editor has taken their approval back, but the edit is still there.
 #[test]
 fn a_yes_to_several_calls_is_none_to_arguments_that_others_wrote() {
     let (mut world, id) = asked(Approver::SomebodyElse);
@@ -266,7 +266,7 @@ fn changes_by_others_are_refused_where_the_settings_say_so() {
     world.check_folds();
 }
 
-/// A dry run runs in a copy of the owner's files, and its result is told to whoever decides.
+/// A dry run has a copy of the owner's files, and every approver sees its result.
 #[test]
 fn what_others_wrote_is_not_tried_before_the_owner_has_said_yes_to_it() {
     let (mut world, id) = asked(Approver::SomebodyElse);
@@ -297,7 +297,7 @@ fn what_others_wrote_is_not_tried_before_the_owner_has_said_yes_to_it() {
     world.check_folds();
 }
 
-/// Journals of earlier releases say of a change only what it is.
+/// Journals of earlier releases do not record the author of an edit.
 #[test]
 fn a_decision_of_an_earlier_release_still_folds() {
     let (mut world, id) = asked(Approver::Two);

@@ -1,4 +1,4 @@
-//! Stories of calls that nobody decides in time.
+//! Tests calls that nobody decides in time.
 
 use super::{rule_for_a, status};
 use crate::domain::{CallId, Code, Entry};
@@ -9,7 +9,7 @@ use crate::session::{Approver, Command, PolicyEffect};
 
 const MINUTE: i64 = 60_000;
 
-/// Calls that wait for half an hour at most.
+/// A world in which calls of these tools expire after half an hour.
 fn waiting(tools: &[&str]) -> (World, Vec<CallId>) {
     let mut world = World::new();
     world.rules.approval_expiry_ms = Some(30 * 60_000);
@@ -50,7 +50,7 @@ fn what_nobody_decides_is_rejected_and_the_model_reads_why() {
         let reason = "nobody answered within 30 minutes, so the call has expired";
         assert!(text.contains(reason), "{text}");
     }
-    // Once only, and whoever comes late learns why.
+    // Calls expire once, and late decisions are refused with the reason.
     let before = world.journal.len();
     world.tell(&Command::ReviewCalls).unwrap();
     for late in [approve(&calls[0]), reject(&calls[0], Some("no"))] {
@@ -70,7 +70,7 @@ fn a_decision_that_comes_before_the_clock_was_looked_at_is_too_late_all_the_same
         assert_eq!(refusal.code, Code::CallExpired);
     }
     assert!(world.started().is_empty());
-    // A no is as good as the clock's, and takes the others along.
+    // A rejection works like an expiry, and the other calls expire with it.
     world.tell(&reject(&calls[0], Some("not that"))).unwrap();
     assert!(world.queue().is_empty());
     assert!(world.started().is_empty());
@@ -104,7 +104,7 @@ fn what_was_approved_in_time_runs_once_the_rest_has_expired() {
     world.check_folds();
 }
 
-/// Asserts how expiry meets a take-over: an old approval is asked again, with all of its time.
+/// Expiry and takeover: an old approval is asked again with a full time limit.
 #[test]
 fn what_waits_again_has_all_of_its_time_again() {
     let (mut world, calls) = waiting(&["a", "b"]);
@@ -137,7 +137,7 @@ fn a_crash_changes_nothing_about_when_a_call_expires() {
     world.crash();
     world.tell(&Command::ReviewCalls).unwrap();
     assert_eq!(world.queue(), calls);
-    // Nobody was there when it ended, and the setting is another by now.
+    // The calls expire while no gateway runs, and the setting has changed by then.
     world.rules.approval_expiry_ms = None;
     world.now += 60 * MINUTE;
     world.crash();

@@ -1,4 +1,4 @@
-//! Stories of calls that want a fresh gesture with the yes.
+//! Tests calls that need a fresh gesture with the approval.
 
 use sepal_policy::Scope;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Stories of approvals that come late, twice, or from another tab.
+//! Tests approvals that come late, twice, or from another tab.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn a_tool_that_was_denied_meanwhile_does_not_run_by_any_approval() {
     assert_eq!(world.started(), vec![calls[1].clone()]);
 }
 
-/// A world with three calls, whose rule for `a` is set afterwards.
+/// A world with three calls; the rule for `a` is set afterwards.
 fn three_calls_then(effect: PolicyEffect, before: impl FnOnce(&mut World)) -> (World, Vec<CallId>) {
     let mut world = World::new();
     world.tell(&say("go")).unwrap();
@@ -196,7 +196,7 @@ fn taking_back_twice_rejects_nothing() {
     }
 }
 
-/// An approval with other arguments, which names the card that was shown.
+/// An approval with edited arguments and the digest of the current card.
 fn approve_edited(world: &World, call: &CallId, args: serde_json::Value) -> Command {
     let (digest, equal) = digests("a", &args);
     Command::Decide(Decision {
@@ -218,7 +218,7 @@ fn approve_edited(world: &World, call: &CallId, args: serde_json::Value) -> Comm
     })
 }
 
-/// The same decision, made from a card with that digest.
+/// The same decision with another card's digest.
 fn shown(command: &Command, digest: &str) -> Command {
     let Command::Decide(decision) = command else {
         panic!("it is a decision");
@@ -252,7 +252,7 @@ fn a_decision_sent_again_is_a_repeat_after_its_queue_is_gone() {
     for call in &calls[..2] {
         world.finish(call);
     }
-    // First the model is asked again, then the turn ends, then another one has calls.
+    // First the model is asked again, then the turn ends, then another turn has calls.
     for step in 0..3 {
         let before = world.journal.len();
         let code = |world: &mut World, command: &Command| world.tell(command).unwrap_err().code;
@@ -265,7 +265,7 @@ fn a_decision_sent_again_is_a_repeat_after_its_queue_is_gone() {
         world.tell(&all(false)).unwrap();
         let stale = shown(&approve(&calls[1]), "another");
         assert_eq!(code(&mut world, &stale), Code::ChangedSinceShown);
-        // What ran was changed; the card before is not what was approved.
+        // The call ran with edited arguments; the first card shows something else.
         let unchanged = shown(&approve(&calls[0]), "the first card");
         assert_eq!(code(&mut world, &unchanged), Code::ChangedSinceShown);
         for otherwise in [&other_edit, &reject(&calls[1], None), &approve(&calls[2])] {

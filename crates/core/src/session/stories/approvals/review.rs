@@ -1,4 +1,4 @@
-//! Stories of calls that a model reviews.
+//! Tests calls that a model reviews.
 
 use sepal_policy::Approver;
 use serde_json::json;
@@ -19,7 +19,7 @@ fn opening(tool: &str) -> Rule {
     }
 }
 
-/// Calls of these tools wait, by these rules.
+/// A world in which calls of these tools wait under these rules.
 fn asked(rules: Vec<Rule>, tools: &[&str]) -> (World, Vec<CallId>) {
     let mut world = World::new();
     world.rules.has_reviewer = true;
@@ -242,13 +242,13 @@ fn three_reviews_without_a_yes_leave_it_to_the_person_until_they_approve() {
         world.tell(&refused(call)).unwrap();
     }
     assert_eq!(under_review(&world), None);
-    // A no of the person agrees with the model.
+    // A person's rejection does not switch the reviewer on again.
     world.tell(&reject(&calls[0], None)).unwrap();
     assert_eq!(under_review(&world), None);
     for call in &calls[1..] {
         world.tell(&reject(call, None)).unwrap();
     }
-    // It is so in the next turns, too.
+    // The reviewer stays off in later turns.
     world.answer("well", vec![]);
     world.tell(&say("go on")).unwrap();
     answer_calls(&mut world, &["a", "b"]);

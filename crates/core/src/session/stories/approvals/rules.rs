@@ -1,4 +1,4 @@
-//! Stories of rules that are given in a session.
+//! Tests rules of a session.
 
 use sepal_policy::{Network, Rule, Scope};
 use serde_json::json;
@@ -213,7 +213,7 @@ fn a_refused_host_is_told_once_until_people_act() {
         world.tell(&host_refused(host)).unwrap();
     }
     assert_eq!(told(&world), 2);
-    // A program can make up any number of them.
+    // A program can make up any number of hosts.
     for number in 0..100 {
         let host = format!("{number}.example");
         world.tell(&host_refused(&host)).unwrap();

@@ -1,4 +1,4 @@
-//! Stories of servers that ask the person while their calls run.
+//! Tests servers that ask the person during their calls.
 
 mod sampling;
 
@@ -45,7 +45,7 @@ fn reply(action: ElicitationAction, invalid: Option<&str>) -> Command {
     })
 }
 
-/// A call that runs and asks.
+/// A world with a running call whose server asks the person.
 fn asking() -> (World, CallId) {
     let mut world = World::new();
     world.rules.policy = policy(vec![rule("allow", "*", PolicyEffect::Allow)]);

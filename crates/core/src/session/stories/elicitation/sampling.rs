@@ -1,4 +1,4 @@
-//! Stories of servers that ask models while their calls run.
+//! Tests servers that request completions during their calls.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn completion() -> Completion {
     }
 }
 
-/// A call that runs and asks.
+/// A world with a running call whose server requests a completion.
 fn asking() -> (World, CallId) {
     let mut world = World::new();
     world.rules.policy = policy(vec![rule("allow", "*", PolicyEffect::Allow)]);
@@ -158,7 +158,7 @@ fn a_model_is_asked_after_a_yes_and_its_answer_waits_for_another() {
     world.tell(&sampled(Ok(completion()))).unwrap();
     assert!(!asks_model(&world));
     assert_eq!(world.state.control.activity(), Activity::Waiting(1));
-    // A repeat of the first yes lets nothing go.
+    // A repeat of the first approval does not release the answer.
     world.tell(&yes(request)).unwrap();
     assert_eq!(ends(&world), []);
     let answer = sampling().digest_of(&completion());

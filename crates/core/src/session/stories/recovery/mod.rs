@@ -1,4 +1,4 @@
-//! Stories of a session whose runner is gone.
+//! Tests sessions whose runner is gone.
 
 mod tasks;
 
@@ -61,7 +61,7 @@ fn a_journal_that_the_engine_would_not_write_is_named_with_its_commit() {
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
     world.tell(&approve(&call)).unwrap();
-    // Something that nobody approved runs: the second commit asks, the third one starts.
+    // A call runs without an approval: the decision is removed from the third commit.
     let mut journal = world.journal.clone();
     journal[2].events.remove(0);
     let mut replay = Replay::default();

@@ -1,4 +1,4 @@
-//! Stories of calls that their servers run as tasks.
+//! Tests calls that their servers run as tasks.
 
 use crate::domain::{CallId, Digest, ElicitationId, Timestamp};
 use crate::session::properties::world::{World, approve, policy, rule, say};
@@ -19,7 +19,7 @@ fn created(call: &CallId, id: &str) -> Command {
     }
 }
 
-/// A world with a call that runs.
+/// A world with a running call.
 fn running() -> (World, CallId) {
     let mut world = World::new();
     world.rules.policy = policy(vec![rule("allow", "*", PolicyEffect::Allow)]);

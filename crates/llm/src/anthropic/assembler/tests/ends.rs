@@ -1,4 +1,4 @@
-//! Refusals, pauses, what the vendor's own tools did, and what it all used.
+//! Refusals, pauses, vendor-run tools and the total usage.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn a_refusal_is_told_with_its_category_and_never_with_the_key() {
     check_details("7", "");
 }
 
-/// The vendor's own tools: what they did goes back with the message, but no call without its result.
+/// Blocks of vendor-run tools are kept with the message, but a call without its result is not.
 #[test]
 fn what_the_vendors_own_tools_did_is_kept() {
     let call = r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}"#;
@@ -119,7 +119,7 @@ fn a_pause_with_calls_waits_for_their_results() {
     assert_eq!(out.back(), Some(&ModelEvent::Finished(Finish::Calls)));
 }
 
-/// Some relays begin a stream anew in its middle; what was said stays said, and no call is doubled.
+/// Some relays start a stream again in its middle: the text so far is kept and no call is duplicated.
 #[test]
 fn a_second_beginning_of_a_message_changes_nothing() {
     check_all(
@@ -138,7 +138,7 @@ fn a_second_beginning_of_a_message_changes_nothing() {
     );
 }
 
-/// Caches that are kept longer cost more, and newer servers tell thoughts from other output.
+/// Longer-lived cache entries cost more, and newer servers report thinking apart from other output.
 #[test]
 fn finer_numbers_of_the_usage_are_read_where_they_are_numbers() {
     fn usage(usage: &str) -> (u64, u64, u64) {
@@ -168,7 +168,7 @@ fn finer_numbers_of_the_usage_are_read_where_they_are_numbers() {
     assert_eq!(usage(odd), (9, 0, 0));
 }
 
-/// The block goes back as it came; one without words was no compaction, and is no loss.
+/// The block is stored as it came. A block without content is a failed compaction and is ignored.
 #[test]
 fn what_the_vendor_compacted_is_told_and_kept_as_it_came() {
     let begun = begin(0, r#"{"type":"compaction","content":null}"#);

@@ -34,7 +34,7 @@ fn run(payloads: &[&str]) -> Result<Vec<ModelEvent>, Error> {
     Ok(out.into())
 }
 
-/// `in(cached,written)/out`.
+/// Formats usage as `in(cached,written)/out`.
 fn used(usage: &TokenUsage) -> String {
     format!(
         "{}({},{})/{}",
@@ -42,7 +42,7 @@ fn used(usage: &TokenUsage) -> String {
     )
 }
 
-/// Events as [`one_line`].
+/// Compares the events in the form of [`one_line`].
 fn check(payloads: &[&str], expected: &str) {
     let shown = one_line(&run(payloads).unwrap(), used);
     assert_eq!(shown, expected, "{payloads:?}");

@@ -1,4 +1,4 @@
-//! The vendor's own search for tools: what it is told, and which of its blocks it takes back. Pure.
+//! Prepares a request for the vendor's tool search, and filters which search blocks are sent back. Pure.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use crate::anthropic::searched::{found, is_search, text};
 use crate::anthropic::wire::{CacheControl, SearchForm, ToolEntry};
 use crate::tool_search::Searchable;
 
-/// The kind of a block that says what a search found.
+/// The kind of a block that holds a search result.
 const RESULT: &str = "tool_search_tool_result";
 
-/// The tools of a request whose vendor searches. The search is the last one that is not deferred, and
-/// bears the mark: a deferred tool must have none.
+/// The tool entries of a request whose vendor searches. The search tool is the last entry that is not
+/// deferred and gets the cache mark, because a deferred tool must not have one.
 pub(super) fn entries(searchable: &Searchable, here: CacheControl) -> Vec<ToolEntry<'_>> {
     let mut taken = HashSet::from([SearchForm::NAME.into()]);
     let told = tool_forms(searchable.told.iter(), &mut taken);
@@ -29,12 +29,12 @@ pub(super) fn entries(searchable: &Searchable, here: CacheControl) -> Vec<ToolEn
     entries
 }
 
-/// What the vendor knows of the tools of a request, by which it takes its own blocks back.
+/// The names of the request's tools, by which the vendor accepts its own search blocks.
 #[derive(Debug, Default)]
 pub(super) struct Known(HashSet<String>);
 
 impl Known {
-    /// Of a request whose vendor does not search nothing is known: none of its searches goes out.
+    /// Collects the tool names. Empty if the vendor does not search; then no search block is sent.
     pub(super) fn of(entries: &[ToolEntry<'_>]) -> Self {
         let searches = entries
             .iter()
@@ -43,8 +43,8 @@ impl Known {
         Self(names.map(|entry| entry.name().to_owned()).collect())
     }
 
-    /// The calls of the search whose blocks the vendor would refuse: it wants to know each tool that
-    /// they found, and the search itself.
+    /// The ids of searches whose blocks the vendor would refuse: it must know the search tool and each tool
+    /// that was found.
     pub(super) fn stale<'a>(&self, native: Option<&'a Value>) -> HashSet<&'a str> {
         let native = native.and_then(Value::as_array).into_iter().flatten();
         let blocks = native.filter_map(|native| native.get(NativeBlock::BLOCK));
@@ -61,7 +61,7 @@ impl Known {
     }
 }
 
-/// Whether a block belongs to one of those calls.
+/// Returns true if a block belongs to one of the given searches.
 pub(super) fn is_of(block: &Value, calls: &HashSet<&str>) -> bool {
     match text(block, "type") {
         RESULT => calls.contains(text(block, "tool_use_id")),

@@ -1,4 +1,4 @@
-//! Whole bodies of requests whose vendor searches tools.
+//! Complete bodies of requests whose vendor searches tools.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn user(text: &str) -> Entry {
     }
 }
 
-/// A search, as the vendor answers it.
+/// The blocks of one search by the vendor.
 fn searched(id: &str, found: &[&str]) -> Vec<Value> {
     let references = found
         .iter()
@@ -132,7 +132,7 @@ fn a_whole_request_is_this() {
     );
 }
 
-/// The kinds of the blocks of the answer that searched.
+/// Checks the kinds of the blocks in the answer that searched.
 fn check(found: &[&str], is_searching: bool, expected: &[&str]) {
     let mut entries = vec![user("paint")];
     entries.extend(painted(found, "paint_fence"));
@@ -151,7 +151,7 @@ fn a_search_goes_back_while_all_that_it_found_is_there() {
     check(&[&fit("garden.dig")], true, whole);
     check(&[], true, whole);
     check(&["paint_fence", "gone"], true, &["tool_use"]);
-    // Sepal searches now: the vendor knows neither the tools nor the search.
+    // Sepal searches now, so the vendor knows neither the tools nor the search.
     check(&["paint_fence"], false, &["tool_use"]);
     check(&[], false, &["tool_use"]);
 }
@@ -165,7 +165,7 @@ fn without_the_vendors_search_the_request_is_as_ever() {
     assert!(!sent.to_string().contains("defer_loading"), "{sent}");
 }
 
-/// Everything but the marks is what the cache knows a prefix by.
+/// The cache matches a prefix by everything except the marks.
 #[test]
 fn what_was_sent_stays_the_same_to_the_byte_while_tools_are_found() {
     let prefix = |entries: &[Entry]| {

@@ -1,4 +1,4 @@
-//! How a model is told how much to think, and what it takes beside that. Pure.
+//! Plans the thinking parameters of a request, and the parameters that depend on them. Pure.
 
 mod refusal;
 
@@ -10,16 +10,16 @@ use crate::anthropic::wire::{Message, Role, Thinking};
 use crate::request::learned;
 use sepal_core::domain::Effort;
 
-/// The vendor insists on a limit of the answer; this one holds where none is set (D16).
+/// The vendor requires a limit of the answer; this is the default (D16).
 const DEFAULT_MAX_TOKENS: u32 = 8_192;
-/// The same where the answer begins with thoughts, which count as a part of it.
+/// The default limit of an answer that starts with thoughts, which count toward it.
 const DEFAULT_WITH_THOUGHTS: u32 = 24_576;
-/// The smallest budget that the vendor takes.
+/// The smallest thinking budget that the vendor accepts.
 const LEAST_BUDGET: u32 = 1_024;
-/// Tokens that a budget leaves for the answer itself, where the limit allows it.
+/// Tokens that a thinking budget leaves for the answer itself, if the limit allows it.
 const ANSWER: u32 = 4_096;
 
-/// A part of a request that a model refused, or that it is known to refuse.
+/// A request parameter that a model refused or is known to refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::anthropic) enum Part {
     Temperature,
@@ -27,56 +27,56 @@ pub(in crate::anthropic) enum Part {
     Adaptive,
     /// `thinking.type` `enabled` with a budget.
     Budget,
-    /// Being told not to think.
+    /// Turning thinking off.
     Off,
     Effort,
-    /// The largest effort.
+    /// The effort `max`.
     MaxEffort,
     /// `thinking.display`.
     Display,
-    /// How long the cache keeps what it is given.
+    /// The lifetime of cache entries.
     CacheTtl,
-    /// The vendor's own search for tools.
+    /// The vendor's tool search.
     ToolSearch,
-    /// That the vendor compacts the messages.
+    /// Compaction by the vendor.
     Compaction,
 }
 
 impl learned::Part for Part {}
 
-/// How a model is told to think.
+/// The way in which a model is told how much to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// It does not think.
+    /// The model does not think.
     Never,
-    /// By a budget of tokens, before its first call.
+    /// By a token budget, before the first call.
     Budget,
-    /// By a budget of tokens, and between calls where a header asks for it.
+    /// By a token budget, and between calls if a beta header asks for it.
     Interleaved,
-    /// By an effort; it decides itself when and how long.
+    /// By an effort; the model decides when and how long to think.
     Adaptive,
 }
 
-/// How a model is told not to think.
+/// The way in which a model is told not to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Still {
     /// `disabled`.
     Disabled,
-    /// It thinks between calls only.
+    /// The model thinks between calls only.
     BetweenTools,
-    /// It always thinks.
+    /// The model always thinks.
     Impossible,
 }
 
-/// What models take, from a version on.
+/// The parameters that a family of models accepts, from a version on.
 struct Row {
-    /// The family; empty = every family.
+    /// The model family; empty = every family.
     family: &'static str,
     since: (u32, u32),
     style: Style,
     still: Still,
     takes_temperature: bool,
-    /// Whether it thinks where nothing is said of it.
+    /// True if the model thinks when the request does not mention thinking.
     thinks_unasked: bool,
 }
 
@@ -103,7 +103,7 @@ impl Row {
     }
 }
 
-/// What is known of the vendor's models; of the rows that fit the last one counts.
+/// The known models of the vendor; the last matching row applies.
 const MODELS: &[Row] = &[
     row("", (0, 0), Style::Never, Still::Disabled),
     row("", (3, 7), Style::Budget, Still::Disabled),
@@ -128,24 +128,24 @@ const MODELS: &[Row] = &[
         .unasked(),
 ];
 
-/// A model of somebody else that speaks Messages: it takes what the form was for the longest time.
+/// Another vendor's model that speaks Messages: accepts the parameters that the API had for the longest time.
 const FOREIGN: Row = row("", (0, 0), Style::Budget, Still::Disabled);
 
-/// What a request says beside its messages.
+/// The parameters of a request beside its messages.
 #[derive(Debug, Default, PartialEq)]
 pub(in crate::anthropic) struct Plan {
     pub(in crate::anthropic) max_tokens: u32,
     pub(in crate::anthropic) temperature: Option<f64>,
     pub(in crate::anthropic) thinking: Option<Thinking>,
     pub(in crate::anthropic) effort: Option<&'static str>,
-    /// Whether the header is needed that lets the model think between calls.
+    /// True if the beta header for thinking between calls is needed.
     pub(in crate::anthropic) is_interleaved: bool,
-    /// What is not sent although somebody wants it, in words for people.
+    /// Parameters that were asked for and are not sent, each with a message for people.
     pub(in crate::anthropic) left_out: Vec<(Part, String)>,
 }
 
-/// What is sent of temperature, effort and longest answer; `longest` is what the model can say at most,
-/// `refused` what it refused before.
+/// Plans thinking, temperature, effort and the output limit. `longest` is the model's output limit; `refused`
+/// are the parameters that it has refused before.
 pub(in crate::anthropic) fn plan(
     request: &Request,
     longest: Option<u32>,
@@ -193,8 +193,8 @@ pub(in crate::anthropic) fn plan(
     plan
 }
 
-/// Whether the running turn began with calls of an answer without thoughts, as another model's are: a
-/// model that thinks by a budget refuses to think then.
+/// Returns true if the running turn starts with an answer that has calls and no thoughts, such as another
+/// model's. A model that thinks by a budget refuses to think in such a turn.
 pub(in crate::anthropic) fn began_without_thoughts(messages: &[Message<'_>]) -> bool {
     let Some((last, before)) = messages.split_last() else {
         return false;
@@ -212,7 +212,7 @@ pub(in crate::anthropic) fn began_without_thoughts(messages: &[Message<'_>]) -> 
 }
 
 impl Plan {
-    /// Whether the model is told to think by a budget.
+    /// Returns true if thinking is enabled with a budget.
     pub(in crate::anthropic) fn has_budget(&self) -> bool {
         matches!(self.thinking, Some(Thinking::Enabled { .. }))
     }
@@ -242,7 +242,7 @@ impl Plan {
         }
     }
 
-    /// A budget below the limit of the answer, which holds both.
+    /// Sets a thinking budget below the output limit, which covers both thoughts and answer.
     fn give(&mut self, effort: Effort, limit: u32, model: &str) {
         let room = limit.saturating_sub(ANSWER.min(limit / 4));
         if room < LEAST_BUDGET {
@@ -292,7 +292,7 @@ impl Plan {
     }
 }
 
-/// How it is told, once what it refused is known: the one form stands in for the other.
+/// The style to use after refusals: the adaptive and budget styles replace each other.
 fn style(row: &Row, refused: &BTreeSet<Part>) -> Style {
     let (adaptive, budget) = (
         !refused.contains(&Part::Adaptive),
@@ -307,8 +307,8 @@ fn style(row: &Row, refused: &BTreeSet<Part>) -> Style {
     }
 }
 
-/// The row of a model, by its family and version: `claude-opus-4-1-20250805`, `claude-3-5-haiku-latest`,
-/// `anthropic.claude-opus-5-5`.
+/// The row of a model, found by family and version in names such as `claude-opus-4-1-20250805`,
+/// `claude-3-5-haiku-latest` and `anthropic.claude-opus-5-5`.
 fn known(model: &str) -> &'static Row {
     let Some((family, version)) = family_and_version(model) else {
         return &FOREIGN;
@@ -318,8 +318,7 @@ fn known(model: &str) -> &'static Row {
     rows.find(|row| row.since <= version).unwrap_or(&FOREIGN)
 }
 
-/// Whether a model is told of tools that it finds by the vendor's search (Anthropic, tool search,
-/// 2026-10).
+/// Returns true if the model supports the vendor's tool search (Anthropic, tool search, 2026-10).
 pub(in crate::anthropic) fn has_tool_search(model: &str) -> bool {
     let known = family_and_version(model);
     known.is_some_and(|(family, version)| version >= (4, 5) || matches!(family, "fable" | "mythos"))
@@ -330,7 +329,7 @@ fn family_and_version(model: &str) -> Option<(&str, (u32, u32))> {
     let (mut family, mut version) = ("", Vec::new());
     for word in name.split(|c: char| !c.is_ascii_alphanumeric()) {
         match word.parse::<u32>() {
-            // More digits are a date.
+            // A longer number is a date.
             Ok(number) if word.len() <= 2 && version.len() < 2 => version.push(number),
             Ok(_) => break,
             Err(_) if family.is_empty() => family = word,

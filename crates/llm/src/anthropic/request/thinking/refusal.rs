@@ -1,22 +1,22 @@
-//! Which part of a request a refusal names. Pure.
+//! Finds the request parameter that an error message refuses. Pure.
 
 use super::{Part, Plan};
 use crate::anthropic::wire::Thinking;
 
-/// What was sent beside what the plan says.
+/// Parameters that were sent beside those of the plan.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::anthropic) struct Sent {
     pub(in crate::anthropic) has_ttl: bool,
     pub(in crate::anthropic) is_searching: bool,
-    /// Whether the vendor was asked to compact, and goes on from nothing that it compacted before.
+    /// True if the request asked the vendor to compact and does not resume from an earlier compaction.
     pub(in crate::anthropic) is_compacting: bool,
 }
 
-/// The part of what was sent that a refusal names; none = it is about something else.
+/// The sent parameter that an error message names; `None` if the error is about something else.
 pub(in crate::anthropic) fn refused_part(words: &str, plan: &Plan, sent: Sent) -> Option<Part> {
     let words = words.to_ascii_lowercase();
     let names = |part: &str| words.contains(part);
-    // It may be refused for a reference of the conversation too.
+    // The vendor may also refuse a tool reference inside the conversation.
     if sent.is_searching
         && [
             "tool_search",
@@ -35,7 +35,7 @@ pub(in crate::anthropic) fn refused_part(words: &str, plan: &Plan, sent: Sent) -
     if sent.is_compacting && (names("context_management") || names("compact")) {
         return Some(Part::Compaction);
     }
-    // What stands in the conversation is no parameter.
+    // An error about the conversation is not about a parameter.
     if words.starts_with("messages") {
         return None;
     }

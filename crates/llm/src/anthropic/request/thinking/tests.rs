@@ -27,7 +27,7 @@ fn planned(request: &Request, refused: &[Part]) -> Plan {
     plan(request, Some(64_000), &refused)
 }
 
-/// `thinking`, `effort`, `max_tokens`.
+/// Checks `thinking`, `effort` and `max_tokens`.
 fn check(model: &str, effort: Effort, refused: &[Part], expected: &(Value, Option<&str>, u32)) {
     let plan = planned(&request(model, Some(effort)), refused);
     let thinking = serde_json::to_value(plan.thinking).unwrap();
@@ -325,7 +325,7 @@ fn a_refusal_names_the_part_of_the_request_that_it_is_about() {
     );
 }
 
-/// What was not sent cannot be left out, and the conversation is no parameter.
+/// A parameter that was not sent cannot be left out, and messages are not parameters.
 #[test]
 fn a_refusal_about_something_else_names_no_part() {
     let high = Some(Effort::High);

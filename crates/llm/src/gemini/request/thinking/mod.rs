@@ -1,4 +1,4 @@
-//! How a Gemini model is told how much to think, and what it takes beside that. Pure.
+//! Plans the thinking parameters of a Gemini request, and the parameters beside them. Pure.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::gemini::wire::{GenerationConfig, ThinkingConfig};
 use crate::request::learned;
 use sepal_core::domain::Effort;
 
-/// A part of a request that a model refused.
+/// A request parameter that a model refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::gemini) enum Part {
     Temperature,
@@ -15,49 +15,50 @@ pub(in crate::gemini) enum Part {
     Minimal,
     /// `thinkingLevel` `medium`.
     Medium,
-    /// `thinkingLevel` at all.
+    /// `thinkingLevel` with any value.
     Level,
     /// A `thinkingBudget` of 0.
     NoBudget,
-    /// `thinkingBudget` at all.
+    /// `thinkingBudget` with any value.
     Budget,
 }
 
 impl learned::Part for Part {}
 
-/// How a model is told to think.
+/// The way in which a model is told how much to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// It does not think.
+    /// The model does not think.
     Never,
-    /// By a budget of tokens.
+    /// By a token budget.
     Budget {
         least: u32,
         most: u32,
         can_be_off: bool,
     },
-    /// By a level; whether `minimal` is one of its levels.
+    /// By a level; `has_minimal` tells whether `minimal` is one of the levels.
     Level { has_minimal: bool },
 }
 
-/// A budget that every model takes which takes one.
+/// A budget range that every model with a thinking budget accepts.
 const ANY_BUDGET: Style = Style::Budget {
     least: 512,
     most: 24_576,
     can_be_off: true,
 };
 
-/// What a request says beside its contents.
+/// The parameters of a request beside its contents.
 #[derive(Debug, Default, PartialEq)]
 pub(in crate::gemini) struct Plan {
     pub(in crate::gemini) temperature: Option<f64>,
     pub(in crate::gemini) max_output_tokens: Option<u32>,
     pub(in crate::gemini) thinking: Option<ThinkingConfig>,
-    /// What is not sent although somebody wants it, in words for people.
+    /// Parameters that were asked for and are not sent, each with a message for people.
     pub(in crate::gemini) left_out: Vec<(Part, String)>,
 }
 
-/// What is sent of temperature, effort and longest answer; `refused` is what the model refused before.
+/// Plans temperature, thinking and the output limit; `refused` are the parameters that the model has refused
+/// before.
 pub(in crate::gemini) fn plan(request: &Request, refused: &BTreeSet<Part>) -> Plan {
     let model = &request.model;
     let mut plan = Plan {
@@ -109,7 +110,7 @@ pub(in crate::gemini) fn plan(request: &Request, refused: &BTreeSet<Part>) -> Pl
 }
 
 impl Plan {
-    /// The part of the request's body; none = nothing of it is set.
+    /// The `generationConfig` of the body; `None` if nothing is set.
     pub(in crate::gemini) fn config(&self) -> Option<GenerationConfig> {
         let is_set = self.temperature.is_some()
             || self.max_output_tokens.is_some()
@@ -121,7 +122,7 @@ impl Plan {
         })
     }
 
-    /// A budget that leaves a quarter of the longest answer for the answer itself.
+    /// The thinking budget for an effort, which leaves at least a quarter of the output limit for the answer.
     fn room(&self, effort: Effort, most: u32) -> u32 {
         let limit = self.max_output_tokens.map(|limit| limit / 4 * 3);
         effort.tokens(limit.map_or(most, |limit| limit.min(most)))
@@ -151,7 +152,7 @@ impl Plan {
     }
 }
 
-/// The part of what was sent that a refusal names; none = it is about something else.
+/// The sent parameter that an error message names; `None` if the error is about something else.
 pub(in crate::gemini) fn refused_part(words: &str, plan: &Plan) -> Option<Part> {
     let words = words.to_ascii_lowercase();
     let names = |part: &str| words.contains(part);
@@ -171,8 +172,8 @@ pub(in crate::gemini) fn refused_part(words: &str, plan: &Plan) -> Option<Part> 
     })
 }
 
-/// Whether a model wants the signature of each call that it made: all from the third generation on, and
-/// those whose name says no generation.
+/// Returns true if the model requires the signatures of its calls: models from the third generation on, and
+/// models whose name gives no generation.
 pub(in crate::gemini) fn wants_signatures(model: &str) -> bool {
     generation(model).is_none_or(|generation| generation >= (3, 0))
 }
@@ -201,7 +202,7 @@ fn style(model: &str, refused: &BTreeSet<Part>) -> Style {
     }
 }
 
-/// What is known of the vendor's models.
+/// The thinking style of a model, by its name.
 fn known(model: &str) -> Style {
     let model = model.strip_prefix("models/").unwrap_or(model);
     let is_lite = model.contains("flash-lite");
@@ -218,14 +219,15 @@ fn known(model: &str) -> Style {
             most: 24_576,
             can_be_off: true,
         },
-        // Of the others some know it and some refuse it; those are learned.
+        // Some of the other models accept `minimal` and some refuse it; refusals are learned.
         Some(_) | None => Style::Level {
             has_minimal: is_lite || model.starts_with("gemini-3-flash"),
         },
     }
 }
 
-/// `gemini-2.5-pro` is of (2, 5), `gemini-4-argon` of (4, 0), `gemini-flash-latest` of none.
+/// The generation in a model's name: `gemini-2.5-pro` has (2, 5), `gemini-4-argon` has (4, 0),
+/// `gemini-flash-latest` has none.
 fn generation(model: &str) -> Option<(u32, u32)> {
     let model = model.strip_prefix("models/").unwrap_or(model);
     let version = model.strip_prefix("gemini-")?.split('-').next()?;

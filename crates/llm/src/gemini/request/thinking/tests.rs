@@ -35,7 +35,7 @@ fn budget(tokens: u32) -> Value {
     json!({"includeThoughts": true, "thinkingBudget": tokens})
 }
 
-/// The quietest form, whose thoughts nobody wants to read.
+/// Removes `includeThoughts`, which is not sent if thinking is off.
 fn quiet(mut config: Value) -> Value {
     config.as_object_mut().unwrap().remove("includeThoughts");
     config

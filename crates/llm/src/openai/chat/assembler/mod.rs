@@ -1,4 +1,4 @@
-//! Turns the chunks of a stream into events. Pure; forgiving about everything that real servers do.
+//! Turns the chunks of a stream into [`ModelEvent`]s. Pure; tolerates the deviations of real servers.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -18,16 +18,16 @@ use crate::transport::endpoint::KeyOwner;
 use crate::{Error, Finish, ModelEvent};
 use sepal_core::domain::{Native, TokenUsage};
 
-/// What an assembler needs to know of its request.
+/// The facts about its request that an assembler needs.
 #[derive(Debug)]
 pub(in crate::openai) struct Context {
     pub(in crate::openai) owner: KeyOwner,
     pub(in crate::openai) names: Names,
-    /// The family that native blocks are marked with; none = they are not kept.
+    /// The family of the native blocks; `None` = they are not kept.
     pub(in crate::openai) family: Option<String>,
 }
 
-/// What the model thought aloud, by the name of the field that it first came in.
+/// The model's visible reasoning, and the field in which it first arrived.
 #[derive(Debug, Default)]
 struct Thought {
     field: &'static str,
@@ -52,10 +52,10 @@ pub(in crate::openai) struct Assembler {
     finish: Option<Finish>,
     thought: Thought,
     details: Details,
-    /// The model said that it refuses, which vendors call an ordinary end.
+    /// True if the model refused; the vendor reports that as an ordinary end.
     is_refused: bool,
     bytes: usize,
-    /// Of the last chunk that said nothing but a piece of the answer.
+    /// The envelope of the last chunk that held only text.
     envelope: Envelope,
 }
 
@@ -74,7 +74,7 @@ impl Assembler {
         }
     }
 
-    /// The next payload is read whole.
+    /// Discards the envelope, so the next payload is parsed in full.
     #[cfg(test)]
     pub(in crate::openai) fn forget_envelope(&mut self) {
         self.envelope = Envelope::default();
@@ -154,8 +154,8 @@ impl Assemble for Assembler {
 }
 
 impl Assembler {
-    /// Takes a usage. Some servers tell it with every chunk: what the request took is known from the
-    /// first one on, even if the answer is stopped.
+    /// Records a usage. Some servers send one with every chunk: the input tokens are known from the first on,
+    /// even if the answer is stopped.
     fn count(&mut self, raw: &RawValue, out: &mut VecDeque<ModelEvent>) {
         let Some(usage) = wire::usage(raw) else {
             return;
@@ -203,7 +203,8 @@ impl Assembler {
             ("reasoning_content", delta.reasoning_content.0)
         };
         let thought = if thought.is_empty() {
-            // Thoughts among the parts of an answer are shown, and nobody wants them back.
+            // Thoughts among the parts of an answer are shown, but not kept: the server does not want them
+            // back.
             Cow::Owned(told.unwrap_or(delta.content.thought))
         } else {
             if self.context.family.is_some() {
@@ -227,14 +228,14 @@ impl Assembler {
         Ok(())
     }
 
-    /// What the same server wants back with these calls.
+    /// The native blocks that the same server wants back with these calls.
     fn native(&mut self) -> Option<Native> {
         let family = self.context.family.clone()?;
         if self.calls.is_empty() {
             return None;
         }
         let mut blocks = serde_json::Map::new();
-        // Where there are details, the plain words say nothing more.
+        // If there are details, the plain reasoning adds nothing.
         if let Some(details) = self.details.take() {
             blocks.insert("reasoning_details".to_owned(), details);
         } else if !self.thought.text.is_empty() {

@@ -35,7 +35,7 @@ fn run(payloads: &[&str]) -> Result<Vec<ModelEvent>, Error> {
     Ok(out.into())
 }
 
-/// Events as [`one_line`].
+/// Compares the events in the form of [`one_line`].
 fn check(payloads: &[&str], expected: &str) {
     let shown = one_line(&run(payloads).unwrap(), in_and_out);
     assert_eq!(shown, expected, "{payloads:?}");
@@ -194,10 +194,10 @@ fn choice(delta: &str, reason: &str) -> String {
     format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":{reason}}}]}}"#)
 }
 
-/// What local servers are known to do, each as its own stream has it.
+/// Known deviations of local servers, each as its own stream shows it.
 #[test]
 fn the_ways_of_local_servers_are_understood() {
-    // Ollama: whole calls that all have index 0, and an end that says `stop`.
+    // Ollama: complete calls that all have index 0, and an end that says `stop`.
     let ollama = |id: &str| {
         let call = format!(
             r#"{{"id":"{id}","index":0,"type":"function","function":{{"name":"t","arguments":"{{}}"}}}}"#
@@ -215,7 +215,7 @@ fn the_ways_of_local_servers_are_understood() {
         ],
         "0:a/t 0+{} 1:b/t 1+{} .tool_calls",
     );
-    // vLLM: an empty list of calls, names that become null, usage in a chunk of its own.
+    // vLLM: an empty list of calls, names that become null, usage in a separate chunk.
     check(
         &[
             &choice(
@@ -233,10 +233,10 @@ fn the_ways_of_local_servers_are_understood() {
     );
 }
 
-/// The same, for servers of one's own machine that run one model.
+/// Known deviations of local servers that run one model.
 #[test]
 fn the_ways_of_single_servers_are_understood() {
-    // LM Studio: ids that are numbers, names that become empty, no usage.
+    // LM Studio: numeric ids, names that become empty, no usage.
     check(
         &[
             &calls(

@@ -19,29 +19,29 @@ use crate::request::names;
 use crate::request::pairing::{PairedCall, Step, object_of, pair, pair_between_people, wire_ids};
 use sepal_core::domain::{CallId, Digest, Native, Tool};
 
-/// Stands before the pictures that tools returned.
+/// Precedes the pictures that tools returned.
 const OF_TOOLS: &str = "[System note] The pictures that the tools returned:";
 
-/// Stands between results and what people say, where the model has to say something.
+/// Separates results from a user message, if the server requires an assistant message between them.
 const AFTER_TOOLS: &str = "[System note] The tools have returned.";
-/// Stands for a result without a text, where one is asked for.
+/// Replaces an empty result, if the server requires a text.
 const NO_RESULT: &str = "(no output)";
-/// Letters and digits of an id where it has to be short.
+/// Length of an id in letters and digits, if the server requires short ids.
 const SHORT_ID: usize = 9;
 
-/// What differs from server to server.
+/// The differences between servers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dialect<'a> {
-    /// The vendor's own address, which wants `max_completion_tokens`.
+    /// True for the vendor's own address, which expects `max_completion_tokens`.
     pub(super) is_vendor: bool,
     pub(super) host: Host,
-    /// Whose native blocks may be sent back.
+    /// The provider family whose native blocks may be sent back.
     pub(super) family: &'a str,
-    /// What the server or the model takes none of.
+    /// The parts that the server or the model refuses.
     pub(super) omitted: &'a Omitted,
 }
 
-/// The body of a request; `tools` is what [`tools`] makes of its own.
+/// Builds the request body; `tools` is the output of [`tools`] for the request.
 pub(super) fn body<'a>(
     request: &'a Request,
     tools: Option<&'a RawValue>,
@@ -71,7 +71,7 @@ pub(super) fn body<'a>(
     }
 }
 
-/// The tools of a request as text; `None` if there are none.
+/// The tools of a request as JSON; `None` if there are none.
 pub(super) fn tools(tools: &[Tool], strictness: Strictness) -> serde_json::Result<Written> {
     write(tools, strictness, |tool| ToolForm {
         kind: "function",
@@ -115,7 +115,7 @@ fn messages<'a>(request: &'a Request, dialect: Dialect<'_>) -> Vec<Message<'a>> 
                 let native =
                     native.filter(|native| takes_thoughts && native.family == dialect.family);
                 messages.push(assistant(text, native, &calls, &ids));
-                // The messages of tools hold texts only; pictures follow the last of them.
+                // Tool messages hold texts only; pictures follow the last of them.
                 let mut pictures = Vec::new();
                 for paired in &calls {
                     let (content, mut own) = request.contents.result(paired);
@@ -140,7 +140,8 @@ fn messages<'a>(request: &'a Request, dialect: Dialect<'_>) -> Vec<Message<'a>> 
     messages
 }
 
-/// What people said. Where they may not speak right after a tool, the model says something between.
+/// Appends a user message. If it may not directly follow a tool result, an assistant message goes between
+/// them.
 fn push_user<'a>(messages: &mut Vec<Message<'a>>, content: Content<'a>, host: Host) {
     if host.insists_on_order() && matches!(messages.last(), Some(Message::Tool { .. })) {
         messages.push(Message::Assistant {
@@ -189,7 +190,7 @@ fn assistant<'a>(
         kind: "function",
         function: CalledForm {
             name: names::fit(&paired.call.name),
-            // Only maps with keys that are no strings fail; JSON has none.
+            // Serialization fails only for maps with keys that are not strings; JSON has none.
             arguments: serde_json::to_string(&object_of(&paired.call.args)).unwrap_or_default(),
         },
         extra_content: extra
@@ -205,14 +206,14 @@ fn assistant<'a>(
     }
 }
 
-/// The ids of calls in one request, by our own.
+/// The wire ids of the calls in one request, by our own ids.
 struct Ids<'a> {
     of: HashMap<&'a CallId, &'a str>,
     are_short: bool,
 }
 
 impl<'a> Ids<'a> {
-    /// The same id for a call and its result, and from turn to turn.
+    /// The wire id of a call, which is the same for its result and in every turn.
     fn wire_id(&self, paired: &PairedCall<'a>) -> Cow<'a, str> {
         let own = paired.call.id.as_str();
         let id = self.of.get(&paired.call.id).copied().unwrap_or(own);

@@ -79,7 +79,7 @@ fn limits_are_named_as_the_server_knows_them_and_zero_is_none() {
     let compatible = sent(&request, other);
     assert_eq!(compatible["max_tokens"], json!(9));
     assert!(compatible.get("stream_options").is_none());
-    // A proxy in front of the vendor says that it knows the newer name only.
+    // A proxy in front of the vendor reports that it accepts only the newer name.
     let mut renamed = Omitted::default();
     renamed.learn(Lesson::Part(omitted::Part::MaxTokens));
     let renamed = sent(
@@ -195,7 +195,7 @@ fn thoughts_go_back_as_they_came_or_not_at_all() {
             json!({"reasoning_details": details}),
             json!({"reasoning_details": details}),
         ),
-        // What the other interface left.
+        // Blocks that the Responses API left.
         (
             json!([{"place": {"text": 0, "calls": 0}, "block": {"type": "reasoning"}}]),
             json!({}),
@@ -251,7 +251,7 @@ fn at(host: Host, omitted: &Omitted) -> Dialect<'_> {
     }
 }
 
-/// A call with an empty result, after which a person speaks, then the model.
+/// A call with an empty result, then a message of a person, then one of the model.
 fn called(provider_id: &str) -> Request {
     let call = ModelCall {
         id: CallId::new(1, 0),
@@ -298,7 +298,7 @@ fn called(provider_id: &str) -> Request {
     request
 }
 
-/// The roles of the messages, in their order.
+/// The roles of the messages, in order.
 fn roles(body: &Value) -> Vec<&str> {
     let messages = body["messages"].as_array().unwrap().iter();
     messages

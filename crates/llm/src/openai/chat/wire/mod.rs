@@ -1,4 +1,4 @@
-//! Chat Completions on the wire: requests borrow from the entries, chunks from the stream's text.
+//! The wire forms of Chat Completions: requests borrow from the entries, chunks from the stream's text.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use sepal_core::domain::TokenUsage;
 #[derive(Debug, Serialize)]
 pub(super) struct Body<'a> {
     pub(super) model: &'a str,
-    /// [`ToolForm`]s.
+    /// JSON of a list of [`ToolForm`]s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tools: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub(super) struct StreamOptions {
     pub(super) include_usage: bool,
 }
 
-/// A tool as S3.46 asks.
+/// A tool in the form that S3.46 requires.
 #[derive(Debug, Serialize)]
 pub(super) struct ToolForm<'a> {
     #[serde(rename = "type")]
@@ -83,7 +83,7 @@ pub(super) enum Message<'a> {
     },
 }
 
-/// What people said: a text where it is no more, because some servers take nothing else.
+/// The content of a user message: a plain text if possible, because some servers accept nothing else.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Content<'a> {
@@ -126,20 +126,20 @@ pub(super) struct CalledForm<'a> {
     pub(super) arguments: String,
 }
 
-/// A chunk of a stream, or a whole answer: they differ in `delta` and `message` only. What is not
-/// named here is skipped.
+/// A chunk of a stream, or a complete answer: they differ only in `delta` and `message`. Other fields are
+/// ignored.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow, default, deserialize_with = "or_default")]
     pub(super) choices: Vec<Choice<'a>>,
     #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
-    /// Groq puts the usage in here.
+    /// Groq's place for the usage.
     #[serde(borrow, default)]
     pub(super) x_groq: Option<Extension<'a>>,
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
-    /// `error` when the chunk itself is one, as older vLLM has it.
+    /// `error` if the chunk itself is an error, as older vLLM versions send it.
     #[serde(borrow, default)]
     pub(super) object: Text<'a>,
 }
@@ -160,7 +160,7 @@ pub(super) struct Choice<'a> {
     pub(super) message: Option<Delta<'a>>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Text<'a>,
-    /// Moonshot puts the usage in here.
+    /// Moonshot's place for the usage.
     #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
 }
@@ -175,14 +175,14 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning_content: Text<'a>,
     #[serde(borrow, default)]
     pub(super) reasoning: Text<'a>,
-    /// `OpenRouter`'s pieces of what the model thinks, which it wants back.
+    /// The pieces of `OpenRouter`'s reasoning, which it wants back.
     #[serde(borrow, default)]
     pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "or_default")]
     pub(super) tool_calls: Vec<CallDelta<'a>>,
 }
 
-/// A piece of an answer: a text, or parts of which some are thoughts, as Mistral has it.
+/// A piece of an answer: a text, or parts of which some are thoughts, as Mistral sends them.
 #[derive(Debug, Default)]
 pub(super) struct Said<'a> {
     pub(super) text: Text<'a>,
@@ -231,13 +231,13 @@ pub(super) struct CallDelta<'a> {
 pub(super) struct FunctionDelta<'a> {
     #[serde(borrow, default)]
     pub(super) name: Text<'a>,
-    /// A string by the book, an object with some servers (S3.24).
+    /// A string by the specification, an object from some servers (S3.24).
     #[serde(borrow, default)]
     pub(super) arguments: Option<&'a RawValue>,
 }
 
 impl Chunk<'_> {
-    /// The piece of the answer, where the chunk says nothing else that counts.
+    /// The text of the chunk, if it holds nothing else that matters.
     pub(super) fn only_text(&self) -> Option<&str> {
         let [choice] = self.choices.as_slice() else {
             return None;
@@ -266,7 +266,7 @@ impl Chunk<'_> {
 }
 
 impl CallDelta<'_> {
-    /// Whether this piece names its tool.
+    /// Returns true if the piece names its tool.
     pub(super) fn has_name(&self) -> bool {
         let function = self.function.as_ref();
         function.is_some_and(|function| !function.name.0.is_empty())
@@ -274,7 +274,7 @@ impl CallDelta<'_> {
 }
 
 impl FunctionDelta<'_> {
-    /// The piece of the arguments' JSON text.
+    /// The piece of the arguments' JSON.
     pub(super) fn arguments(&self) -> Cow<'_, str> {
         let Some(raw) = self.arguments else {
             return Cow::Borrowed("");
@@ -286,12 +286,12 @@ impl FunctionDelta<'_> {
     }
 }
 
-/// Reads the usage, wherever it stood; none if it is not one.
+/// Parses the usage from any of its places; `None` if it is invalid.
 pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
     let usage: UsageForm = serde_json::from_str(raw.get()).ok()?;
     let input_tokens = usage.prompt_tokens?;
     let said = usage.completion_tokens.unwrap_or_default();
-    // Some servers count reasoning in the total only.
+    // Some servers include reasoning only in the total.
     let by_total = usage
         .total_tokens
         .unwrap_or_default()
@@ -322,7 +322,7 @@ struct UsageForm {
     total_tokens: Option<u64>,
     prompt_tokens_details: Option<InputDetails>,
     completion_tokens_details: Option<OutputDetails>,
-    /// `DeepSeek`'s name for the cached part.
+    /// The name of the cached part in `DeepSeek`'s usage.
     prompt_cache_hit_tokens: Option<u64>,
     cached_tokens: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! The items of an answer: messages, calls, thoughts. Events find theirs by its number, and where a
-//! server gives none, by its id; where there is neither, the newest is meant. Pure.
+//! Tracks the items of an answer: messages, calls, thoughts. An event finds its item by index, else by id;
+//! without either it means the newest item. Pure.
 
 use serde_json::value::RawValue;
 
@@ -15,48 +15,48 @@ pub(super) struct Items(Vec<Item>);
 struct Item {
     index: Option<u64>,
     id: String,
-    /// None once it is whole.
+    /// `None` once the item is complete.
     kind: Option<Kind>,
 }
 
-/// What is told of an item.
+/// The stage at which an item is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Begun,
     Whole,
 }
 
-/// An item that has begun.
+/// An item that has started.
 #[derive(Debug)]
 pub(super) enum Kind {
     Message {
-        /// Where its text begins.
+        /// The position of the message's text.
         place: Position,
-        /// Whether a piece of it was streamed.
+        /// True if a piece of the text was streamed.
         has_text: bool,
         phase: String,
     },
     Call {
-        /// Its number among the calls.
+        /// The index of the call.
         call: usize,
-        /// Whether a piece of its arguments was streamed.
+        /// True if a piece of the arguments was streamed.
         has_arguments: bool,
-        /// Arguments that came with its beginning; they count if no others follow.
+        /// Arguments that came with the start of the item; used if no others follow.
         whole: String,
     },
     Thought {
         place: Position,
-        /// Whether people were told a piece of it.
+        /// True if a piece of the thought was shown.
         is_told: bool,
     },
-    /// A search for tools, or what it loaded.
+    /// A tool search, or its result.
     Search(Position),
-    /// What stands for all that was said before.
+    /// A compaction, which replaces everything before it.
     Compaction(Position),
     Other,
 }
 
-/// The number of the item that an event is about.
+/// The index of the item that an event is about.
 pub(super) fn index(event: &Event<'_>) -> Option<u64> {
     event.output_index.map(RawValue::get)?.parse().ok()
 }
@@ -66,7 +66,7 @@ impl Items {
         self.0.is_empty()
     }
 
-    /// The item of that number or id; none = it begins now.
+    /// The item with that index or id; `None` if the item is new.
     pub(super) fn find(&self, index: Option<u64>, form: &ItemForm<'_>) -> Option<usize> {
         let id = if form.id.0.is_empty() {
             &form.call_id.0
@@ -74,7 +74,7 @@ impl Items {
             &form.id.0
         };
         if index.is_none() && id.is_empty() {
-            // Only the newest can be meant, while it is not whole.
+            // Only the newest item can be meant, and only while it is incomplete.
             let last = self.0.len().checked_sub(1)?;
             return self.0.get(last)?.kind.is_some().then_some(last);
         }
@@ -95,12 +95,12 @@ impl Items {
         self.0.len() - 1
     }
 
-    /// Ends an item; none = it has ended before.
+    /// Closes an item; `None` if it is already closed.
     pub(super) fn close(&mut self, at: usize) -> Option<Kind> {
         self.0.get_mut(at)?.kind.take()
     }
 
-    /// A piece of a call's arguments.
+    /// The event for a piece of a call's arguments.
     pub(super) fn more_arguments(&mut self, event: &Event<'_>, json: &str) -> Option<ModelEvent> {
         let Kind::Call {
             call,
@@ -120,7 +120,7 @@ impl Items {
         })
     }
 
-    /// All of a call's arguments; they count if no piece came.
+    /// The event for the complete arguments of a call, if no piece was streamed.
     pub(super) fn whole_arguments(&mut self, event: &Event<'_>, json: &str) -> Option<ModelEvent> {
         let Some(Kind::Call {
             has_arguments: false,
@@ -132,14 +132,14 @@ impl Items {
         self.more_arguments(event, json)
     }
 
-    /// Notes that people were told a piece of a thought.
+    /// Records that a piece of a thought was shown.
     pub(super) fn note_thought(&mut self, event: &Event<'_>) {
         if let Some(Kind::Thought { is_told, .. }) = self.open(event) {
             *is_told |= !event.delta.0.is_empty();
         }
     }
 
-    /// Whether a piece of text is the first of its message.
+    /// Returns true if no text of the event's message was streamed before.
     pub(super) fn begins_text(&mut self, event: &Event<'_>) -> bool {
         matches!(
             self.open(event),
@@ -150,7 +150,7 @@ impl Items {
         )
     }
 
-    /// Notes where the text of a message begins.
+    /// Records the position of a message's text.
     pub(super) fn place_text(&mut self, event: &Event<'_>, begins: Position) {
         if let Some(Kind::Message {
             place, has_text, ..
@@ -161,7 +161,7 @@ impl Items {
         }
     }
 
-    /// The arguments of calls that never came to their end.
+    /// Closes all items, and returns the arguments of calls that were never completed.
     pub(super) fn unsaid(&mut self) -> Vec<ModelEvent> {
         let open = self.0.iter_mut().filter_map(|item| item.kind.take());
         open.filter_map(|kind| match kind {
@@ -193,7 +193,7 @@ impl Items {
         self.0.get_mut(at?)?.kind.as_mut()
     }
 
-    /// By number where both have one, else by id.
+    /// Finds an item by index if both have one, else by id.
     fn place_of(&self, index: Option<u64>, id: &str) -> Option<usize> {
         self.0.iter().rposition(|item| match (item.index, index) {
             (Some(known), Some(index)) => known == index,

@@ -1,4 +1,4 @@
-//! What of an answer the vendor wants back, each part at its place. Pure.
+//! Keeps the native blocks of an answer, with their positions, to send them back to the vendor. Pure.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use crate::request::names::Names;
 use crate::tool_search;
 use sepal_core::domain::Native;
 
-/// A part of an answer as it is kept with its message.
+/// A native block as it is stored with its message.
 #[derive(Debug, Serialize)]
 pub(in crate::openai) struct NativeBlock {
     place: Position,
@@ -19,28 +19,28 @@ pub(in crate::openai) struct NativeBlock {
 }
 
 impl NativeBlock {
-    /// Where the place stands in the kept form.
+    /// The field that holds the position.
     pub(in crate::openai) const PLACE: &'static str = "place";
-    /// Where the block itself stands in it.
+    /// The field that holds the block itself.
     pub(in crate::openai) const BLOCK: &'static str = "block";
 }
 
-/// The kind of an item that stands for all that was said before it.
+/// The kind of an item that summarizes everything before it.
 pub(in crate::openai) const COMPACTION: &str = "compaction";
 
-/// The parts that are kept so far.
+/// The blocks that are stored so far.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     blocks: Vec<NativeBlock>,
-    /// Whether one of them stands for what was said before.
+    /// True if one of the blocks is a compaction.
     compacts: bool,
-    /// What a search looks for that has not said what it loaded.
+    /// The query of the last search, until its result arrives.
     query: String,
 }
 
 impl Kept {
-    /// Keeps a thought as it came. One without its encrypted form means nothing to the vendor, and
-    /// fields that say nothing would be refused.
+    /// Stores a thought unchanged, but without null fields, which the vendor refuses. A thought without
+    /// content or encrypted content is skipped, because it means nothing to the vendor.
     pub(super) fn thought(&mut self, place: Position, raw: &RawValue) {
         let Ok(Value::Object(mut block)) = serde_json::from_str(raw.get()) else {
             return;
@@ -56,8 +56,8 @@ impl Kept {
         }
     }
 
-    /// Keeps a search for tools, or what it loaded, as it came but for what the vendor does not take
-    /// back; gives what people are told when it says what it loaded.
+    /// Stores a tool search or its result, without the fields that the vendor does not accept back. Returns
+    /// the message for people once the result is known.
     pub(super) fn search(
         &mut self,
         place: Position,
@@ -91,7 +91,7 @@ impl Kept {
         told
     }
 
-    /// Keeps what stands for all that was said before, as it came: nobody but the vendor reads it.
+    /// Stores a compaction unchanged; only the vendor can read it.
     pub(super) fn compaction(&mut self, place: Position, raw: &RawValue) {
         let Ok(block @ Value::Object(_)) = serde_json::from_str(raw.get()) else {
             return;
@@ -101,18 +101,18 @@ impl Kept {
         self.blocks.push(NativeBlock { place, block });
     }
 
-    /// What people are told of it.
+    /// The compaction as reported to people, who cannot read its content.
     pub(super) fn compacted(&self) -> Option<CompactedInput> {
         self.compacts.then(CompactedInput::default)
     }
 
-    /// Keeps what a message was: a word on the way, or the answer.
+    /// Stores the phase of a message: commentary or final answer.
     pub(super) fn phase(&mut self, place: Position, phase: &str) {
         let block = json!({"type": "message", "phase": phase});
         self.blocks.push(NativeBlock { place, block });
     }
 
-    /// All of it, for providers of that family.
+    /// Takes all blocks, marked with the provider family.
     pub(super) fn take(&mut self, family: &str) -> Option<Native> {
         let kept = std::mem::take(&mut self.blocks).into_iter();
         let blocks: Vec<Value> = kept

@@ -1,4 +1,4 @@
-//! Turns the events of a Responses stream into ours. Pure; unknown events and items are skipped.
+//! Turns the events of a Responses stream into [`ModelEvent`]s. Pure; unknown events and items are skipped.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ mod kept;
 
 pub(in crate::openai) use kept::{COMPACTION, NativeBlock};
 
-/// Stands between two messages, and between two parts of a thought.
+/// Separates two messages, and two parts of a thought.
 const GAP: &str = "\n\n";
 
 /// The state of one answer.
@@ -35,13 +35,13 @@ pub(in crate::openai) struct Assembler {
     kept: Kept,
     usage: Option<TokenUsage>,
     finish: Option<Finish>,
-    /// The model said that it refuses, which the vendor calls an ordinary end.
+    /// True if the model refused; the vendor reports that as an ordinary end.
     is_refused: bool,
     /// Bytes of text so far.
     text: usize,
     calls: usize,
     bytes: usize,
-    /// Whether a part of a thought was told, so that the next one stands apart.
+    /// True if a part of a thought was shown, so that the next part needs a gap.
     has_thought: bool,
 }
 
@@ -75,7 +75,7 @@ impl Assemble for Assembler {
             let problem = format!("an answer of more than {MAX_ANSWER_BYTES} bytes");
             return Err(self.owner.bad(problem));
         }
-        // A lone half of a surrogate pair is found only where the text is read.
+        // A lone half of a surrogate pair is detected only where text is parsed.
         let mended = payload.contains("\\u").then(|| mend(payload)).flatten();
         let payload = mended.as_deref().unwrap_or(payload);
         let event: Event<'_> = self.read(payload)?;
@@ -148,7 +148,7 @@ impl Assembler {
                 return Ok(true);
             }
             "" if event.error.is_some() => return Err(self.failed(event, payload)),
-            // Heads, ends of parts, and whatever the vendor thinks of next.
+            // Heads, ends of parts, and unknown events.
             _ => {}
         }
         Ok(false)
@@ -163,7 +163,7 @@ impl Assembler {
         fault::in_stream(self.owner.origin(), said)
     }
 
-    /// The end of an answer, or a whole one.
+    /// Reads the end of an answer, or a complete answer.
     fn response(
         &mut self,
         raw: Option<&RawValue>,
@@ -174,7 +174,7 @@ impl Assembler {
         if let Some(error) = response.error {
             return Err(fault::in_stream(self.owner.origin(), error.get()));
         }
-        // Whoever streams nothing says it all here.
+        // A server that does not stream sends everything here.
         if self.items.is_empty() && self.text == 0 {
             for (index, raw) in (0..).zip(&response.output) {
                 self.take(Some(index), raw, Stage::Whole, out)?;
@@ -270,7 +270,7 @@ impl Assembler {
         })
     }
 
-    /// The end of an item, which holds all of it.
+    /// Closes an item; the event holds all of it.
     fn close(
         &mut self,
         at: usize,
@@ -328,7 +328,7 @@ impl Assembler {
         }
     }
 
-    /// A message that no piece was streamed of; gives where its text begins.
+    /// Emits a message that was not streamed; returns the position of its text.
     fn whole_message(&mut self, form: &ItemForm<'_>, out: &mut VecDeque<ModelEvent>) -> Position {
         let mut place = None;
         for part in wire::texts(form.content) {
@@ -343,7 +343,7 @@ impl Assembler {
         place.unwrap_or_else(|| self.place())
     }
 
-    /// A piece of a message.
+    /// Emits a piece of a message.
     fn say(&mut self, event: &Event<'_>, out: &mut VecDeque<ModelEvent>) {
         let piece = &event.delta.0;
         if piece.is_empty() {
@@ -356,7 +356,7 @@ impl Assembler {
         self.tell(piece, out);
     }
 
-    /// Leaves a gap to the message before, and gives the place behind it.
+    /// Emits a gap after the previous message, and returns the position behind it.
     fn stand_apart(&mut self, out: &mut VecDeque<ModelEvent>) -> Position {
         if self.text > 0 {
             self.tell(GAP, out);

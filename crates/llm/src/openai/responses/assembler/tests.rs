@@ -28,7 +28,7 @@ fn run(payloads: &[Value]) -> Result<Vec<ModelEvent>, Error> {
     Err(assembler.short())
 }
 
-/// Events as [`one_line`].
+/// Compares the events in the form of [`one_line`].
 fn check(payloads: &[Value], expected: &str) {
     let shown = one_line(&run(payloads).unwrap(), in_and_out);
     assert_eq!(shown, expected, "{payloads:?}");

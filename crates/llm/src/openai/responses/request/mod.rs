@@ -23,15 +23,15 @@ use crate::request::names;
 use crate::request::pairing::{PairedCall, Step, object_of, pair, wire_ids};
 use sepal_core::domain::{CallId, Digest, Entry, Native, Tool};
 
-/// The vendor refuses a shorter longest answer.
+/// The smallest output limit that the vendor accepts.
 const LEAST_OUTPUT: u32 = 16;
-/// Hex digits of the key under which the vendor keeps a beginning.
+/// Hex digits of the prompt cache key.
 const CACHE_KEY_DIGITS: usize = 32;
 
-/// The ids of calls in one request, by our own.
+/// The wire ids of the calls in one request, by our own ids.
 type Ids<'a> = HashMap<&'a CallId, &'a str>;
 
-/// The body of a request; `tools` is what [`tools`] makes of its own.
+/// Builds the request body; `tools` is the output of [`tools`] for the request.
 pub(super) fn body<'a>(
     request: &'a Request,
     tools: Option<&'a RawValue>,
@@ -59,7 +59,7 @@ pub(super) fn body<'a>(
     }
 }
 
-/// The tools of a request as text; `None` if there are none.
+/// The tools of a request as JSON; `None` if there are none.
 pub(super) fn tools(tools: &[Tool], strictness: Strictness) -> serde_json::Result<Written> {
     write(tools, strictness, form)
 }
@@ -81,7 +81,8 @@ fn reasoning(request: &Request, omitted: &Omitted) -> Option<Reasoning> {
     (effort.is_some() || summary.is_some()).then_some(Reasoning { effort, summary })
 }
 
-/// Requests that begin alike belong to one session, or to sessions that can share what is cached.
+/// The prompt cache key. Requests with the same beginning share it: they belong to one session, or to
+/// sessions that can share cache entries.
 fn cache_key(request: &Request) -> String {
     let first = request.entries.iter().find_map(|entry| match entry {
         Entry::User { text, .. } => Some(text.as_str()),
@@ -130,7 +131,7 @@ fn input<'a>(request: &'a Request, family: &str, omitted: &Omitted) -> Vec<Item<
     input
 }
 
-/// Parts in the vendor's form; a text alone needs none.
+/// Parts in the vendor's form; a single text stays plain.
 fn content(parts: Vec<Said<'_>>) -> Content<'_> {
     match only_text(parts) {
         Ok(text) => Content::Text(text),
@@ -151,7 +152,7 @@ fn part(part: Said<'_>) -> ContentPart<'_> {
     }
 }
 
-/// A message; the vendor refuses blank ones.
+/// A message; `None` if it is blank, because the vendor refuses blank messages.
 fn message<'a>(role: Role, content: Content<'a>, phase: Option<&'a str>) -> Option<Item<'a>> {
     let is_blank = match &content {
         Content::Text(text) => text.trim().is_empty(),
@@ -164,7 +165,8 @@ fn message<'a>(role: Role, content: Content<'a>, phase: Option<&'a str>) -> Opti
     }))
 }
 
-/// The blocks of an answer with their places. Those of the other interface have another form.
+/// The native blocks of an answer with their positions. Blocks of Chat Completions have another form and are
+/// skipped.
 fn blocks(native: &Native) -> impl Iterator<Item = (Position, &Value)> {
     let native = native.blocks.as_array();
     native.into_iter().flatten().filter_map(|native| {
@@ -179,13 +181,13 @@ fn is_thought(block: &Value) -> bool {
     block.get("type").and_then(Value::as_str) == Some("reasoning")
 }
 
-/// Whether a block stands for all that was said before it.
+/// Returns true for a compaction block.
 fn is_compaction(block: &Value) -> bool {
     block.get("type").and_then(Value::as_str) == Some(COMPACTION)
 }
 
-/// What the model said, in its order. A thought must be followed by what came of it: one whose text
-/// or call is gone goes with it.
+/// The items of an answer, in their original order. A thought must be followed by its text or call; a thought
+/// at the end has lost them and is dropped.
 fn assistant<'a>(
     parts: Vec<interleave::Part<'a, &'a Value>>,
     (calls, ids): (&[PairedCall<'a>], &Ids<'a>),
@@ -210,7 +212,7 @@ fn assistant<'a>(
                 call_id: wire_id(ids, paired),
                 namespace: namespaces.get(&name).map(str::to_owned),
                 name,
-                // Only maps with keys that are no strings fail; JSON has none.
+                // Serialization fails only for maps with keys that are not strings; JSON has none.
                 arguments: serde_json::to_string(&object_of(&paired.call.args)).unwrap_or_default(),
             })
         }),

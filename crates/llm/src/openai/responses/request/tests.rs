@@ -106,7 +106,7 @@ fn answered(id: &str) -> Value {
     json!({"type": "function_call_output", "call_id": id, "output": "r"})
 }
 
-/// The names of calls depend on a hash that the tests of names are about.
+/// Replaces the names of calls, which contain a hash that the tests of names cover.
 fn unnamed(mut items: Value) -> Value {
     for item in items.as_array_mut().unwrap() {
         if let Some(name) = item.get_mut("name") {
@@ -186,13 +186,13 @@ fn thoughts_return_to_their_places_and_never_stand_alone() {
             answered("fc1_1"),
         ]
     );
-    // Its text is blank, or was never said.
+    // The text is blank or missing.
     assert!(told(" \n", vec![], json!([thought("r1", 0, 0)])).is_empty());
     assert_eq!(
         told("a", vec![], json!([thought("r1", 1, 0)])),
         [said("assistant", "a")]
     );
-    // A call without its result leaves its thought behind.
+    // A call without its result leaves an unpaired thought.
     let entries = vec![
         says(
             "a",
@@ -280,7 +280,7 @@ fn what_is_refused_is_left_out() {
     }
 }
 
-/// The vendor caches what requests begin with alike, byte by byte.
+/// The vendor caches the common beginning of requests, byte by byte.
 #[test]
 fn the_prefix_stays_the_same_over_twenty_turns() {
     let strict = json!({"type": "object", "properties": {}, "additionalProperties": false});
@@ -315,7 +315,7 @@ fn the_prefix_stays_the_same_over_twenty_turns() {
     }
 }
 
-/// Items of the vendor's go out only where the request goes on from the newest of them.
+/// A compaction item is sent only if the request resumes from the newest one.
 #[test]
 fn what_was_compacted_goes_back_where_the_request_goes_on_from_it() {
     let item = json!({"type": "compaction", "id": "cmp", "encrypted_content": "s"});

@@ -1,7 +1,7 @@
-//! The vendor's own search for tools: what it is told, and which of its items it takes back. Pure.
+//! Prepares a request for the vendor's tool search, and filters which search items are sent back. Pure.
 //!
-//! Tools that have to be found stand in namespaces, one for each server. The model is told the name and
-//! the description of a namespace, and the functions that it loads from there.
+//! Deferred tools are grouped in namespaces, one per server. The model sees the name and description of a
+//! namespace, and the functions that it loads from it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::request::names;
 use crate::tool_search::{Searchable, ServerTools};
 use sepal_core::domain::Tool;
 
-/// Names of tools that the description of a namespace holds.
+/// The most tool names that the description of a namespace lists.
 const NAMED: usize = 40;
 
-/// The tools of a request whose vendor searches, as text.
+/// The tools of a request whose vendor searches, as JSON.
 pub(in crate::openai::responses) fn tools(
     searchable: &Searchable,
     strictness: Strictness,
@@ -47,7 +47,8 @@ pub(in crate::openai::responses) fn tools(
     Ok(Some(to_raw_value(&entries)?.into()))
 }
 
-/// The prefix keeps a server apart from functions, and from names that the vendor has reserved.
+/// The namespace of a server. The prefix distinguishes it from functions and from names that the vendor
+/// reserves.
 fn namespace(server: &str) -> String {
     names::fit(&format!("mcp__{server}")).into_owned()
 }
@@ -64,8 +65,7 @@ fn description(of: &ServerTools) -> String {
     )
 }
 
-/// The namespaces of the functions that have to be found, by name; empty where the vendor does not
-/// search.
+/// The namespaces of the deferred functions, by function name; empty if the vendor does not search.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces(HashMap<String, String>);
 
@@ -82,14 +82,14 @@ impl Namespaces {
         Self(functions.collect())
     }
 
-    /// The namespace of a function. The vendor wants it with each call, also with those that were made
-    /// before the function had to be found.
+    /// The namespace of a function. The vendor requires it with every call, also with calls from before the
+    /// function was deferred.
     pub(super) fn get(&self, function: &str) -> Option<&str> {
         self.0.get(function).map(String::as_str)
     }
 
-    /// The blocks of an answer that the vendor takes: a search goes back with its output, and only if
-    /// all that it loaded is still there. A thought goes with the search that came of it.
+    /// The blocks of an answer that the vendor accepts: a search is sent only with its result, and only if
+    /// all loaded functions still exist. A thought before a dropped search is dropped too.
     pub(super) fn without_stale<'a>(
         &self,
         blocks: Vec<(Position, &'a Value)>,

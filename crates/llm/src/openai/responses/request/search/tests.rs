@@ -1,4 +1,4 @@
-//! Whole bodies of requests whose vendor searches tools.
+//! Complete bodies of requests whose vendor searches tools.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn searching() -> Value {
         "arguments": {"paths": ["mcp__garden"]}})
 }
 
-/// What a search loaded from that namespace.
+/// The result of a search that loaded functions from that namespace.
 fn output(namespace: &str, functions: &[&str]) -> Value {
     let functions = functions
         .iter()
@@ -38,7 +38,7 @@ fn output(namespace: &str, functions: &[&str]) -> Value {
         "tools": [{"type": "namespace", "name": namespace, "description": "d", "tools": functions}]})
 }
 
-/// An answer of these parts that then called a tool, with the result of the call.
+/// An answer with these blocks and a call, and the result of the call.
 fn painted(blocks: Vec<Value>) -> Vec<Entry> {
     let blocks = blocks.into_iter();
     let blocks = blocks.map(|block| json!({"place": {"text": 0, "calls": 0}, "block": block}));
@@ -132,7 +132,7 @@ fn tools_that_are_found_stand_in_a_namespace_for_each_server() {
     assert!(!plain.to_string().contains("defer_loading"), "{plain}");
 }
 
-/// The items of the answer, and the call after them.
+/// Checks the items of the answer and the call after them.
 fn check(blocks: &[Value], is_searching: bool, expected: &[Value]) {
     let sent = sent(painted(blocks.to_vec()), is_searching);
     let input = sent["input"].as_array().unwrap();
@@ -150,7 +150,7 @@ fn check(blocks: &[Value], is_searching: bool, expected: &[Value]) {
 #[test]
 fn a_search_goes_back_while_all_that_it_loaded_is_there() {
     check(&whole(), true, &whole());
-    // What was called before it had to be found has its namespace too.
+    // A call from before its function was deferred gets a namespace too.
     check(&[], true, &[]);
     let rest = [thought("r2")];
     for stale in [
@@ -161,12 +161,12 @@ fn a_search_goes_back_while_all_that_it_loaded_is_there() {
         let blocks = vec![thought("r1"), searching(), stale, thought("r2")];
         check(&blocks, true, &rest);
     }
-    // Sepal searches now, or the answer was cut after the search.
+    // Sepal searches now, or the answer was cut off after the search.
     check(&whole(), false, &rest);
     check(&[thought("r1"), searching()], true, &[]);
 }
 
-/// The vendor caches what requests begin with alike, byte by byte.
+/// The vendor caches the common beginning of requests, byte by byte.
 #[test]
 fn the_prefix_stays_the_same_while_tools_are_found() {
     let prefix = |entries: &[Entry]| {
