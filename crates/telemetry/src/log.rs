@@ -124,8 +124,8 @@ mod tests {
     use serde_json::Value;
     use tracing_subscriber::layer::SubscriberExt as _;
 
-    use crate::level::Levels;
     use super::{Error, open, writer};
+    use crate::level::Levels;
     use sepal_config::{LogFormat, LogLevel, LogOutput};
 
     /// The content of a log file after one entry of ours and one of a library.
