@@ -38,7 +38,6 @@ use crate::gateway::{
     self, AccessRules, Addresses, Documents, DoorLimits, GatewayState, Installation, ModelList,
     SystemInfo, mcp, socket,
 };
-use crate::llm::Catalogue;
 use crate::sandbox::{Janitor, Runtime};
 use crate::store::Store;
 use crate::telemetry::traces::Traces;
@@ -238,7 +237,7 @@ fn gateway_state(
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }),
         system: services.report.clone(),
-        models: Arc::new(ModelList::new(Catalogue::built_in(), Clock::system())),
+        models: Arc::new(ModelList::new(Clock::system())),
         providers: services.providers.clone(),
         notifications: services::notifications::start(settings, url, services)?,
         body_limit: socket_settings(settings).frame_bytes,

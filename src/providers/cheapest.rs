@@ -4,7 +4,6 @@ use jiff::civil::Date;
 
 use super::offer::Offer;
 use crate::domain::{MicroUsd, TokenUsage};
-use crate::llm::Catalogue;
 use crate::llm::catalogue::PriceSource;
 
 /// The size of the request whose price is compared: a short question with its answer.
@@ -20,15 +19,11 @@ const SIZE: TokenUsage = TokenUsage {
 
 /// Returns the cheapest model that the provider offers, if it costs less than `model`; `None` = `model` is as
 /// cheap, or its price is unknown.
-pub(super) fn cheaper_than(
-    offer: &Offer,
-    model: &str,
-    (catalogue, today): (Catalogue, Date),
-) -> Option<String> {
-    let own = cost(offer, model, (catalogue, today))?;
+pub(super) fn cheaper_than(offer: &Offer, model: &str, today: Date) -> Option<String> {
+    let own = cost(offer, model, today)?;
     let offered = offer.offered_models();
     let known = offered.into_iter().filter_map(|other| {
-        let cost = cost(offer, &other, (catalogue, today))?;
+        let cost = cost(offer, &other, today)?;
         Some((cost, other))
     });
     let (least, other) = known.min()?;
@@ -37,8 +32,8 @@ pub(super) fn cheaper_than(
 
 /// Returns the cost of a model, if it may be used. Free models of a list are excluded: they are seldom
 /// available, and often paid for with the conversation's data.
-fn cost(offer: &Offer, model: &str, (catalogue, today): (Catalogue, Date)) -> Option<MicroUsd> {
-    let known = offer.describe(catalogue, model);
+fn cost(offer: &Offer, model: &str, today: Date) -> Option<MicroUsd> {
+    let known = offer.describe(model);
     let is_over = known.retires_at.is_some_and(|end| end <= today);
     let cost = known.price(&SIZE).filter(|_| !is_over)?;
     let is_given = cost.0 == 0 && known.price_source == PriceSource::Catalogue;

@@ -32,7 +32,7 @@ pub use self::trial::Trial;
 
 use self::compaction::CompactionDefaults;
 use crate::domain::{Code, CompactionStrategy, Scope, TenantId, UserId};
-use crate::llm::{BreakerConfig, Catalogue};
+use crate::llm::BreakerConfig;
 use crate::net::Guard;
 use crate::session::{ModelChoice, Refusal};
 use crate::store::records::ProviderRow;
@@ -229,10 +229,10 @@ impl Providers {
         &self,
         tenant: &TenantId,
         choice: &ModelChoice,
-        known: (Catalogue, Date),
+        today: Date,
     ) -> Vec<ModelChoice> {
         let offer = self.find(tenant, &choice.provider);
-        let cheaper = offer.and_then(|offer| cheapest::cheaper_than(&offer, &choice.model, known));
+        let cheaper = offer.and_then(|offer| cheapest::cheaper_than(&offer, &choice.model, today));
         let cheaper = cheaper.map(|model| ModelChoice::new(choice.provider.as_str(), model));
         let own = ModelChoice::new(choice.provider.as_str(), choice.model.as_str());
         cheaper.into_iter().chain([own]).collect()

@@ -35,7 +35,7 @@ pub use answer::{Answer, AskedCall, Collector, InvalidArguments};
 pub use api::{Api, UnknownApi};
 pub use breaker::{BreakerConfig, Guarded, Outage};
 pub use cache_ttl::CacheTtl;
-pub use catalogue::{Catalogue, Overrides, Vendor, Windows};
+pub use catalogue::{Overrides, Vendor, Windows};
 pub use compaction::{CompactedBy, CompactedInput, Compacting, CompactionSetting, Compactor};
 pub use contents::{Content, Contents, Encoded};
 pub use error::{Error, KeyFault, Refusal};

@@ -2,7 +2,7 @@
 //! streams. Stops the request when no budget is left.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -59,7 +59,7 @@ impl Gate {
     /// other requests have reserved. Returns the hard budget with the least left, if there is one.
     pub(in crate::agent) async fn admit(
         &self,
-        (model, input_tokens): (Model, u64),
+        (model, input_tokens): (Arc<Model>, u64),
         earlier: MicroUsd,
         warn: Warn<'_>,
     ) -> Result<Option<BudgetStanding>, Stopped> {

@@ -1,5 +1,7 @@
 //! Estimates the usage of a model request while its answer streams. Pure.
 
+use std::sync::Arc;
+
 use crate::domain::{MicroUsd, Need, TokenUsage};
 use crate::llm::catalogue::Model;
 
@@ -18,7 +20,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// The usage of the running attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Gauge {
-    model: Model,
+    model: Arc<Model>,
     /// The amount to count if the price is unknown.
     charge: Option<MicroUsd>,
     input_tokens: u64,
@@ -32,7 +34,7 @@ pub(super) struct Gauge {
 impl Gauge {
     /// Makes the gauge of a request that is about to be sent; `None` if its cost is unknown.
     pub(super) fn new(
-        model: Model,
+        model: Arc<Model>,
         charge: Option<MicroUsd>,
         input_tokens: u64,
         earlier: MicroUsd,
@@ -135,19 +137,20 @@ impl Gauge {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::{CHUNK, Gauge, LEAST, MARGIN};
     use crate::domain::{MicroUsd, TokenUsage};
     use crate::llm::ProviderKind;
-    use crate::llm::catalogue::{Catalogue, Model, Overrides, Vendor};
+    use crate::llm::catalogue::{self, Model, Overrides, Vendor};
 
     fn gauge(input_tokens: u64) -> Gauge {
-        let catalogue = Catalogue::built_in();
-        let model = catalogue.describe(
+        let model = catalogue::describe(
             Vendor::of(ProviderKind::OpenAi, None),
             "gpt-4o",
             &Overrides::default(),
         );
-        Gauge::new(model, None, input_tokens, MicroUsd(0)).unwrap()
+        Gauge::new(model.into(), None, input_tokens, MicroUsd(0)).unwrap()
     }
 
     /// 2.50 USD per million input tokens, 10 USD per million output tokens.
@@ -193,9 +196,8 @@ mod tests {
 
     #[test]
     fn a_model_without_a_price_has_a_ceiling_or_no_gauge() {
-        let unknown = || -> Model {
-            let catalogue = Catalogue::built_in();
-            catalogue.describe(Vendor::default(), "nobody-knows-it", &Overrides::default())
+        let unknown = || -> Arc<Model> {
+            catalogue::describe(Vendor::default(), "nobody-knows-it", &Overrides::default()).into()
         };
         assert!(Gauge::new(unknown(), None, 10, MicroUsd(0)).is_none());
         let mut gauge = Gauge::new(unknown(), Some(MicroUsd(50)), 10, MicroUsd(3)).unwrap();

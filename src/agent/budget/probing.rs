@@ -23,7 +23,7 @@ const INPUT_TOKENS: u64 = 16;
 /// A probe to send.
 pub struct Probe<'a> {
     pub offer: &'a Offer,
-    pub model: Model,
+    pub model: Arc<Model>,
     pub request: Assembled,
     /// The time limit of the model.
     pub patience: Duration,
@@ -56,7 +56,7 @@ impl Budgets {
         if let Some(gate) = &gate {
             let admitted = gate
                 .admit(
-                    (model.clone(), INPUT_TOKENS),
+                    (Arc::clone(&model), INPUT_TOKENS),
                     crate::domain::MicroUsd::default(),
                     &warn,
                 )

@@ -14,10 +14,10 @@ use crate::domain::{
     TokenUsage, Tool, UserId,
 };
 use crate::history::{self, Due, PromptError};
-use crate::llm::catalogue::{Ability, Model};
+use crate::llm::catalogue::{self, Abilities, Ability, Model};
 use crate::llm::tokens::Counter;
 use crate::llm::tool_search::{Deferral, ToolSearch};
-use crate::llm::{Catalogue, Compactor, Overrides, ProviderKind, RetryConfig, Vendor};
+use crate::llm::{Compactor, Overrides, ProviderKind, RetryConfig, Vendor};
 use crate::providers::Providers;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
@@ -75,7 +75,6 @@ pub struct Reviewer {
 #[derive(Clone)]
 pub struct AgentFactory {
     pub providers: Providers,
-    pub catalogue: Catalogue,
     pub context: ContextSources,
     /// The limits of the working context, and its compaction strategies.
     pub history: history::ContextRules,
@@ -122,7 +121,6 @@ pub struct SessionAgent {
     owner: UserId,
     pub(in crate::agent) budgets: Budgets,
     pub(in crate::agent) providers: Providers,
-    pub(in crate::agent) catalogue: Catalogue,
     /// Assembles the contexts of requests.
     pub(in crate::agent) context: Assembler,
     pub(in crate::agent) history: history::ContextRules,
@@ -232,7 +230,6 @@ impl AgentFactory {
             owner: owner.clone(),
             budgets: self.budgets.clone(),
             providers: self.providers.clone(),
-            catalogue: self.catalogue,
             context: self.context.of_session(&tools, &skills),
             history: self.history.clone(),
             summary_budget: self.summary_budget,
@@ -299,14 +296,18 @@ impl SessionAgent {
     }
 
     /// Returns the known or assumed description of a model.
-    pub(in crate::agent) fn describe(&self, choice: &ModelChoice) -> Model {
+    pub(in crate::agent) fn describe(&self, choice: &ModelChoice) -> Arc<Model> {
         let offer = self.providers.find(&self.tenant, &choice.provider);
         offer.map_or_else(
             || {
-                self.catalogue
-                    .describe(Vendor::default(), &choice.model, &Overrides::default())
+                let of = Vendor::default();
+                Arc::new(catalogue::describe(
+                    of,
+                    &choice.model,
+                    &Overrides::default(),
+                ))
             },
-            |offer| offer.describe(self.catalogue, &choice.model),
+            |offer| offer.describe(&choice.model),
         )
     }
 
@@ -333,7 +334,7 @@ impl SessionAgent {
         let offered = offer.models().iter().map(String::as_str);
         let offered = own.into_iter().chain(offered).chain(offer.default_model());
         let priced = offered.filter_map(|model| {
-            let cost = offer.describe(self.catalogue, model).price(&usage)?;
+            let cost = offer.describe(model).price(&usage)?;
             Some((cost, model))
         });
         let cheapest = priced.min_by_key(|(cost, _)| *cost);
@@ -376,8 +377,8 @@ impl SessionAgent {
         let Some(offer) = self.providers.find(&self.tenant, &choice.provider) else {
             return Sight::Documents;
         };
-        let is_known = offer.knows(self.catalogue, &choice.model);
-        let has_images = !is_known || self.describe(choice).can(Ability::Images);
+        let model = offer.describe(&choice.model);
+        let has_images = model.abilities_are != Abilities::Known || model.can(Ability::Images);
         let reads_pdf = match offer.kind() {
             ProviderKind::OpenAi | ProviderKind::Anthropic | ProviderKind::Gemini => true,
             ProviderKind::OpenAiCompatible | ProviderKind::Scripted => false,

@@ -22,7 +22,6 @@ use crate::domain::MicroUsd;
 use crate::gateway::System;
 use crate::history::{self, Input};
 use crate::jobs::Pool;
-use crate::llm::Catalogue;
 use crate::net::{self, Guard};
 use crate::providers::Providers;
 use crate::sandbox::host::SandboxHost;
@@ -318,7 +317,6 @@ fn factory(
     };
     AgentFactory {
         providers,
-        catalogue: Catalogue::built_in(),
         context,
         history: history::ContextRules {
             limits,

@@ -3,9 +3,9 @@
 pub(super) mod calibrations;
 mod unusable;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::civil::Date;
 use reqwest::Client;
@@ -13,13 +13,16 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use self::unusable::Unusable;
 use crate::domain::{Code, Scope};
-use crate::llm::catalogue::{Abilities, Model};
+use crate::llm::catalogue::{self, Model};
 use crate::llm::tokens::Calibration;
 use crate::llm::{
-    self, Api, BreakerConfig, CacheTtl, Catalogue, CompactionSetting, Guarded, ListedModel, Outage,
-    Overrides, Provider, ProviderKind, Vendor,
+    self, Api, BreakerConfig, CacheTtl, CompactionSetting, Guarded, ListedModel, Outage, Overrides,
+    Provider, ProviderKind, Vendor,
 };
 use crate::session::Refusal;
+
+/// The most model descriptions kept for one provider: people may name any model.
+const MAX_DESCRIBED: usize = 256;
 
 /// The origin of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +88,8 @@ pub struct Offer {
     vendor: Vendor,
     /// The last model list.
     listed: Mutex<Arc<[ListedModel]>>,
+    /// The descriptions of its models, made at their first use; cleared by a new list.
+    described: Mutex<HashMap<String, Arc<Model>>>,
     /// The calibrations of our token counts with its own.
     learned: Mutex<BTreeMap<String, Calibration>>,
     /// The default model that it does not list, and the listed one that replaces it.
@@ -138,6 +143,7 @@ impl Offer {
             problem,
             vendor,
             listed: Mutex::default(),
+            described: Mutex::default(),
             learned: Mutex::default(),
             stand_in: Mutex::default(),
         }
@@ -249,23 +255,35 @@ impl Offer {
     /// Stores its current model list.
     pub fn learn(&self, listed: &[ListedModel]) {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = listed.into();
+        self.described().clear();
     }
 
     /// Returns the known or assumed description of a model: from the overrides, its list, and the catalogue.
-    pub fn describe(&self, catalogue: Catalogue, model: &str) -> Model {
-        let listed = Arc::clone(&self.listed.lock().unwrap_or_else(PoisonError::into_inner));
+    pub fn describe(&self, model: &str) -> Arc<Model> {
+        let mut described = self.described();
+        if let Some(known) = described.get(model) {
+            return Arc::clone(known);
+        }
+        if described.len() >= MAX_DESCRIBED {
+            described.clear();
+        }
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let listed = listed.iter().find(|listed| listed.id == model);
-        catalogue.describe_listed(self.vendor, (model, listed), self.said())
+        let known = catalogue::describe_listed(self.vendor, (model, listed), self.said());
+        let known = Arc::new(known);
+        described.insert(model.to_owned(), Arc::clone(&known));
+        known
     }
 
-    /// Returns true if the abilities of a model are known, from the catalogue or its own list.
-    pub fn knows(&self, catalogue: Catalogue, model: &str) -> bool {
-        self.describe(catalogue, model).abilities_are == Abilities::Known
+    fn described(&self) -> MutexGuard<'_, HashMap<String, Arc<Model>>> {
+        self.described
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Warns about a default model that its vendor retires soon.
     pub fn warn_of_end(&self, model: &str, today: Date) {
-        let known = self.describe(Catalogue::built_in(), model);
+        let known = self.describe(model);
         if let Some(end) = known.retirement(today) {
             tracing::warn!(
                 llm.provider = self.id(),

@@ -1,7 +1,7 @@
 //! The same stories on every kind of provider, through the whole app.
 
 use sepal::domain::TokenUsage;
-use sepal::llm::{Catalogue, ProviderKind};
+use sepal::llm::{ProviderKind, catalogue};
 use serde_json::json;
 
 use crate::model_stub::{Reply, STUB_KEY, Vendor};
@@ -238,10 +238,12 @@ async fn an_answer_of_each_vendor_has_text_calls_tokens_a_cost_and_a_time() {
             (18, false),
             "{vendor:?}"
         );
-        let known = Catalogue::built_in();
         let kind = ProviderKind::parse(provider).unwrap();
         let whose = sepal::llm::Vendor::of(kind, None);
-        let price = known.find(whose, model).unwrap().price(&usage).unwrap();
+        let price = catalogue::find(whose, model)
+            .unwrap()
+            .price(&usage)
+            .unwrap();
         assert!(price.as_usd() > 0.0, "{vendor:?}");
         assert_eq!(answer["cost"], price.as_usd(), "{vendor:?}");
         assert!(answer["durationMs"].is_u64(), "{vendor:?}");

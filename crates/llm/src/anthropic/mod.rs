@@ -9,7 +9,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use self::asking::Answering;
 use self::assembler::{Assembler, Pause};
 use self::request::thinking::Part;
-use super::catalogue::{Catalogue, Vendor};
+use super::catalogue::{self, Vendor};
 use super::compaction::ANTHROPIC_LEAST;
 use super::request::learned::Learned;
 use super::request::names::Names;
@@ -49,7 +49,6 @@ pub struct Messages(Arc<Service>);
 struct Service {
     endpoint: Endpoint,
     family: String,
-    catalogue: Catalogue,
     vendor: Vendor,
     /// The parts that each model refused.
     learned: Learned<Part>,
@@ -69,7 +68,6 @@ impl Messages {
         Ok(Self(Arc::new(Service {
             family: endpoint.family(),
             endpoint,
-            catalogue: Catalogue::built_in(),
             vendor,
             learned: Learned::default(),
             compaction,
@@ -108,7 +106,7 @@ impl Service {
     /// The model's output limit in tokens, if the request or the catalogue knows it.
     fn longest(&self, request: &Request) -> Option<u32> {
         let known = || {
-            let known = self.catalogue.find(self.vendor, &request.model)?;
+            let known = catalogue::find(self.vendor, &request.model)?;
             let longest = (!known.is_output_assumed).then_some(known.max_output)?;
             u32::try_from(longest).ok()
         };

@@ -24,7 +24,7 @@ use self::model::Row;
 pub use self::model::{Abilities, Ability, Model, PriceSource, Unwanted};
 pub use self::price::{Price, Tier};
 pub use self::retirement::Retirement;
-pub use self::succession::family;
+pub use self::succession::{family, successor};
 pub use self::vendor::Vendor;
 
 /// The list that `generate.py` writes.
@@ -40,13 +40,6 @@ const EVERYWHERE: [&str; 3] = ["openai", "anthropic", "gemini"];
 type Index = HashMap<(&'static str, &'static str), &'static str>;
 
 static INDEX: LazyLock<Index> = LazyLock::new(|| index(&[GENERATED, OPENROUTER, BY_HAND]));
-
-/// The catalogue of known models. Cheap to copy.
-#[derive(Debug, Clone, Copy)]
-pub struct Catalogue {
-    /// The index, built at the first lookup.
-    index: &'static LazyLock<Index>,
-}
 
 /// Context windows of one provider's models, in tokens, as an operator or an admin set them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,104 +103,94 @@ impl Model {
     }
 }
 
-impl Catalogue {
-    /// The catalogue that is built into this release.
-    pub fn built_in() -> Self {
-        Self { index: &INDEX }
+/// Finds a vendor's model, also by a dated version of its name.
+pub fn find(vendor: Vendor, model: &str) -> Option<Model> {
+    let Some(name) = vendor.name() else {
+        let found = EVERYWHERE.iter().find_map(|name| entry(name, model));
+        return found.map(Model::elsewhere);
+    };
+    let mut found = entry(name, model)?;
+    if vendor.is_regional() && found.is_regional {
+        found.prices.clear();
     }
+    Some(found)
+}
 
-    /// Finds a vendor's model, also by a dated version of its name.
-    pub fn find(self, vendor: Vendor, model: &str) -> Option<Model> {
-        let Some(name) = vendor.name() else {
-            let found = EVERYWHERE.iter().find_map(|name| self.entry(name, model));
-            return found.map(Model::elsewhere);
-        };
-        let mut found = self.entry(name, model)?;
-        if vendor.is_regional() && found.is_regional {
-            found.prices.clear();
-        }
-        Some(found)
+/// The entry of a model, or conservative guesses for an unknown one, with the overrides applied.
+pub fn describe(vendor: Vendor, model: &str, said: &Overrides) -> Model {
+    let windows = &said.windows;
+    let mut described = find(vendor, model).unwrap_or_else(|| Model::unknown(model));
+    if let Some(usual) = windows.usual.filter(|_| described.is_window_assumed) {
+        described.set_window(usual);
     }
+    if let Some(window) = windows.of_models.get(model) {
+        described.set_window(*window);
+    }
+    if let Some(longest) = said.max_outputs.get(model) {
+        described.max_output = *longest;
+        described.is_output_assumed = false;
+    }
+    if let Some(price) = said.prices.get(model) {
+        described.prices = vec![price.filled()];
+        described.price_source = PriceSource::Said;
+    }
+    described
+}
 
-    /// The entry of a model, or conservative guesses for an unknown one, with the overrides applied.
-    pub fn describe(self, vendor: Vendor, model: &str, said: &Overrides) -> Model {
-        let windows = &said.windows;
-        let mut described = self
-            .find(vendor, model)
-            .unwrap_or_else(|| Model::unknown(model));
-        if let Some(usual) = windows.usual.filter(|_| described.is_window_assumed) {
-            described.set_window(usual);
-        }
-        if let Some(window) = windows.of_models.get(model) {
-            described.set_window(*window);
-        }
-        if let Some(longest) = said.max_outputs.get(model) {
-            described.max_output = *longest;
-            described.is_output_assumed = false;
-        }
-        if let Some(price) = said.prices.get(model) {
-            described.prices = vec![price.filled()];
-            described.price_source = PriceSource::Said;
-        }
-        described
+/// Like [`describe`], with the facts that the provider lists: they override the catalogue, but not
+/// the overrides.
+pub fn describe_listed(
+    vendor: Vendor,
+    (model, listed): (&str, Option<&ListedModel>),
+    said: &Overrides,
+) -> Model {
+    let mut described = describe(vendor, model, said);
+    let Some(listed) = listed else {
+        return described;
+    };
+    if let Some(name) = &listed.name {
+        described.name.clone_from(name);
     }
+    if let Some(window) = listed.context_window
+        && !said.windows.of_models.contains_key(model)
+    {
+        described.set_window(window);
+    }
+    if let Some(longest) = listed.max_output
+        && !said.max_outputs.contains_key(model)
+    {
+        described.max_output = longest;
+        described.is_output_assumed = false;
+    }
+    if let Some(abilities) = &listed.abilities {
+        described.abilities.clone_from(abilities);
+        described.abilities_are = Abilities::Known;
+    }
+    described.retires_at = listed.retires_at.or(described.retires_at);
+    described
+}
 
-    /// Like [`Self::describe`], with the facts that the provider lists: they override the catalogue, but not
-    /// the overrides.
-    pub fn describe_listed(
-        self,
-        vendor: Vendor,
-        (model, listed): (&str, Option<&ListedModel>),
-        said: &Overrides,
-    ) -> Model {
-        let mut described = self.describe(vendor, model, said);
-        let Some(listed) = listed else {
-            return described;
-        };
-        if let Some(name) = &listed.name {
-            described.name.clone_from(name);
-        }
-        if let Some(window) = listed.context_window
-            && !said.windows.of_models.contains_key(model)
-        {
-            described.set_window(window);
-        }
-        if let Some(longest) = listed.max_output
-            && !said.max_outputs.contains_key(model)
-        {
-            described.max_output = longest;
-            described.is_output_assumed = false;
-        }
-        if let Some(abilities) = &listed.abilities {
-            described.abilities.clone_from(abilities);
-            described.abilities_are = Abilities::Known;
-        }
-        described.retires_at = listed.retires_at.or(described.retires_at);
-        described
-    }
+/// All entries, for tests.
+#[cfg(test)]
+fn all() -> impl Iterator<Item = (&'static str, Model)> {
+    INDEX
+        .iter()
+        .filter_map(|((vendor, _), line)| Some((*vendor, read(line)?)))
+}
 
-    /// All entries, for tests.
-    #[cfg(test)]
-    fn all(self) -> impl Iterator<Item = (&'static str, Model)> {
-        self.index
-            .iter()
-            .filter_map(|((vendor, _), line)| Some((*vendor, read(line)?)))
-    }
-
-    fn entry(self, vendor: &'static str, model: &str) -> Option<Model> {
-        let id = model.strip_prefix("models/").unwrap_or(model);
-        // Vertex puts the maker before the name; for OpenRouter the maker is part of the name.
-        let id = match vendor {
-            "openrouter" => id,
-            _ => id.strip_prefix("google/").unwrap_or(id),
-        };
-        let exact = self.index.get(&(vendor, id));
-        let line = exact.or_else(|| {
-            let mut bases = without_version(id);
-            bases.find_map(|base| self.index.get(&(vendor, base)))
-        })?;
-        read(line)
-    }
+fn entry(vendor: &'static str, model: &str) -> Option<Model> {
+    let id = model.strip_prefix("models/").unwrap_or(model);
+    // Vertex puts the maker before the name; for OpenRouter the maker is part of the name.
+    let id = match vendor {
+        "openrouter" => id,
+        _ => id.strip_prefix("google/").unwrap_or(id),
+    };
+    let exact = INDEX.get(&(vendor, id));
+    let line = exact.or_else(|| {
+        let mut bases = without_version(id);
+        bases.find_map(|base| INDEX.get(&(vendor, base)))
+    })?;
+    read(line)
 }
 
 fn read(line: &str) -> Option<Model> {

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use genai_prices::{PriceRequest, Usage, UsageKey};
 
-use super::{Catalogue, Model, Tier};
+use super::{Model, Tier, all};
 use sepal_core::domain::TokenUsage;
 
 /// The date of the other list, whose prices are compared.
@@ -98,7 +98,7 @@ fn theirs(provider: &str, model: &str, used: &TokenUsage) -> Option<i64> {
 #[test]
 fn prices_agree_with_another_list() {
     let (mut same, mut other) = (0, BTreeSet::new());
-    for (vendor, model) in Catalogue::built_in().all() {
+    for (vendor, model) in all() {
         let known = VENDORS.iter().find(|(ours, _)| *ours == vendor);
         let Some((_, provider)) = known else { continue };
         for input in [40_000, 400_000] {

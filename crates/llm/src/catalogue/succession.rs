@@ -2,47 +2,44 @@
 
 use jiff::civil::Date;
 
-use super::{Ability, Catalogue, Model, Vendor};
+use super::{Ability, Model, Vendor, find};
 
 /// The longest chain of named successors that is followed.
 const LONGEST_LINE: usize = 8;
 
-impl Catalogue {
-    /// Finds the successor of `model` among the listed models: a named one, else the newest of its family. It
-    /// must not be retired and must be able to call tools.
-    pub fn successor<'a>(
-        self,
-        vendor: Vendor,
-        model: &str,
-        (listed, today): (&'a [&'a str], Date),
-    ) -> Option<&'a str> {
-        let lives = |id: &str| {
-            let known = self.find(vendor, id)?;
-            (known.is_living(today) && known.can(Ability::Tools)).then_some(known)
-        };
-        let named = self.line(vendor, model);
-        let mut named = named.iter().filter_map(|heir| {
-            listed
-                .iter()
-                .find(|id| **id == heir.id && lives(id).is_some())
-        });
-        if let Some(heir) = named.next() {
-            return Some(heir);
-        }
-        let own = family(model);
-        let related = |id: &&&str| **id != model && family(id) == own && lives(id).is_some();
-        let listed = listed.iter().filter(related);
-        listed.max_by_key(|id| version(id)).copied()
+/// Finds the successor of `model` among the listed models: a named one, else the newest of its family. It
+/// must not be retired and must be able to call tools.
+pub fn successor<'a>(
+    vendor: Vendor,
+    model: &str,
+    (listed, today): (&'a [&'a str], Date),
+) -> Option<&'a str> {
+    let lives = |id: &str| {
+        let known = find(vendor, id)?;
+        (known.is_living(today) && known.can(Ability::Tools)).then_some(known)
+    };
+    let named = line(vendor, model);
+    let mut named = named.iter().filter_map(|heir| {
+        listed
+            .iter()
+            .find(|id| **id == heir.id && lives(id).is_some())
+    });
+    if let Some(heir) = named.next() {
+        return Some(heir);
     }
+    let own = family(model);
+    let related = |id: &&&str| **id != model && family(id) == own && lives(id).is_some();
+    let listed = listed.iter().filter(related);
+    listed.max_by_key(|id| version(id)).copied()
+}
 
-    /// The chain of named successors, nearest first.
-    fn line(self, vendor: Vendor, model: &str) -> Vec<Model> {
-        let heir = |model: &Model| self.find(vendor, model.successor.as_deref()?);
-        let first = self.find(vendor, model).as_ref().and_then(heir);
-        std::iter::successors(first, heir)
-            .take(LONGEST_LINE)
-            .collect()
-    }
+/// The chain of named successors, nearest first.
+fn line(vendor: Vendor, model: &str) -> Vec<Model> {
+    let heir = |model: &Model| find(vendor, model.successor.as_deref()?);
+    let first = find(vendor, model).as_ref().and_then(heir);
+    std::iter::successors(first, heir)
+        .take(LONGEST_LINE)
+        .collect()
 }
 
 /// The words of a model's name that identify its product line: `claude sonnet`, `gemini flash lite`, `gpt
@@ -72,7 +69,8 @@ fn words(id: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use jiff::civil::date;
 
-    use crate::{Catalogue, ProviderKind, Vendor};
+    use crate::catalogue::successor;
+    use crate::{ProviderKind, Vendor};
 
     #[test]
     fn a_model_that_is_gone_is_followed_by_its_heir_or_the_newest_of_its_family() {
@@ -84,9 +82,8 @@ mod tests {
             } else {
                 ProviderKind::Gemini
             };
-            let catalogue = Catalogue::built_in();
             let among = (listed, date(2026, 12, 2));
-            let found = catalogue.successor(Vendor::of(kind, None), model, among);
+            let found = successor(Vendor::of(kind, None), model, among);
             assert_eq!(found, expected, "{model}");
         }
         let claudes = [

@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 
-use super::{
-    Abilities, Ability, BY_HAND, Catalogue, GENERATED, Model, OPENROUTER, Overrides, Price, Tier,
-};
-use super::{Vendor, Windows, read};
+use super::{Abilities, Ability, BY_HAND, GENERATED, Model, OPENROUTER, Overrides, Price, Tier};
+use super::{Vendor, Windows, all, describe, read};
 use crate::ProviderKind;
 use sepal_core::domain::{MicroUsd, TokenUsage};
 
@@ -22,7 +20,7 @@ fn vendor(model: &str) -> Vendor {
 }
 
 fn find(model: &str) -> Option<Model> {
-    Catalogue::built_in().find(vendor(model), model)
+    super::find(vendor(model), model)
 }
 
 fn at(url: &str) -> Vendor {
@@ -53,11 +51,7 @@ fn the_file_is_sound_and_holds_the_models_of_the_requirements() {
     assert!(by_hand["source"].is_string() && by_hand["date"].is_string());
     let lines = [GENERATED, OPENROUTER, BY_HAND].map(|file| file.lines().skip(1));
     let lines: Vec<&str> = lines.into_iter().flatten().collect();
-    assert_eq!(
-        lines.len(),
-        Catalogue::built_in().all().count(),
-        "one stands twice"
-    );
+    assert_eq!(lines.len(), all().count(), "one stands twice");
     for line in lines {
         let model = read(line).unwrap_or_else(|| panic!("{line}"));
         assert!(model.max_output <= model.context_window, "{line}");
@@ -105,7 +99,7 @@ fn the_file_is_sound_and_holds_the_models_of_the_requirements() {
 #[test]
 fn a_price_counts_cached_tokens_apart_and_rounds_up() {
     fn check(model: &str, usage: &TokenUsage, expected: Option<u64>) {
-        let model = Catalogue::built_in().describe(vendor(model), model, &Overrides::default());
+        let model = describe(vendor(model), model, &Overrides::default());
         let price = model.price(usage);
         assert_eq!(price, expected.map(MicroUsd), "{} {usage:?}", model.id);
     }
@@ -174,7 +168,6 @@ fn a_dated_version_is_that_of_the_longest_name() {
 
 #[test]
 fn a_window_is_what_was_said_what_is_known_or_assumed() {
-    let catalogue = Catalogue::built_in();
     let none = Overrides::default();
     let windows = Windows {
         usual: Some(8_192),
@@ -192,7 +185,7 @@ fn a_window_is_what_was_said_what_is_known_or_assumed() {
         ("gpt-4o", &said, 64_000, false),
         ("gpt-4o-mini", &said, 128_000, false),
     ] {
-        let described = catalogue.describe(vendor(model), model, said);
+        let described = describe(vendor(model), model, said);
         let got = (described.context_window, described.is_window_assumed);
         assert_eq!(got, (window, is_assumed), "{model} {said:?}");
     }
@@ -201,8 +194,7 @@ fn a_window_is_what_was_said_what_is_known_or_assumed() {
 /// Asserts S3.11.
 #[test]
 fn settings_win_and_an_unknown_model_is_described_carefully() {
-    let catalogue = Catalogue::built_in();
-    let guessed = catalogue.describe(vendor("my-own"), "my-own", &Overrides::default());
+    let guessed = describe(vendor("my-own"), "my-own", &Overrides::default());
     assert_eq!(
         (guessed.context_window, guessed.max_output),
         (32_768, 4_096)
@@ -226,13 +218,13 @@ fn settings_win_and_an_unknown_model_is_described_carefully() {
         ..Overrides::default()
     };
     for (model, max_output) in [("gpt-4o", 999), ("my-own", 7_000)] {
-        let own = catalogue.describe(vendor(model), model, &said);
+        let own = describe(vendor(model), model, &said);
         assert_eq!(own.max_output, max_output, "{model}");
         // A class without a set price costs as much as the related class.
         assert_eq!(own.price(&usage(5, 2, 9)), Some(MicroUsd(5)), "{model}");
     }
     // Other models keep their catalogue entries, and records from before these fields can still be read.
-    let other = catalogue.describe(vendor("gpt-4o-mini"), "gpt-4o-mini", &said);
+    let other = describe(vendor("gpt-4o-mini"), "gpt-4o-mini", &said);
     assert_eq!(other, find("gpt-4o-mini").unwrap());
     let kept = r#"{"usual":8192,"of_models":{"a":2048}}"#;
     let kept: Overrides = serde_json::from_str(kept).unwrap();
@@ -243,9 +235,8 @@ fn settings_win_and_an_unknown_model_is_described_carefully() {
 /// Asserts S3.11.
 #[test]
 fn models_of_openrouter_have_its_prices_and_what_nobody_knows_stays_unknown() {
-    let catalogue = Catalogue::built_in();
     let openrouter = at("https://openrouter.ai/api/v1");
-    let find = |model: &str| catalogue.find(openrouter, model);
+    let find = |model: &str| super::find(openrouter, model);
     let claude = find("anthropic/claude-opus-4.6").unwrap();
     assert!(claude.can(Ability::Images) && claude.abilities_are == Abilities::Known);
     assert_eq!(
@@ -278,9 +269,8 @@ fn models_of_openrouter_have_its_prices_and_what_nobody_knows_stays_unknown() {
 
 #[test]
 fn a_name_means_the_price_of_its_vendor_and_elsewhere_none() {
-    let catalogue = Catalogue::built_in();
     let used = usage(100_000, 0, 0);
-    let price = |vendor: Vendor, model: &str| catalogue.find(vendor, model)?.price(&used);
+    let price = |vendor: Vendor, model: &str| super::find(vendor, model)?.price(&used);
     let cohere = at("https://api.cohere.ai/compatibility/v1");
     assert!(price(cohere, "command-a-03-2025").is_some());
     let groq = price(at("https://api.groq.com/openai/v1"), "openai/gpt-oss-120b");
@@ -298,10 +288,10 @@ fn a_name_means_the_price_of_its_vendor_and_elsewhere_none() {
     assert_eq!(luna("https://eu.api.openai.com/v1"), None);
     // At an unknown server the model's abilities are known, its price is not.
     let proxy = at("http://proxy.example/v1");
-    let found = catalogue.find(proxy, "gpt-4o").unwrap();
+    let found = super::find(proxy, "gpt-4o").unwrap();
     assert_eq!(found.context_window, 128_000);
     assert_eq!((found.price(&used), found.retires_at), (None, None));
-    assert_eq!(catalogue.find(proxy, "command-a-03-2025"), None);
+    assert_eq!(super::find(proxy, "command-a-03-2025"), None);
 }
 
 #[test]

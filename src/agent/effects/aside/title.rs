@@ -61,14 +61,14 @@ impl TitleRequest {
     async fn ask(&self, text: &str) -> Option<String> {
         let agent = &self.asker.agent;
         let providers = &agent.providers;
-        let (tenant, catalogue) = (&agent.tenant, agent.catalogue);
+        let tenant = &agent.tenant;
         let aside = Aside {
             purpose: RequestPurpose::Title,
             system: SYSTEM,
             text,
             max_tokens: MAX_TOKENS,
         };
-        for choice in providers.title_choices(tenant, &self.choice, (catalogue, now().date())) {
+        for choice in providers.title_choices(tenant, &self.choice, now().date()) {
             let Ok(candidates) = providers.candidates(tenant, &choice) else {
                 continue;
             };

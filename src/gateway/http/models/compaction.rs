@@ -1,5 +1,4 @@
-//! What makes room in the contexts of new requests, where a session did not choose itself: admins set
-//! it for their tenant.
+//! The compaction strategies of a tenant: admins set them for the sessions that chose none themselves.
 
 use axum::Json;
 use axum::extract::State;

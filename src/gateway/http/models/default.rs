@@ -1,4 +1,4 @@
-//! The model of new sessions: everybody chooses their own, admins that of their tenant or of everybody.
+//! The default model of new sessions: people set their own, admins that of their tenant or the installation.
 
 use axum::Json;
 use axum::extract::State;
@@ -114,7 +114,7 @@ pub(super) async fn clear_model_default(
     Ok(Json(in_force(&state, &caller)))
 }
 
-/// For whom a caller may choose.
+/// Returns the level that `scope` names, or an error if the caller may not set its default.
 fn whose(caller: &Caller, scope: Option<&str>) -> Result<DefaultFor, ApiError> {
     let refused = |text: &'static str| Err(ApiError::new(Code::NotAllowed, text));
     let tenant = &caller.tenant.id;
@@ -139,7 +139,7 @@ fn whose(caller: &Caller, scope: Option<&str>) -> Result<DefaultFor, ApiError> {
 fn in_force(state: &GatewayState, caller: &Caller) -> ModelDefaults {
     let whose = (&caller.tenant.id, &caller.user.id);
     let found = state.providers.defaults_of(whose);
-    // A model that its provider does not list is replaced; who named the provider still chose.
+    // A model that its provider does not list is replaced, so only the provider shows whose choice it was.
     let is_it = |said: &Option<ModelChoice>| {
         said.as_ref()
             .is_some_and(|said| said.provider == found.choice.provider)

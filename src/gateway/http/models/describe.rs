@@ -1,4 +1,4 @@
-//! One model for the wire: what its provider says of it, joined with what the catalogue knows. Pure.
+//! Describes one model for the wire: its provider's listing, joined with the catalogue. Pure.
 
 use jiff::civil::Date;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::domain::MicroUsd;
 use crate::llm::catalogue::Tier;
-use crate::llm::{Catalogue, ListedModel, catalogue};
+use crate::llm::{ListedModel, catalogue};
 use crate::providers::Offer;
 
 /// One model. What is not known is `null` or empty.
@@ -68,20 +68,16 @@ pub(super) struct ModelPrice {
     pub(super) reasoning: Option<f64>,
 }
 
-/// Joins what is known.
-pub(super) fn describe(
-    (catalogue, today): (Catalogue, Date),
-    offer: &Offer,
-    listed: &ListedModel,
-) -> AvailableModel {
+/// Joins the provider's listing of a model with the catalogue.
+pub(super) fn describe(today: Date, offer: &Offer, listed: &ListedModel) -> AvailableModel {
     let of = (listed.id.as_str(), Some(listed));
-    let known = catalogue.describe_listed(offer.vendor(), of, offer.said());
+    let known = catalogue::describe_listed(offer.vendor(), of, offer.said());
     let retires = known.retirement(today).map(|end| end.to_string());
     let usual = |price: &&catalogue::Price| price.tier == Tier::Standard;
     AvailableModel {
         id: listed.id.clone(),
         provider: offer.id().to_owned(),
-        // What is only assumed is not known.
+        // Assumed limits are left out.
         context_window: (!known.is_window_assumed).then_some(known.context_window),
         max_output: (!known.is_output_assumed).then_some(known.max_output),
         prices: known

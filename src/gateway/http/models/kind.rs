@@ -1,7 +1,7 @@
-//! Which of a provider's models can hold a conversation: lists name embeddings, voices and pictures
-//! too, and say of none of them what it is. Pure.
+//! Finds chat models by their names: providers also list models for embeddings, speech and images, and do
+//! not say which is which. Pure.
 
-/// Words in the names of models that do something else.
+/// Parts of the names of models that are not for chat.
 const OTHER: &[&str] = &[
     "audio",
     "babbage",
@@ -25,7 +25,7 @@ const OTHER: &[&str] = &[
     "whisper",
 ];
 
-/// Whether a model of that name is one to talk to. A name that says nothing is one.
+/// Returns true if a model with that name can chat. A name without any known part counts as chat.
 pub(super) fn is_chat(id: &str) -> bool {
     let id = id.to_ascii_lowercase();
     !OTHER.iter().any(|word| id.contains(word))

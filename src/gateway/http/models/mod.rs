@@ -1,4 +1,4 @@
-//! The models that can be asked for: what each provider lists, and what really answers.
+//! Lists the models that a caller may use, and checks whether they answer.
 
 mod compaction;
 mod default;
@@ -132,7 +132,7 @@ pub(super) struct ModelsQuery {
     refresh: bool,
 }
 
-/// `?probe`, `?probe=1` and `?probe=true` all ask for it.
+/// Reads a flag: `?probe`, `?probe=1` and `?probe=true` set it.
 fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     match String::deserialize(deserializer)?.as_str() {
         "" | "1" | "true" => Ok(true),

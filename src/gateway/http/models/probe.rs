@@ -1,4 +1,4 @@
-//! The small real request that shows whether a model answers (S2.54).
+//! Probes a model with a small real request, which shows whether it answers (S2.54).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,32 +14,32 @@ use crate::llm::catalogue::Model;
 use crate::llm::{self, ProviderKind, Refusal};
 use crate::providers::Offer;
 
-/// Requests at the same time, of everybody together.
+/// The most concurrent probes, over all tenants.
 const SIDE_BY_SIDE: usize = 4;
-/// How long a model may take to answer.
+/// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The time for which a result is told again: whoever asks once more pays nothing.
+/// The time for which a result is reused: asking again within it costs nothing.
 const KEPT: Duration = Duration::from_mins(1);
 
-/// Makes such requests, never too many at once.
+/// Probes models, a limited number at once.
 pub(super) struct Prober {
     turns: Semaphore,
     /// Never held across an await.
     kept: Mutex<Vec<Kept>>,
 }
 
-/// The payer of such requests.
+/// Pays for probes.
 #[async_trait]
 pub(super) trait Payer: Send + Sync {
-    /// The tenant whose money it is.
+    /// The tenant that pays.
     fn tenant(&self) -> &TenantId;
 
-    /// Makes one.
+    /// Makes the request of a probe.
     async fn ask(&self, probe: Probe<'_>) -> Result<(), Unanswered>;
 }
 
-/// A person, from their budgets.
+/// A person pays from their budgets.
 #[async_trait]
 impl Payer for (Budgets, Holder) {
     fn tenant(&self) -> &TenantId {
@@ -51,7 +51,7 @@ impl Payer for (Budgets, Holder) {
     }
 }
 
-/// The result of asking one model of a provider for one tenant. A provider that was changed is another one.
+/// The cached result for one model of a provider and one tenant. A changed provider gets a new entry.
 struct Kept {
     tenant: TenantId,
     offer: Arc<Offer>,
@@ -60,22 +60,22 @@ struct Kept {
     slot: Arc<Slot>,
 }
 
-/// Held while the model is asked, so that many pages ask once.
+/// Locked while the model is asked, so that many concurrent requests ask it once.
 type Slot = tokio::sync::Mutex<Option<(Instant, Verdict)>>;
 
-/// What came of one.
+/// The result of a probe.
 #[derive(Debug, Clone)]
 pub(super) struct Verdict {
-    /// How long it took, without waiting for its turn.
+    /// The time that the request took, without the wait for a permit.
     pub(super) latency: Duration,
-    /// Why the model did not answer.
+    /// The reason why the model did not answer.
     pub(super) problem: Option<String>,
-    /// Whether that is because there is no such model.
+    /// True if the provider has no such model.
     is_unknown: bool,
 }
 
 impl Verdict {
-    /// Its name on the wire.
+    /// Returns the name of the status on the wire.
     pub(super) fn status(&self) -> &'static str {
         match self {
             Self { problem: None, .. } => "available",
@@ -97,12 +97,12 @@ impl Default for Prober {
 }
 
 impl Prober {
-    /// Asks a model for one token, unless it was asked for the same tenant within the last minute.
+    /// Asks a model for a minimal answer, unless it was asked for the same tenant within the last minute.
     pub(super) async fn probe(
         &self,
         payer: &dyn Payer,
         offer: &Arc<Offer>,
-        model: Model,
+        model: Arc<Model>,
     ) -> Verdict {
         let slot = self.slot(payer.tenant(), offer, &model.id);
         let mut kept = slot.lock().await;
@@ -145,12 +145,12 @@ impl Prober {
             problem,
             is_unknown,
         };
-        // What was not asked costs nothing to ask.
+        // A request that no budget covered was not made, so its result is not cached.
         *kept = (!is_unpaid).then(|| (Instant::now(), verdict.clone()));
         verdict
     }
 
-    /// The slot of a model; those of more than a minute ago are forgotten.
+    /// Returns the slot of a model, and drops unused slots that were last requested over two minutes ago.
     fn slot(&self, tenant: &TenantId, offer: &Arc<Offer>, model: &str) -> Arc<Slot> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|it| Arc::strong_count(&it.slot) > 1 || it.asked_at.elapsed() < 2 * KEPT);
@@ -177,7 +177,7 @@ fn request(kind: ProviderKind, model: &str) -> Assembled {
     let manner = Manner {
         model: model.to_owned(),
         max_tokens: Some(match kind {
-            // Its reasoning models refuse less.
+            // OpenAI's reasoning models refuse a lower limit.
             ProviderKind::OpenAi => 16,
             ProviderKind::Anthropic
             | ProviderKind::Gemini

@@ -1,4 +1,4 @@
-//! How many tokens a text has for a model, and how sure that is.
+//! Counts the tokens of a text for a model, and reports how exact the count is.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ use crate::providers::Wanted;
 /// The longest text that is counted, in bytes.
 const MAX_TEXT_BYTES: usize = 512 * 1024;
 
-/// Texts that are counted at the same time.
+/// Limits the counts that run at the same time.
 static COUNTERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("token counts", 2));
 
 /// A text to be counted.
@@ -70,7 +70,7 @@ pub(super) async fn count_tokens(
     let choice = state.providers.choose((tenant, user), &wanted, None)?;
     let offer = state.providers.find(tenant, &choice.provider);
     let counter = offer.map_or_else(Default::default, |offer| offer.counter(&choice.model));
-    // A large text takes as long as a slow request, and a table has to be made at first.
+    // Run in a pool: a large text takes as long as a slow request, and the first count builds a table.
     let found = COUNTERS.run(move || counter.of_text(&text)).await;
     let tokens = found.map_err(|_| ApiError::new(Code::Internal, "the text was not counted"))?;
     Ok(Json(CountedTokens {

@@ -1,4 +1,4 @@
-//! What providers list, side by side, kept for a while; and what comes of asking their models.
+//! Lists the models of all providers side by side, caches the lists, and probes models.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,62 +12,60 @@ use super::kind::is_chat;
 use super::probe::{Payer, Prober, Verdict};
 use super::{AvailableModels, CheckedModel, CheckedModels, CheckedProvider, ProviderProblem};
 use crate::llm::catalogue::Ability;
-use crate::llm::{Catalogue, ListedModel};
+use crate::llm::{ListedModel, catalogue};
 use crate::providers::Offer;
 use crate::session::ModelChoice;
 use crate::tenancy::Clock;
 
-/// How long a provider's list is believed.
+/// The lifetime of a cached list.
 const KEPT: Duration = Duration::from_mins(5);
-/// How long it is believed that a provider does not list anything.
+/// The lifetime of a cached failure to list.
 const FAILURE_KEPT: Duration = Duration::from_secs(30);
-/// How long a provider may take to answer.
+/// The longest wait for a provider's list.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Models of one provider that are really asked.
+/// The most models that are probed per provider.
 const MAX_PROBED: usize = 12;
 
-/// What is asked for.
+/// A request for the models of all providers.
 pub(super) struct Asked {
-    /// The providers that the caller may use, that of new sessions first.
+    /// The providers that the caller may use, the provider of new sessions first.
     pub(super) offers: Vec<Arc<Offer>>,
-    /// What is set for new sessions.
+    /// The configured model of new sessions.
     pub(super) choice: ModelChoice,
-    /// Whether lists of a while ago are not believed.
+    /// True if cached lists are ignored.
     pub(super) is_fresh: bool,
-    /// The payer of requests that are really made.
+    /// The payer of probes.
     pub(super) payer: Box<dyn Payer>,
 }
 
-/// What providers list, joined with what the catalogue knows.
+/// The model lists of providers, cached and joined with the catalogue.
 pub struct ModelList {
-    catalogue: Catalogue,
     clock: Clock,
     prober: Prober,
     /// Never held across an await.
     kept: Mutex<Vec<CachedList>>,
 }
 
-/// The slot of one provider. A provider that was changed is another one.
+/// The cached list of one provider. A provider that was changed gets a new entry.
 struct CachedList {
     offer: Arc<Offer>,
     slot: Arc<Slot>,
 }
 
-/// Held while the provider is asked, so that many pages ask once.
+/// Locked while the provider is asked, so that many concurrent requests ask it once.
 type Slot = tokio::sync::Mutex<Option<(Instant, Result<Vec<ListedModel>, String>)>>;
 
 impl ModelList {
-    /// No list is known yet.
-    pub fn new(catalogue: Catalogue, clock: Clock) -> Self {
+    /// Creates an empty cache.
+    pub fn new(clock: Clock) -> Self {
         Self {
-            catalogue,
             clock,
             prober: Prober::default(),
             kept: Mutex::default(),
         }
     }
 
-    /// The models of all providers, in their order.
+    /// Returns the models of all providers, in the order of the providers; probes them if `is_probed`.
     pub(super) async fn available(&self, asked: &Asked, is_probed: bool) -> AvailableModels {
         let lists = self.lists(asked).await;
         let today = self.clock.now().date();
@@ -82,7 +80,7 @@ impl ModelList {
                 problem,
             }));
             let listed = list.models.iter().cloned();
-            models.extend(listed.map(|model| describe((self.catalogue, today), offer, &model)));
+            models.extend(listed.map(|model| describe(today, offer, &model)));
         }
         if is_probed {
             let verdicts = self.probe(asked, &lists).await;
@@ -103,7 +101,7 @@ impl ModelList {
         }
     }
 
-    /// What each model of each provider answers.
+    /// Probes the models of all providers, and returns the result of each.
     pub(super) async fn check(&self, asked: &Asked) -> CheckedModels {
         let lists = self.lists(asked).await;
         let mut verdicts = self.probe(asked, &lists).await;
@@ -169,7 +167,7 @@ impl ModelList {
         listed
     }
 
-    /// The slot of a provider; what nobody else holds any more is forgotten.
+    /// Returns the slot of a provider, and drops the slots of providers that nothing else uses any more.
     fn slot(&self, offer: &Arc<Offer>) -> Arc<Slot> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|kept| Arc::strong_count(&kept.offer) > 1);
@@ -185,22 +183,20 @@ impl ModelList {
         slot
     }
 
-    /// Puts a listed model in the place of a default that its provider does not list or that is
-    /// retired, for new sessions too, and gives the words that say so.
+    /// Replaces the default model in `choice` by a listed one, if its provider does not list it or its vendor
+    /// has retired it; new sessions get the same replacement. Returns the message that says so.
     fn replace(&self, offer: &Offer, list: &List, choice: &mut ModelChoice) -> Option<String> {
         if offer.id() != choice.provider {
             return None;
         }
         let today = self.clock.now().date();
-        // A list that did not come says nothing new.
+        // A list that failed does not change the replacement.
         if list.problem.is_none() {
             let other = self.replacement(offer, list, (&choice.model, today));
             offer.replace_default(&choice.model, other.as_deref());
         }
         let other = offer.stand_in(&choice.model)?;
-        let end = offer
-            .describe(self.catalogue, &choice.model)
-            .retirement(today);
+        let end = offer.describe(&choice.model).retirement(today);
         let missing = std::mem::replace(&mut choice.model, other);
         let other = &choice.model;
         Some(match end.filter(|end| end.is_over()) {
@@ -211,31 +207,30 @@ impl ModelList {
         })
     }
 
-    /// What its vendor names instead, else the newest living one of its family, else the first
-    /// listed model with tools that the catalogue knows, else the first one; none = the default is
-    /// listed and lives, or nothing better is listed.
+    /// Returns the replacement of a default model: the successor that its vendor names, else the newest
+    /// living model of its family, else the first listed living model with tools that the catalogue knows,
+    /// else the first listed one. `None` if the settings name the default, if it is listed and lives, if it
+    /// is listed without a successor, or if nothing is listed.
     fn replacement(
         &self,
         offer: &Offer,
         list: &List,
         (default, today): (&str, Date),
     ) -> Option<String> {
-        let find = |id: &str| self.catalogue.find(offer.vendor(), id);
+        let find = |id: &str| catalogue::find(offer.vendor(), id);
         let id_of = |id: &str| find(id).map(|model| model.id);
         let own = id_of(default);
-        // `…-latest` and undated names are listed under their dates.
+        // An undated name or `…-latest` is the same model as the dated name in the list.
         let is_same = |id: &str| id == default || own.is_some() && id_of(id) == own;
         let is_named = offer.models().iter().any(|id| id == default);
         let is_listed = is_named || list.models.iter().any(|model| is_same(&model.id));
-        let lives = offer.describe(self.catalogue, default).is_living(today);
-        // Who names a model in the settings wants that one.
+        let lives = offer.describe(default).is_living(today);
+        // A model that the settings name is never replaced.
         if is_named || is_listed && lives {
             return None;
         }
         let listed: Vec<&str> = list.models.iter().map(|model| model.id.as_str()).collect();
-        let heir = self
-            .catalogue
-            .successor(offer.vendor(), default, (&listed, today));
+        let heir = catalogue::successor(offer.vendor(), default, (&listed, today));
         if let Some(heir) = heir {
             return Some(heir.to_owned());
         }
@@ -251,10 +246,10 @@ impl ModelList {
 
     async fn probe(&self, asked: &Asked, lists: &[List]) -> Vec<Probed> {
         let probes = asked.offers.iter().zip(lists).flat_map(|(offer, list)| {
-            let is_known = |id: &str| self.catalogue.find(offer.vendor(), id).is_some();
+            let is_known = |id: &str| catalogue::find(offer.vendor(), id).is_some();
             let probed = list.to_probe(is_known);
             probed.into_iter().map(move |model| async move {
-                let described = offer.describe(self.catalogue, &model);
+                let described = offer.describe(&model);
                 let payer = &*asked.payer;
                 let verdict = self.prober.probe(payer, offer, described).await;
                 Probed {
@@ -268,18 +263,18 @@ impl ModelList {
     }
 }
 
-/// What came of asking one model.
+/// The result of probing one model.
 struct Probed {
     provider: String,
     model: String,
     verdict: Verdict,
 }
 
-/// What one provider offers.
+/// The models of one provider.
 struct List {
-    /// Its chat models: those of the settings first.
+    /// Its chat models; those named in the settings come first.
     models: Vec<ListedModel>,
-    /// The default model, where this is its provider: asked first, listed or not.
+    /// The default model, if it belongs to this provider: it is probed first, listed or not.
     default: Option<String>,
     problem: Option<String>,
     is_usable: bool,
@@ -307,7 +302,7 @@ impl List {
                 None => models.push(model),
             }
         }
-        // Nobody can choose from an empty list.
+        // An empty list would leave nothing to choose.
         if models.is_empty() && is_usable {
             models.extend(default.map(named));
         }
@@ -319,7 +314,8 @@ impl List {
         }
     }
 
-    /// The models that are really asked: the default first, then those that the catalogue knows.
+    /// Returns the models to probe, at most [`MAX_PROBED`]: the default first, then those that the catalogue
+    /// knows.
     fn to_probe(&self, is_known: impl Fn(&str) -> bool) -> Vec<String> {
         if !self.is_usable {
             return Vec::new();

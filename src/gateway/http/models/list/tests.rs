@@ -1,4 +1,4 @@
-//! Keeping, replacing and probing, against providers without a network.
+//! Tests caching, replacing and probing, with providers that need no network.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,20 +13,20 @@ use crate::agent::{Probe, Unanswered};
 use crate::context;
 use crate::domain::{TenantId, Timestamp};
 use crate::llm::{
-    self, Catalogue, Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind,
-    Refusal, Request,
+    self, Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Refusal,
+    Request,
 };
 use crate::providers::{Offer, ProviderSettings, Source};
 use crate::session::ModelChoice;
 use crate::tenancy::Clock;
 
-/// Lists what it is made with; models called `slow…` never answer, `gone…` are unknown.
+/// Lists the models that it is made with. Models called `slow…` never answer, `gone…` are unknown.
 #[derive(Default)]
 struct Lister {
     models: Vec<&'static str>,
-    /// Every list after this many never comes.
+    /// The number of lists that it answers; later ones never come.
     patience: usize,
-    /// How long a list takes.
+    /// The time that a list takes.
     takes: Duration,
     lists: AtomicUsize,
     asked: AtomicUsize,
@@ -87,7 +87,7 @@ fn lister(models: &[&'static str]) -> Arc<Lister> {
     })
 }
 
-/// An offer of that id over that provider.
+/// Returns an offer with that id and that provider.
 fn offer(id: &str, provider: Arc<Lister>, models: &[&str]) -> Arc<Offer> {
     crate::net::install_tls();
     let settings = ProviderSettings {
@@ -117,7 +117,7 @@ fn offer(id: &str, provider: Arc<Lister>, models: &[&str]) -> Arc<Offer> {
     Arc::new(offer)
 }
 
-/// Somebody without budgets.
+/// A payer without budgets.
 struct Somebody(TenantId);
 
 #[async_trait]
@@ -152,10 +152,7 @@ fn asked(offers: &[Arc<Offer>], model: &str, is_fresh: bool) -> Asked {
 
 fn list() -> ModelList {
     // 2026-11-25
-    ModelList::new(
-        Catalogue::built_in(),
-        Clock::new(|| Timestamp(1_795_600_000_000)),
-    )
+    ModelList::new(Clock::new(|| Timestamp(1_795_600_000_000)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,7 +193,7 @@ async fn a_list_is_kept_for_a_while_and_never_empty() {
     assert_eq!(ids, ["gpt-4o"]);
     assert_eq!(away.problems[0].provider, "a");
     assert!(away.problems[0].problem.contains("10 s"), "{away:?}");
-    // That it does not list is believed for a shorter while.
+    // A failure to list is cached for a shorter time.
     models
         .available(&asked(&offers, "gpt-4o", false), false)
         .await;
@@ -275,7 +272,7 @@ async fn a_default_that_is_not_listed_is_replaced_and_that_is_said() {
     )
     .await;
     check(&[], &[], "gone", "gone").await;
-    // Retired on 2026-10-23: its heir goes first, unless the settings name it or nothing else is there.
+    // Retired on 2026-10-23: its successor replaces it, unless the settings name it or none is listed.
     let old = "gpt-4-turbo";
     check(&["gpt-5.4", old, "gpt-5.6-sol"], &[], old, "gpt-5.6-sol").await;
     check(&[old, "gpt-6-luna"], &[], old, old).await;
@@ -351,7 +348,7 @@ async fn a_probe_asks_a_bounded_number_few_at_a_time() {
     assert_eq!(provider.asked.load(Ordering::Relaxed), 12);
     assert_eq!(provider.most_at_once.load(Ordering::Relaxed), 4);
     let of = |id: &str| found.models.iter().find(|model| model.id == id).unwrap();
-    // The default goes first, then what the catalogue knows.
+    // The default is probed first, then the models that the catalogue knows.
     assert!(of("slow").problem.as_ref().unwrap().contains("20 s"));
     assert_eq!(
         (of("gpt-4o").probed, &of("gpt-4o").problem),
