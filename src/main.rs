@@ -1,8 +1,8 @@
-//! The `sepal` command line: reads it, loads the settings, hands over to the app.
+//! The `sepal` program.
 
 use std::process::ExitCode;
 
-/// Most of what a turn costs beside its own work is memory: the C library's allocator took about an
+/// mimalloc, because most of a turn's overhead is memory management: the C library's allocator took about an
 /// eighth of the processor time (`docs/performance/diary.md`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,4 +1,4 @@
-//! The wire form of Chat Completions, as the vendor's side writes and reads it.
+//! The wire form of Chat Completions from the vendor's side.
 
 use std::error::Error;
 
@@ -10,27 +10,27 @@ use futures::stream::{self, StreamExt as _};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A request, as far as it is read.
+/// A request, reduced to the fields that are used.
 #[derive(Deserialize)]
 pub(crate) struct Asked {
     /// The conversation.
     pub(crate) messages: Vec<Said>,
-    /// What may be called.
+    /// The tools that the model may call.
     #[serde(default)]
     pub(crate) tools: Vec<Offered>,
 }
 
-/// A message of it.
+/// A message of a request.
 #[derive(Deserialize)]
 pub(crate) struct Said {
-    /// Who said it.
+    /// The role of the author.
     pub(crate) role: String,
-    /// What.
+    /// The content of the message.
     #[serde(default)]
     pub(crate) content: Value,
 }
 
-/// A tool of it.
+/// A tool of a request.
 #[derive(Deserialize)]
 pub(crate) struct Offered {
     /// Its definition.
@@ -45,14 +45,14 @@ pub(crate) struct Function {
 }
 
 impl Asked {
-    /// The offered tool whose name ends so.
+    /// Returns the offered tool whose name ends with `end`.
     pub(crate) fn tool(&self, end: &str) -> Option<&str> {
         let mut names = self.tools.iter().map(|tool| tool.function.name.as_str());
         names.find(|name| name.ends_with(end))
     }
 }
 
-/// An answer of these events, with the sign of its end behind them. An error cuts the connection.
+/// Streams the events, followed by the end marker. An error cuts the connection.
 pub(crate) fn events<E: Into<Box<dyn Error + Send + Sync>> + Send + 'static>(
     pieces: impl futures::Stream<Item = Result<Bytes, E>> + Send + 'static,
 ) -> Response {
@@ -61,7 +61,7 @@ pub(crate) fn events<E: Into<Box<dyn Error + Send + Sync>> + Send + 'static>(
     (head, Body::from_stream(pieces.chain(done))).into_response()
 }
 
-/// One event, as long as the vendor's are.
+/// Builds one event, as long as those of real vendors.
 pub(crate) fn chunk(delta: &Value, finish: Option<&str>) -> Bytes {
     let event = json!({
         "id": "chatcmpl-DmNkW0bW5yVbTQ1fS7JYk2zE4hAbc", "object": "chat.completion.chunk",
@@ -72,7 +72,7 @@ pub(crate) fn chunk(delta: &Value, finish: Option<&str>) -> Bytes {
     Bytes::from(format!("data: {event}\n\n"))
 }
 
-/// What the answer cost.
+/// Builds the event with the usage of an answer.
 pub(crate) fn usage(tokens: usize) -> Bytes {
     let event = json!({
         "id": "chatcmpl-DmNkW0bW5yVbTQ1fS7JYk2zE4hAbc", "object": "chat.completion.chunk",

@@ -1,4 +1,4 @@
-//! A client's connection to Socket.IO (Engine.IO 4), by websocket or by polling: packets as texts.
+//! A client's connection to Socket.IO (Engine.IO 4), by websocket or polling; packets are texts.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,21 +18,20 @@ use tokio_util::task::TaskTracker;
 /// A websocket of the client.
 pub(crate) type Websocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// Between two packets of one body.
+/// The separator between two packets of one body.
 const SEPARATOR: char = '\u{1e}';
-/// How long a request of polling may take; a poll lasts until the next heartbeat at most.
+/// The time limit of a polling request; a poll lasts until the next heartbeat at most.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A connection. Dropping it ends it without a farewell.
+/// A connection. Dropping it closes it without a close packet.
 pub(crate) enum Line {
-    /// One websocket.
+    /// A single websocket.
     Websocket(Box<Websocket>),
-    /// One request after the other.
+    /// Successive HTTP requests.
     Polling(Box<Polling>),
 }
 
-/// A connection by polling. A task polls, so that nothing is lost when a wait for a packet is given
-/// up.
+/// A polling connection. A task polls, so that cancelling a wait for a packet loses nothing.
 pub(crate) struct Polling {
     packets: mpsc::UnboundedReceiver<Result<String>>,
     post: Arc<Post>,
@@ -40,7 +39,7 @@ pub(crate) struct Polling {
 }
 
 impl Line {
-    /// Connects by websocket and asks to be let in; what is answered comes as packets.
+    /// Connects by websocket and sends the CONNECT packet; the answer arrives as a packet.
     pub(crate) async fn websocket(address: SocketAddr, auth: &Value) -> Result<Self> {
         let url = format!("ws://{address}/socket.io/?EIO=4&transport=websocket");
         let (mut socket, _) = connect_async(url).await?;
@@ -51,7 +50,7 @@ impl Line {
         Ok(line)
     }
 
-    /// The same by polling.
+    /// Connects by polling and sends the CONNECT packet.
     pub(crate) async fn polling(
         client: &Client,
         address: SocketAddr,
@@ -84,7 +83,7 @@ impl Line {
         Ok(line)
     }
 
-    /// The next packet that is no heartbeat. Nothing is lost when the wait is given up.
+    /// Returns the next packet that is not a heartbeat. Cancelling the wait loses nothing.
     pub(crate) async fn next(&mut self) -> Result<String> {
         match self {
             Self::Websocket(socket) => loop {
@@ -92,7 +91,7 @@ impl Line {
                 if text != "2" {
                     return Ok(text);
                 }
-                // If the wait is given up here, what is next read or written sends it.
+                // If the wait is cancelled here, the next read or write sends the fed answer.
                 socket.feed(Message::text("3")).await?;
                 socket.flush().await?;
             },
@@ -112,7 +111,7 @@ impl Line {
     }
 }
 
-/// The way out of polling: one request at a time.
+/// Sends the packets of a polling connection: one request at a time.
 struct Post {
     client: Client,
     url: String,
@@ -133,7 +132,7 @@ async fn poll(post: Arc<Post>, into: mpsc::UnboundedSender<Result<String>>) {
         match poll_once(&post).await {
             Ok(packets) => {
                 for packet in packets {
-                    // Who listened is gone, and with it this task.
+                    // If the receiver is gone, this task is being cancelled too.
                     let _ = into.send(Ok(packet));
                 }
             }
@@ -159,7 +158,7 @@ async fn poll_once(post: &Post) -> Result<Vec<String>> {
     Ok(packets)
 }
 
-/// The next text of a websocket; `None` at its end.
+/// Returns the next text of a websocket; `None` at its end.
 pub(crate) async fn next_text(socket: &mut Websocket) -> Result<Option<String>> {
     loop {
         match socket.next().await {

@@ -1,5 +1,6 @@
-//! `./run soak` is in [`soak`], `./run bench growth` in [`growth`]. `./run bench`: Sepal beside a raw relay of the same bytes and the upstream itself, alternating
-//! in one run. Processor time is compared as ratios: absolute figures swing with the machine.
+//! `./run bench` measures Sepal beside a raw relay of the same bytes and the upstream itself, alternating in
+//! one run. Processor time is compared as ratios, because absolute figures vary with the machine. `./run
+//! soak` is in [`soak`], `./run bench growth` in [`growth`].
 
 #![expect(
     clippy::print_stdout,
@@ -130,7 +131,7 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends early when it is told to, so that no program that it started is left.
+/// Ends early on SIGTERM or an interrupt, so that no program that it started is left running.
 async fn until_told(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let mut told = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -143,9 +144,9 @@ async fn until_told(work: impl Future<Output = Result<ExitCode>>) -> Result<Exit
     }
 }
 
-/// Both ring and the system's own would do; a choice has to be made once.
+/// Installs ring as the TLS provider: rustls requires one choice when several providers are compiled in.
 pub(crate) fn install_tls() {
-    // An error says that it was made before.
+    // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
@@ -191,7 +192,7 @@ async fn run(compare: &Compare) -> Result<ExitCode> {
 }
 
 async fn measure(part: What, subject: &Subject) -> Result<Vec<measure::Figure>> {
-    // The upstream has no connections that stay, and only Sepal has tools.
+    // The upstream has no persistent connections, and only Sepal has tools.
     let is_upstream = subject.kind == Kind::Upstream;
     match part {
         What::Start => Ok(measure::start(subject)),
@@ -203,10 +204,10 @@ async fn measure(part: What, subject: &Subject) -> Result<Vec<measure::Figure>> 
     }
 }
 
-/// As many connections as the machine allows; the programs inherit it.
+/// Raises the file limit to the maximum that the machine allows; started programs inherit it.
 fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
-    // What is not allowed shows as a connection that fails.
+    // A failure would show later as a connection that fails.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {

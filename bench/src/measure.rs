@@ -1,4 +1,4 @@
-//! The measurements. Each gives named figures of one subject in one round.
+//! The measurements. Each returns named figures of one subject in one round.
 
 use std::time::{Duration, Instant};
 
@@ -11,44 +11,44 @@ use crate::subject::{Subject, Talk, Turn};
 /// A figure's name, with its unit, and its value.
 pub(crate) type Figure = (&'static str, f64);
 
-/// Conversations of a burst.
+/// The number of conversations in a burst.
 const BURSTS: usize = 50;
-/// Tokens of each.
+/// The number of tokens of each.
 const BURST_TOKENS: usize = 4_000;
-/// Conversations whose tokens come alone.
+/// The number of conversations whose tokens arrive one by one.
 const PACED: usize = 200;
-/// Tokens of each.
+/// The number of tokens of each.
 const PACED_TOKENS: usize = 1_000;
-/// Between two of them.
+/// The time between two tokens of a conversation.
 const GAP: Duration = Duration::from_millis(20);
-/// Conversations that make turn after turn.
+/// The number of conversations that run turn after turn.
 const TALKERS: usize = 50;
-/// Turns of each.
+/// The number of turns of each.
 const TURNS: usize = 40;
-/// Tokens of a turn.
+/// The number of tokens of a turn.
 const TURN_TOKENS: usize = 20;
-/// Conversations with rounds of calls.
+/// The number of conversations with rounds of calls.
 const CALLERS: usize = 20;
-/// Rounds of each.
+/// The number of rounds of each.
 const ROUNDS: usize = 20;
-/// Calls of a round.
+/// The number of calls of a round.
 const CALLS: usize = 5;
-/// Sockets that do nothing, in the order of measuring.
+/// The numbers of idle sockets, in the order of measuring.
 const IDLE: [(usize, &str); 3] = [
     (0, "memory at 0 sockets (MiB)"),
     (1_000, "memory at 1,000 sockets (MiB)"),
     (5_000, "memory at 5,000 sockets (MiB)"),
 ];
-/// Connections that are opened at the same time.
+/// The number of connections that are opened at the same time.
 const AT_ONCE: usize = 50;
 
-/// Processor time and length of some work, with all that follows from it.
+/// Processor time and duration of some work, including its aftermath.
 struct Cost {
     cpu_s: f64,
     wall_s: f64,
 }
 
-/// Lets every conversation run its turns, one after the other; `plan` is told which one it is.
+/// Runs `turns` turns in every conversation, one after the other; `plan` gets the index of the conversation.
 async fn run(
     subject: &Subject,
     talks: &mut [Talk],
@@ -84,12 +84,12 @@ async fn connected(subject: &Subject, count: usize) -> Result<Vec<Talk>> {
     Ok(talks)
 }
 
-/// How long the program took from its start until it took a connection.
+/// Returns the time from the program's start until it accepted a connection.
 pub(crate) fn start(subject: &Subject) -> Vec<Figure> {
     vec![("start to listening (ms)", subject.program.started_ms)]
 }
 
-/// Tokens that come together, and tokens that come alone.
+/// Measures tokens that arrive together, and tokens that arrive one by one.
 pub(crate) async fn tokens(subject: &Subject) -> Result<Vec<Figure>> {
     let mut talks = connected(subject, BURSTS).await?;
     let (_, burst) = run(subject, &mut talks, |_| Plan::burst(BURST_TOKENS), 1).await?;
@@ -117,7 +117,7 @@ pub(crate) async fn tokens(subject: &Subject) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Whole turns with a short answer.
+/// Measures whole turns with a short answer.
 pub(crate) async fn turns(subject: &Subject) -> Result<Vec<Figure>> {
     let mut talks = connected(subject, TALKERS).await?;
     let (seen, cost) = run(subject, &mut talks, |_| Plan::burst(TURN_TOKENS), TURNS).await?;
@@ -128,10 +128,10 @@ pub(crate) async fn turns(subject: &Subject) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Rounds of five calls that a person approves one by one.
+/// Measures rounds of five calls that a person approves one by one.
 pub(crate) async fn rounds(subject: &Subject) -> Result<Vec<Figure>> {
     let mut talks = connected(subject, CALLERS).await?;
-    // The first call of a session starts its sandbox, which is no part of a round.
+    // The first call of a session starts its sandbox, which is not part of a round.
     run(subject, &mut talks, |_| Plan::calls(1), 1).await?;
     let (seen, cost) = run(subject, &mut talks, |_| Plan::calls(CALLS), ROUNDS).await?;
     let count = seen.len() as f64;
@@ -141,7 +141,7 @@ pub(crate) async fn rounds(subject: &Subject) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Memory with sockets that do nothing.
+/// Measures the memory with idle sockets.
 pub(crate) async fn idle(subject: &Subject) -> Result<Vec<Figure>> {
     let mut talks = Vec::new();
     let mut figures = Vec::new();

@@ -1,4 +1,4 @@
-//! What an answer looks like: the client writes it into its message, the upstream plays it.
+//! Describes an answer: the client writes the plan into its message, and the upstream executes it.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Plan {
-    /// How many tokens it has.
+    /// The number of tokens.
     pub(crate) tokens: usize,
-    /// Microseconds between two tokens; 0 = as fast as they can be written.
+    /// Microseconds between two tokens; 0 means as fast as they can be written.
     pub(crate) gap_us: u64,
-    /// Microseconds from a whole multiple of the gap, by the clock of [`now_ns`], to each token:
-    /// conversations with different ones never speak together, whenever they began.
+    /// The offset in microseconds of each token from a multiple of the gap, by the clock of [`now_ns`]:
+    /// conversations with different offsets never send at the same time, whenever they began.
     #[serde(default)]
     pub(crate) phase_us: u64,
-    /// Calls of a tool before it.
+    /// The number of tool calls before the answer.
     #[serde(default)]
     pub(crate) calls: usize,
 }
 
 impl Plan {
-    /// Tokens that come together.
+    /// Tokens that arrive together.
     pub(crate) const fn burst(tokens: usize) -> Self {
         Self {
             tokens,
@@ -33,7 +33,7 @@ impl Plan {
         }
     }
 
-    /// Tokens that come alone: those of conversation `index` of `count` at its own part of the gap.
+    /// Tokens that arrive one by one: those of conversation `index` of `count` in its own part of the gap.
     pub(crate) fn paced(tokens: usize, gap: Duration, index: usize, count: usize) -> Self {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let part = index as f64 / count as f64;
@@ -45,14 +45,14 @@ impl Plan {
         }
     }
 
-    /// How long it is until the first token.
+    /// Returns the time until the first token.
     pub(crate) fn until_first(self) -> Duration {
         let gap = self.gap_us.max(1);
         let into = (now_ns() / 1_000) % gap;
         Duration::from_micros((gap + self.phase_us - into) % gap)
     }
 
-    /// Calls that must be decided, then a short answer.
+    /// Calls that need decisions, then a short answer.
     pub(crate) const fn calls(calls: usize) -> Self {
         Self {
             tokens: 3,
@@ -62,13 +62,13 @@ impl Plan {
         }
     }
 
-    /// As the text of a message.
+    /// Returns the plan as the text of a message.
     pub(crate) fn text(self) -> anyhow::Result<String> {
         Ok(serde_json::to_string(&self)?)
     }
 }
 
-/// Nanoseconds of the clock that all processes of one machine share.
+/// Returns the nanoseconds of the monotonic clock that all processes of a machine share.
 pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
@@ -76,12 +76,12 @@ pub(crate) fn now_ns() -> u64 {
     seconds * 1_000_000_000 + rest
 }
 
-/// The word that a token is: when it was sent, between two signs that no JSON escapes.
+/// Returns a token: the time of its sending, between two characters that JSON never escapes.
 pub(crate) fn token() -> String {
     format!("@{}@ ", now_ns())
 }
 
-/// When the tokens in a text were sent.
+/// Returns the sending times of the tokens in a text.
 pub(crate) fn sent_at(text: &str) -> impl Iterator<Item = u64> + '_ {
     text.split('@').filter_map(|part| {
         let is_time = part.len() > 6 && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! A program in a process of its own: its address, processor time and memory.
+//! Runs a program in a process of its own, and reads its address, processor time and memory.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -12,38 +12,38 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// How long a program may take to listen or to end.
+/// The time limit for a program to listen or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a program is looked at while something of it is awaited.
+/// The interval of checks while waiting for a program.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// Whom a gateway asks, without the address; its command line beside it reads the same settings.
+/// The model settings of a gateway, without the address; the command line beside it needs the same settings.
 const MODEL: [(&str, &str); 2] = [
     ("SPL_LLM_PROVIDER", "openai-compatible"),
     ("SPL_LLM_MODEL", "bench"),
 ];
 
-/// A program that listens; dropping it ends it.
+/// A program that listens; dropping it ends the process.
 pub(crate) struct Program {
     child: Child,
-    /// Where it listens.
+    /// The address that it listens on.
     pub(crate) address: SocketAddr,
-    /// Milliseconds from its start until it took a connection.
+    /// Milliseconds from its start until it accepted a connection.
     pub(crate) started_ms: f64,
-    /// What it keeps; gone with it.
+    /// The folder of its data, which is deleted with it.
     pub(crate) folder: Option<TempDir>,
 }
 
 impl Program {
-    /// This program in another part: `upstream`, or `relay` with its arguments.
+    /// Starts another part of this program: `upstream`, or `relay` with its arguments.
     pub(crate) fn part(args: &[&str]) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(args);
         Self::start(command, None)
     }
 
-    /// The gateway with a folder of data that has only those files. `redis` is its address, if it
-    /// shall have one.
+    /// Starts the gateway with a data folder that contains only `files`, and with Redis if there is an
+    /// address.
     pub(crate) fn sepal(
         path: &Path,
         (upstream, redis): (SocketAddr, Option<SocketAddr>),
@@ -68,8 +68,8 @@ impl Program {
         Ok(program)
     }
 
-    /// The gateway on the data of that folder, with no limits on sockets, sessions and connections.
-    /// What it logs goes to `log`, if there is one.
+    /// Starts the gateway on the data in `folder`, without limits on sockets, sessions, sandboxes and
+    /// connections. Its log goes to `log`, if present.
     pub(crate) fn gateway(
         path: &Path,
         folder: &Path,
@@ -96,7 +96,7 @@ impl Program {
         Self::start(command, None)
     }
 
-    /// A Redis as the documentation asks for: appended to its file, synced every second.
+    /// Starts a Redis as the documentation recommends: with an append-only file that is synced every second.
     pub(crate) fn redis() -> Result<Self> {
         let folder = TempDir::new()?;
         let mut program = Self::redis_on(folder.path(), free_address()?, "everysec")?;
@@ -104,7 +104,7 @@ impl Program {
         Ok(program)
     }
 
-    /// A Redis on the data of that folder, synced as `appendfsync` says.
+    /// Starts a Redis on the data in `folder`, with the given `appendfsync`.
     pub(crate) fn redis_on(folder: &Path, address: SocketAddr, appendfsync: &str) -> Result<Self> {
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
@@ -124,7 +124,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Starts a program that says its address in its first line.
+    /// Starts a program that prints its address in its first line.
     fn start(mut command: Command, folder: Option<TempDir>) -> Result<Self> {
         let began = Instant::now();
         let mut child = command
@@ -161,7 +161,7 @@ impl Program {
         Ok(())
     }
 
-    /// A member's key, made by the command line beside the running gateway.
+    /// Creates a member with the command line beside the running gateway, and returns their key.
     pub(crate) fn member_key(&self, path: &Path) -> Result<String> {
         let folder = self.folder.as_ref().context("a gateway has a folder")?;
         let admin = Admin {
@@ -173,15 +173,15 @@ impl Program {
         admin.add_member("bench", "ana")
     }
 
-    /// Its number.
+    /// Returns its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Processor seconds that it has used, in user and system mode, all threads that ever were.
+    /// Returns the processor seconds that it has used, in user and system mode, including ended threads.
     pub(crate) fn cpu_seconds(&self) -> Result<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name may hold spaces and brackets; the fields begin after its last bracket.
+        // The process name may contain spaces and brackets; the other fields follow its last bracket.
         let fields = stat.rsplit(')').next().unwrap_or_default();
         let ticks = fields.split_whitespace().skip(11).take(2);
         let ticks: u32 = ticks.filter_map(|field| field.parse::<u32>().ok()).sum();
@@ -189,7 +189,7 @@ impl Program {
         Ok(f64::from(ticks) / f64::from(per_second))
     }
 
-    /// MiB of memory that it holds.
+    /// Returns its resident memory in MiB.
     pub(crate) fn memory_mib(&self) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -198,7 +198,7 @@ impl Program {
         Ok(f64::from(kib) / 1024.0)
     }
 
-    /// Waits until it has had nothing to do for a while: what follows an answer belongs to it.
+    /// Waits until it has been idle for a while, so that work after an answer is included.
     pub(crate) async fn settle(&self) -> Result<()> {
         let began = Instant::now();
         let mut before = self.cpu_seconds()?;
@@ -213,7 +213,7 @@ impl Program {
         bail!("{} never comes to rest", self.address)
     }
 
-    /// Ends it by that signal; how it ended.
+    /// Ends it by a signal, and returns its exit status.
     pub(crate) fn end_by(&mut self, signal: Signal) -> Result<ExitStatus> {
         let began = Instant::now();
         if let Some(status) = self.child.try_wait()? {
@@ -241,30 +241,30 @@ impl Drop for Program {
     }
 }
 
-/// The command line beside a gateway.
+/// The `sepal` command line beside a gateway.
 pub(crate) struct Admin<'a> {
-    /// The program.
+    /// The path of the program.
     pub(crate) sepal: &'a Path,
     /// The gateway's folder.
     pub(crate) folder: &'a Path,
-    /// What it must know beside that: where records are that do not lie there.
+    /// Further environment variables, such as the address of records outside of the folder.
     pub(crate) env: &'a [(&'static str, String)],
 }
 
 impl Admin<'_> {
-    /// Makes a tenant.
+    /// Creates a tenant.
     pub(crate) fn add_tenant(&self, name: &str) -> Result<()> {
         self.run(&["tenant", "add", name]).map(drop)
     }
 
-    /// Makes a member of a tenant; the key.
+    /// Creates a member of a tenant, and returns their key.
     pub(crate) fn add_member(&self, tenant: &str, name: &str) -> Result<String> {
         self.run(&["user", "add", name, "--tenant", tenant])?;
         let key = self.run(&["key", "add", "bench", "--user", name, "--tenant", tenant])?;
         Ok(key.lines().last().unwrap_or_default().to_owned())
     }
 
-    /// Decides every session once more; whether all went as before, and what it says.
+    /// Replays every session; returns whether all sessions matched, and the output.
     pub(crate) fn replay_all(&self) -> Result<(bool, String)> {
         let mut command = self.command();
         let output = command.envs(MODEL).args(["replay", "--all"]).output()?;
@@ -298,7 +298,7 @@ fn sepal(path: &Path, data: &Path) -> Command {
     command
 }
 
-/// An address of this machine that nobody listens at.
+/// Returns an address of this machine that is not in use.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }

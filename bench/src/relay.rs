@@ -1,5 +1,5 @@
-//! The limit to compare with: what arrives as events goes out over a websocket, piece by piece,
-//! unread and unkept. A program that does more than this cannot cost less.
+//! The baseline to compare with: forwards the upstream's events over a websocket, piece by piece, without
+//! parsing or storing them. A program that does more than this cannot cost less.
 
 use std::net::SocketAddr;
 
@@ -13,10 +13,10 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_util::task::TaskTracker;
 
-/// Bytes that are read at once; clients say little.
+/// The number of bytes that are read at once; clients send little.
 const READ_BUFFER: usize = 4 * 1024;
 
-/// Serves until the process is ended; says its address on standard output.
+/// Serves until the process is ended; prints its address on standard output.
 pub(crate) async fn serve(upstream: &str) -> Result<()> {
     crate::install_tls();
     let client = Client::builder().tcp_nodelay(true).build()?;
@@ -27,7 +27,7 @@ pub(crate) async fn serve(upstream: &str) -> Result<()> {
         let (stream, _) = listener.accept().await?;
         let (client, upstream) = (client.clone(), upstream.to_owned());
         connections.spawn(async move {
-            // A client that goes away ends its connection and nothing else.
+            // A client that disconnects ends only its own connection.
             let _ = relay(stream, &client, &upstream).await;
         });
     }
@@ -35,7 +35,7 @@ pub(crate) async fn serve(upstream: &str) -> Result<()> {
 
 async fn relay(stream: TcpStream, client: &Client, upstream: &str) -> Result<()> {
     stream.set_nodelay(true)?;
-    // The default of 128 KiB would be most of an idle connection.
+    // The default of 128 KiB would be most of the memory of an idle connection.
     let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
     let mut socket = accept_async_with_config(stream, Some(config)).await?;
     while let Some(message) = socket.next().await {

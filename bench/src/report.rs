@@ -1,4 +1,4 @@
-//! Medians, ratios and gates.
+//! Reports medians, ratios and gates.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,17 +17,17 @@ pub(crate) struct Report {
     figures: BTreeMap<&'static str, BTreeMap<Kind, Vec<f64>>>,
 }
 
-/// What a figure is held against.
+/// The limit of a figure.
 enum Limit {
-    /// So many times the relay's.
+    /// A multiple of the relay's figure.
     TimesRelay(f64),
-    /// So much more than the relay's.
+    /// A difference to the relay's figure.
     AboveRelay(f64),
-    /// That value.
+    /// An absolute value.
     AtMost(f64),
 }
 
-/// A figure that must hold, and what is aimed at beyond it.
+/// A figure with its required limit and its aim.
 struct Gate {
     figure: &'static str,
     kinds: &'static [Kind],
@@ -83,7 +83,7 @@ const GATES: &[Gate] = &[
 ];
 
 impl Report {
-    /// Takes the figures of one subject in one round.
+    /// Adds the figures of one subject in one round.
     pub(crate) fn take(&mut self, kind: Kind, figures: Vec<Figure>) {
         for (name, value) in figures {
             let by_kind = self.figures.entry(name).or_default();
@@ -102,7 +102,7 @@ impl Report {
         Some(f64::midpoint(*values.get(middle.checked_sub(1)?)?, upper))
     }
 
-    /// For people: medians side by side, then the gates.
+    /// Returns the report for people: medians side by side, then the gates.
     pub(crate) fn text(&self) -> String {
         let mut text = String::from("| median |");
         for kind in Kind::ALL {
@@ -142,7 +142,7 @@ impl Report {
         text
     }
 
-    /// Whether every gate that was measured holds.
+    /// Returns true if every measured gate holds.
     pub(crate) fn holds(&self) -> bool {
         self.verdicts()
             .iter()
@@ -178,7 +178,7 @@ impl Report {
         verdicts
     }
 
-    /// Keeps everything, round by round.
+    /// Writes all figures of all rounds.
     pub(crate) fn write(&self, path: &Path, rounds: usize) -> Result<()> {
         let figures = self.figures.iter().map(|(figure, by_kind)| {
             let by_kind = by_kind.iter().map(|(kind, values)| {

@@ -1,4 +1,4 @@
-//! What is measured, and its client: one conversation over one connection.
+//! The subjects of a measurement, and their client: one conversation over one connection.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::line::{Line, Websocket, next_text};
 use crate::plan::{Plan, now_ns, sent_at};
 use crate::process::Program;
 
-/// What is compared.
+/// The kinds of subjects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// The client asks the upstream itself.
+    /// The upstream, which the client asks directly.
     Upstream,
     /// The raw relay.
     Relay,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All, in the order in which a round measures them.
+    /// All kinds, in the order in which a round measures them.
     pub(crate) const ALL: [Self; 4] = [Self::Upstream, Self::Relay, Self::Sqlite, Self::Redis];
 
     /// Its name in reports.
@@ -41,15 +41,15 @@ impl Kind {
         }
     }
 
-    /// Whether it is Sepal.
+    /// True if the subject is Sepal.
     pub(crate) fn is_sepal(self) -> bool {
         matches!(self, Self::Sqlite | Self::Redis)
     }
 }
 
-/// A running one.
+/// A running subject.
 pub(crate) struct Subject {
-    /// Which.
+    /// The kind of the subject.
     pub(crate) kind: Kind,
     /// Its process.
     pub(crate) program: Program,
@@ -58,12 +58,12 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Starts it afresh, with nothing stored.
+    /// Starts a subject with empty storage.
     pub(crate) fn start(kind: Kind, upstream: SocketAddr, sepal: &Path) -> Result<Self> {
         Self::start_with(kind, upstream, sepal, &[])
     }
 
-    /// The same with those files in its data folder, by name and content.
+    /// Starts a subject with the given files in its data folder, by name and content.
     pub(crate) fn start_with(
         kind: Kind,
         upstream: SocketAddr,
@@ -98,7 +98,7 @@ impl Subject {
         })
     }
 
-    /// A new conversation.
+    /// Opens a new conversation.
     pub(crate) async fn connect(&self) -> Result<Talk> {
         let address = self.program.address;
         if self.kind == Kind::Upstream {
@@ -112,7 +112,7 @@ impl Subject {
         self.open(&json!({ "token": self.key })).await
     }
 
-    /// That session again, from its beginning.
+    /// Joins a session again, from its beginning.
     pub(crate) async fn join(&self, session: &str) -> Result<Talk> {
         let auth = json!({ "token": self.key, "sessionId": session });
         self.open(&auth).await
@@ -147,22 +147,22 @@ fn session_of(ready: &str) -> Result<String> {
 
 /// One conversation.
 pub(crate) enum Talk {
-    /// Straight to the upstream.
+    /// A conversation directly with the upstream.
     Upstream(Client, String),
-    /// Through the relay.
+    /// A conversation through the relay.
     Relay(Box<Websocket>),
-    /// Through Sepal, with the session's id.
+    /// A conversation through Sepal, with the session's id.
     Sepal(Box<Line>, String),
 }
 
-/// What a client saw of one turn.
+/// The client's measurements of one turn.
 #[derive(Default)]
 pub(crate) struct Turn {
-    /// Tokens that came.
+    /// The number of tokens that arrived.
     pub(crate) tokens: usize,
     /// Nanoseconds from the upstream to the client, for the first token.
     pub(crate) first_ns: Option<u64>,
-    /// The same for every token.
+    /// Nanoseconds from the upstream to the client, for every token.
     pub(crate) transits_ns: Vec<u64>,
 }
 
@@ -179,7 +179,7 @@ impl Turn {
 }
 
 impl Talk {
-    /// Which session it is, of a gateway.
+    /// Returns the session's id, if the subject is a gateway.
     pub(crate) fn session(&self) -> Option<&str> {
         match self {
             Self::Sepal(_, session) => Some(session),
@@ -187,7 +187,7 @@ impl Talk {
         }
     }
 
-    /// Asks, decides what has to be decided, and waits for the end of the turn.
+    /// Sends a message, approves the calls, and waits for the end of the turn.
     pub(crate) async fn turn(&mut self, plan: Plan) -> Result<Turn> {
         let turn = match self {
             Self::Upstream(client, url) => from_upstream(client, url, plan).await?,
@@ -242,7 +242,7 @@ async fn from_sepal(line: &mut Line, plan: Plan) -> Result<Turn> {
     }
 }
 
-/// A person's yes to a card.
+/// Builds the approval of a card.
 fn approval(packet: &str) -> Result<String> {
     let card: Vec<Value> = serde_json::from_str(packet.get(2..).context("a packet")?)?;
     let card = card.get(1).context("a card")?;

@@ -1,4 +1,4 @@
-//! A model vendor that costs nothing: streams Chat Completions as the message asks for.
+//! A free model vendor: streams Chat Completions as the message's plan requests.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use crate::completions::{Asked, chunk, events, usage};
 use crate::plan::{Plan, token};
 
-/// Serves until the process is ended; says its address on standard output.
+/// Serves until the process is ended; prints its address on standard output.
 pub(crate) async fn serve() -> Result<()> {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     println!("{}", listener.local_addr()?);
@@ -25,7 +25,7 @@ pub(crate) async fn serve() -> Result<()> {
         .route("/v1/chat/completions", post(answer))
         .layer(axum::extract::DefaultBodyLimit::disable());
     let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
-        // Otherwise a token could wait for the acknowledgement of the one before.
+        // Otherwise a token could wait for the acknowledgement of the previous one.
         let _ = stream.set_nodelay(true);
     });
     axum::serve(listener, routes).await?;
@@ -40,7 +40,7 @@ async fn answer(body: Bytes) -> Response {
     }
 }
 
-/// The plan in the last message of a person, and the tool to call if it is due.
+/// Returns the plan in the last user message, and the tool to call, if a call is due.
 fn plan(body: &[u8]) -> Result<(Plan, Option<String>), String> {
     let asked: Asked = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let last = asked.messages.last().ok_or("there is no message")?;

@@ -1,8 +1,8 @@
-//! The steps that one evaluation may take.
+//! Limits the steps of one evaluation.
 //!
-//! Every schema object carries the keyword [`STEP`] with what its evaluation costs. `jsonschema` cannot be
-//! told to stop, so the keyword unwinds the evaluation when the steps of this thread are used up; the
-//! unwinding is caught where the evaluation began and is no failure of anybody's.
+//! Every schema object contains the keyword [`STEP`] with the cost of its evaluation. `jsonschema` has no
+//! way to stop an evaluation, so the keyword unwinds it when this thread's steps are used up. [`within`]
+//! catches the unwinding, which does not count as a failure.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -11,16 +11,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use jsonschema::{Keyword, ValidationError};
 use serde_json::{Value, json};
 
-/// The keyword that counts. A schema's own keyword of this name is overwritten.
+/// The keyword that counts steps. A schema's own keyword of this name is overwritten.
 pub(crate) const STEP: &str = "x-sepal-step";
 
-/// Steps that every evaluation may take.
+/// The number of steps that every evaluation may take.
 const BASE: u64 = 20_000;
-/// Further steps for each part of the value, and for each 16 bytes of its texts.
+/// The number of further steps for each part of the value, and for each 16 bytes of its texts.
 const PER_PART: u64 = 10;
-/// Bytes of stack that an evaluation may use: a quarter of what a thread has.
+/// The number of stack bytes that an evaluation may use: a quarter of a thread's stack.
 const MAX_STACK: usize = 512 * 1024;
-/// Bytes of a text that a pattern of weight one reads in one step.
+/// The number of bytes that a pattern of weight one reads in one step.
 const PATTERN_BYTES: u64 = 64;
 
 /// The evaluation takes too many steps.
@@ -33,7 +33,7 @@ thread_local! {
     static STACK: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Evaluates within the steps that a value of this size may take.
+/// Evaluates within the steps allowed for a value of this size.
 pub(crate) fn within<T>(value: &Value, evaluate: impl FnOnce() -> T) -> Result<T, OverBudget> {
     let before = (LEFT.get(), STACK.get());
     LEFT.set(BASE.saturating_add(size(value).saturating_mul(PER_PART)));
@@ -48,7 +48,7 @@ pub(crate) fn within<T>(value: &Value, evaluate: impl FnOnce() -> T) -> Result<T
     }
 }
 
-/// Parts of a value, and one for each 16 bytes of its texts. Counted without recursion.
+/// Counts the parts of a value, plus one for each 16 bytes of its texts, without recursion.
 fn size(value: &Value) -> u64 {
     let mut size = 0_u64;
     let mut open = vec![value];
@@ -79,9 +79,9 @@ fn stack_address() -> usize {
 /// The cost of one evaluation of a schema object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// For every value.
+    /// The steps for every value.
     pub(crate) fixed: u64,
-    /// Weight of its patterns, for texts and names of properties.
+    /// The weight of its patterns, for texts and property names.
     pub(crate) patterns: u64,
 }
 

@@ -1,10 +1,10 @@
-//! JSON Schemas that strangers wrote, compiled and evaluated within bounds.
+//! Compiles and evaluates untrusted JSON Schemas within bounds.
 //!
-//! Tenants, members and MCP servers send schemas, and models and servers send the values that are held
-//! against them. This crate is the only one that depends on `jsonschema`, so every schema passes these
-//! bounds: [`Schema::compile`] refuses a schema that is too large, too deep, or whose patterns need
-//! backtracking, and [`Schema::check`] stops when an evaluation takes too many steps. Both count steps and
-//! never look at a clock, so the same schema and value always have the same result.
+//! Tenants, members and MCP servers send schemas, and models and servers send the values to validate. This
+//! crate is the only one that depends on `jsonschema`, so these bounds apply to every schema:
+//! [`Schema::compile`] refuses a schema that is too large, too deep, or whose patterns need backtracking,
+//! and [`Schema::check`] stops when an evaluation takes too many steps. Both count steps and never use a
+//! clock, so the same schema and value always give the same result.
 
 mod budget;
 mod outline;
@@ -19,26 +19,26 @@ pub use self::budget::OverBudget;
 
 use self::budget::{Cost, STEP};
 
-/// Bytes of one schema, written as JSON.
+/// The maximum number of bytes of a schema, written as JSON.
 pub const MAX_BYTES: usize = 128 * 1024;
-/// Levels of nesting of one schema.
+/// The maximum nesting depth of a schema.
 pub const MAX_DEPTH: usize = 48;
-/// Schemas within one schema, itself included.
+/// The maximum number of schemas within one schema, including itself.
 pub const MAX_PARTS: usize = 4_000;
-/// Parts that a schema has once every reference is replaced by its target.
+/// The maximum number of parts of a schema after replacing every reference by its target.
 pub const MAX_UNFOLDED: u64 = 50_000;
-/// References of one schema.
+/// The maximum number of references in a schema.
 pub const MAX_REFERENCES: usize = 1_000;
-/// Patterns of one schema.
+/// The maximum number of patterns in a schema.
 pub const MAX_PATTERNS: usize = 256;
-/// Bytes of one pattern.
+/// The maximum number of bytes of one pattern.
 pub const MAX_PATTERN_BYTES: usize = 1_024;
-/// Weight of all patterns of a schema together: about one for each letter that they match, repetitions
-/// written out.
+/// The maximum weight of all patterns of a schema together: about one for each character that they match,
+/// with repetitions expanded.
 pub const MAX_PATTERN_WEIGHT: u64 = 8_192;
-/// Bytes that one compiled pattern may take.
+/// The maximum number of bytes of one compiled pattern.
 const MAX_COMPILED_PATTERN: usize = 1024 * 1024;
-/// Characters of a message about a value that does not fit.
+/// The maximum number of characters of a message about an invalid value.
 const MAX_MESSAGE_CHARS: usize = 1_000;
 
 /// The reason a schema cannot be used.
@@ -56,12 +56,12 @@ pub enum Error {
     /// It has too many references.
     #[error("it has more than {MAX_REFERENCES} references (`$ref`)")]
     TooManyReferences,
-    /// References to parts that hold references multiply what has to be checked.
+    /// References to parts that contain references multiply the schemas to check.
     #[error(
         "with its references followed it consists of more than {MAX_UNFOLDED} schemas: name each part once"
     )]
     ReferencesMultiply,
-    /// A reference leads out of the schema, or to something that is no schema.
+    /// A reference leads out of the schema, or to a value that is not a schema.
     #[error(
         "the reference `{0}` leads to no schema within it; write what it refers to into `$defs`"
     )]
@@ -75,24 +75,24 @@ pub enum Error {
     /// Its patterns match too much together.
     #[error("its patterns are too large together; repeat less in them")]
     HeavyPatterns,
-    /// A pattern needs an engine that may take for ever.
+    /// A pattern needs a backtracking engine, which may take exponential time.
     #[error(
         "the pattern `{0}` looks around or refers back to a group, which takes too long for some texts; \
          write it without `(?=`, `(?!`, `(?<` and `\\1`"
     )]
     Backtracking(String),
-    /// A keyword whose meaning depends on where it is evaluated.
+    /// A keyword whose meaning depends on the place of its evaluation.
     #[error("`{0}` cannot be used here")]
     Keyword(&'static str),
-    /// It is no JSON Schema.
+    /// It is not a valid JSON Schema.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// The first way in which a value does not fit its schema.
+/// The first reason a value does not match its schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
-    /// The place in the value, as a JSON pointer; empty = the value itself.
+    /// The place in the value, as a JSON pointer; empty for the value itself.
     pub at: String,
     /// The reason, as a sentence.
     pub message: String,
@@ -100,16 +100,17 @@ pub struct Misfit {
     pub missing: Option<String>,
 }
 
-/// A bound that a value breaks: a length, a number of entries, a size or a pattern.
+/// A bound that a value breaks: a length, a number of entries, a numeric limit or a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenBound {
-    /// The place in the value, as a JSON pointer; empty = the value itself.
+    /// The place in the value, as a JSON pointer; empty for the value itself.
     pub at: String,
-    /// The bound, in words that follow the name of the field. The value is not repeated: it may be a secret.
+    /// The broken bound, in words that follow the name of the field. The value is not included, because it
+    /// may be a secret.
     pub words: String,
 }
 
-/// A schema that is ready to be held against values.
+/// A compiled schema.
 #[derive(Debug)]
 pub struct Schema {
     validator: jsonschema::Validator,
@@ -118,17 +119,17 @@ pub struct Schema {
 /// The meaning of the keyword `format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formats {
-    /// As a remark, which is what the specification says.
+    /// `format` is an annotation, which is the default of the specification.
     Remarks,
-    /// As a condition.
+    /// `format` is a condition.
     Checked,
 }
 
 impl Schema {
-    /// Makes a schema ready.
+    /// Compiles a schema.
     ///
     /// # Errors
-    /// It is no JSON Schema, or above one of the bounds.
+    /// The schema is not a valid JSON Schema, or exceeds one of the bounds.
     pub fn compile(schema: &Value, formats: Formats) -> Result<Self, Error> {
         let counted = outline::counted(schema)?;
         let patterns = PatternOptions::regex()
@@ -143,7 +144,7 @@ impl Schema {
         Ok(Self { validator })
     }
 
-    /// Whether a value fits.
+    /// Returns true if a value matches.
     ///
     /// # Errors
     /// The evaluation takes too many steps for a value of that size.
@@ -151,7 +152,7 @@ impl Schema {
         budget::within(value, || self.validator.is_valid(value))
     }
 
-    /// The first way in which a value does not fit; none = it fits.
+    /// Returns the first reason a value does not match, or `None` if it matches.
     ///
     /// # Errors
     /// The evaluation takes too many steps for a value of that size.
@@ -179,7 +180,8 @@ impl Schema {
 }
 
 impl Schema {
-    /// The bounds that a value breaks, at most `most`. Missing fields and wrong forms are none.
+    /// Returns the bounds that a value breaks, at most `most`. Missing fields and wrong types are not
+    /// bounds.
     ///
     /// # Errors
     /// The evaluation takes too many steps for a value of that size.
@@ -201,8 +203,8 @@ impl Schema {
     }
 }
 
-/// The bounds that an error is about. A value that may have several forms breaks those of the form that it
-/// has.
+/// Returns the bounds that an error is about. For alternatives (`anyOf`, `oneOf`), it returns the broken
+/// bounds of each of them.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "the library has many kinds of errors, and gets new ones"
@@ -232,7 +234,7 @@ fn broken_bounds(error: &ValidationError<'_>) -> Vec<BrokenBound> {
     }]
 }
 
-/// The words of a pattern that stands for a closed list, such as `^(day|month)$`: "`day` or `month`".
+/// Describes a pattern that is a closed list, such as `^(day|month)$`: "`day` or `month`".
 fn choices(pattern: &str) -> Option<String> {
     let inner = pattern.strip_prefix("^(")?.strip_suffix('$')?;
     let inner = inner.strip_suffix('?').unwrap_or(inner).strip_suffix(')')?;
@@ -249,7 +251,7 @@ fn choices(pattern: &str) -> Option<String> {
     Some(format!("{} or `{last}`", first.join(", ")))
 }
 
-/// Makes the keyword that counts.
+/// Creates the keyword that counts steps.
 #[expect(clippy::unnecessary_wraps, reason = "the library wants this signature")]
 fn counter<'a>(
     _: &'a Map<String, Value>,

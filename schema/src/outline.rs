@@ -1,4 +1,4 @@
-//! A walk over the schemas within a schema: counts them against the bounds, and gives each its price.
+//! Walks over the schemas within a schema, counts them against the bounds, and adds the cost of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::{
     MAX_REFERENCES, MAX_UNFOLDED, pattern, short,
 };
 
-/// Keywords that hold a schema.
+/// Keywords that contain a schema.
 const ONE: &[&str] = &[
     "additionalItems",
     "additionalProperties",
@@ -25,9 +25,9 @@ const ONE: &[&str] = &[
     "unevaluatedItems",
     "unevaluatedProperties",
 ];
-/// Keywords that hold a list of schemas.
+/// Keywords that contain a list of schemas.
 const LISTS: &[&str] = &["allOf", "anyOf", "items", "oneOf", "prefixItems"];
-/// Keywords that hold schemas by name.
+/// Keywords that contain schemas by name.
 const NAMED: &[&str] = &[
     "$defs",
     "definitions",
@@ -36,12 +36,12 @@ const NAMED: &[&str] = &[
     "patternProperties",
     "properties",
 ];
-/// Keywords that refer to a schema by the way on which it was reached.
+/// Keywords whose target depends on the evaluation path.
 const DYNAMIC: &[&str] = &["$dynamicRef", "$recursiveRef"];
-/// Keywords that hold schemas only by name, and check nothing where they stand.
+/// Keywords that only store schemas by name and validate nothing themselves.
 const STORES: &[&str] = &["$defs", "definitions"];
 
-/// The schema with the price of each part in it, if it is within all bounds.
+/// Returns the schema with the cost of each part added, if it is within all bounds.
 pub(crate) fn counted(schema: &Value) -> Result<Value, Error> {
     let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
     if bytes > MAX_BYTES {
@@ -56,7 +56,7 @@ pub(crate) fn counted(schema: &Value) -> Result<Value, Error> {
     Ok(counted)
 }
 
-/// Without recursion, because the depth is what is not known yet.
+/// Checks the nesting depth without recursion, because the depth is still unbounded here.
 fn check_depth(schema: &Value) -> Result<(), Error> {
     let mut open = vec![(schema, 0)];
     while let Some((value, depth)) = open.pop() {
@@ -74,11 +74,11 @@ fn check_depth(schema: &Value) -> Result<(), Error> {
 
 #[derive(Default)]
 struct Walk {
-    /// The parts by their place, with the places that are checked with them.
+    /// The parts by their JSON pointer, with the pointers of the parts that are evaluated with them.
     parts: BTreeMap<String, Vec<String>>,
-    /// Names of parts (`$anchor`), with their places.
+    /// The pointers of named parts, by name (`$anchor`).
     anchors: BTreeMap<String, String>,
-    /// From which place, to where.
+    /// The references: the pointer of the part, and its `$ref`.
     references: Vec<(String, String)>,
     patterns: usize,
     pattern_weight: u64,
@@ -87,7 +87,7 @@ struct Walk {
 impl Walk {
     fn schema(&mut self, schema: &mut Value, at: String, is_root: bool) -> Result<(), Error> {
         let Value::Object(members) = schema else {
-            // `true`, `false`, and what `jsonschema` will refuse.
+            // `true`, `false`, and values that `jsonschema` will refuse.
             self.parts.insert(at, Vec::new());
             return Ok(());
         };
@@ -111,7 +111,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The name of a part, and the part that it refers to.
+    /// Records the name of a part and its reference, and refuses keywords with a dynamic meaning.
     fn names(
         &mut self,
         members: &Map<String, Value>,
@@ -122,7 +122,7 @@ impl Walk {
         if let Some(keyword) = dynamic.find(|keyword| members.contains_key(*keyword)) {
             return Err(Error::Keyword(keyword));
         }
-        // A part with an address of its own would change what references below it mean.
+        // A part with its own `$id` would change the meaning of the references below it.
         if !is_root && members.get("$id").is_some_and(Value::is_string) {
             return Err(Error::Keyword("$id"));
         }
@@ -175,7 +175,7 @@ impl Walk {
         })
     }
 
-    /// A reference leads to a part that was walked, and so has a price.
+    /// Checks that each reference leads to a part that was walked, and so has a cost.
     fn check_references(&mut self) -> Result<(), Error> {
         for (from, reference) in std::mem::take(&mut self.references) {
             let wrong = || Error::Reference(short(&reference));
@@ -196,14 +196,14 @@ impl Walk {
         Ok(())
     }
 
-    /// The number of parts once every reference is replaced by its target. A reference back to where
-    /// it came from ends the count: evaluation goes on there only with a smaller value.
+    /// Checks the number of parts after replacing every reference by its target. A cyclic reference ends the
+    /// count, because evaluation continues there only with a smaller value.
     fn check_unfolded(&self) -> Result<(), Error> {
         let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
         let mut above: BTreeSet<&str> = BTreeSet::new();
         let mut open: Vec<(&str, bool)> = vec![("", false)];
         open.extend(self.parts.keys().map(|place| (place.as_str(), false)));
-        // The root is counted first, on whose way most of the others are.
+        // The root is counted first, because most other parts are below it.
         open.reverse();
         while let Some((place, is_done)) = open.pop() {
             let inner = self.parts.get(place).map(Vec::as_slice).unwrap_or_default();
@@ -224,7 +224,7 @@ impl Walk {
     }
 }
 
-/// The schemas that a keyword holds, with their places.
+/// Returns the schemas that a keyword contains, with their pointers.
 fn inner_schemas<'v>(
     keyword: &str,
     value: &'v mut Value,
@@ -242,7 +242,7 @@ fn inner_schemas<'v>(
                 .collect()
         }
         Value::Object(members) if NAMED.contains(&keyword) => {
-            // A dependency may be a list of names.
+            // A dependency may be a list of names instead of a schema.
             let members = members.iter_mut().filter(|(_, inner)| !inner.is_array());
             members
                 .map(|(name, inner)| (format!("{place}/{}", escaped(name)), inner))
@@ -257,12 +257,12 @@ fn inner_schemas<'v>(
     }
 }
 
-/// A name as a JSON pointer has it.
+/// Escapes a name for a JSON pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// A fragment without its percent signs; none = they say no text.
+/// Decodes the percent-encoding of a fragment; `None` if it is invalid.
 fn unescaped(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();

@@ -1,10 +1,9 @@
-//! The weight of a regular expression, and whether it needs backtracking.
+//! Computes the weight of a regular expression, and detects patterns that need backtracking.
 
-/// Letters of a repetition that are believed; more is refused by any bound.
+/// The maximum repetition count that is used; a larger count exceeds every bound anyway.
 const MAX_REPEAT: u64 = 1_000_000;
 
-/// Whether a pattern uses what only an engine with backtracking can do: looking around, groups that are
-/// referred to.
+/// Returns true if a pattern uses look-around or backreferences, which only a backtracking engine supports.
 pub(crate) fn needs_backtracking(pattern: &str) -> bool {
     let mut letters = pattern.chars().peekable();
     let mut is_class = false;
@@ -35,10 +34,11 @@ pub(crate) fn needs_backtracking(pattern: &str) -> bool {
     false
 }
 
-/// About how many letters a pattern matches, with its repetitions written out: an engine that never goes
-/// back keeps at most so many places for each letter of a text.
+/// Returns roughly the number of characters that a pattern matches, with its repetitions expanded: an engine
+/// without backtracking keeps at most that many states for each character of a text.
 pub(crate) fn weight(pattern: &str) -> u64 {
-    // Of the open groups: what they weigh so far, and their last part, which a repetition is about.
+    // For each open group: its weight so far, and the weight of its last part, which a repetition applies
+    // to.
     let mut groups = vec![(1_u64, 0_u64)];
     let mut letters = pattern.char_indices().peekable();
     while let Some((at, letter)) = letters.next() {
@@ -97,7 +97,7 @@ fn part(groups: &mut [(u64, u64)], weight: u64) {
     }
 }
 
-/// The larger number of `{n}`, `{n,}` or `{n,m}`; none = it is no repetition.
+/// Returns the larger number of `{n}`, `{n,}` or `{n,m}`; `None` if it is not a repetition.
 fn repeated(rest: &str) -> Option<u64> {
     let (inside, _) = rest.split_once('}')?;
     let (least, most) = inside.split_once(',').unwrap_or((inside, inside));

@@ -1,4 +1,4 @@
-//! Schemas at their bounds, and the worst that fit within them.
+//! Tests schemas at their bounds, and the worst cases within them.
 
 use std::fmt::Write as _;
 
@@ -112,7 +112,7 @@ fn references_that_are_used_in_earnest_are_followed() {
     assert_eq!(tree.is_valid(&nested(100)), Ok(true));
 }
 
-/// The 19 KiB that once stopped a gateway for seconds, and their like.
+/// The 19 KiB schema that once blocked a gateway for seconds, and similar ones.
 #[test]
 fn patterns_that_would_go_back_take_no_longer_than_others() {
     let all: Vec<Value> = (0..250)
@@ -120,7 +120,7 @@ fn patterns_that_would_go_back_take_no_longer_than_others() {
         .collect();
     let schema = compile(&json!({ "anyOf": all })).unwrap();
     assert_eq!(schema.is_valid(&json!("a".repeat(30))), Ok(false));
-    // The more letters, the more steps: then it is not finished, and says so.
+    // More characters need more steps, until the evaluation exceeds its budget and is stopped.
     let heavy = compile(&json!({ "pattern": "^(a?){1000}a{1000}b$" })).unwrap();
     assert_eq!(heavy.check(&json!("a".repeat(200_000))), Err(OverBudget));
 }
@@ -150,7 +150,7 @@ fn an_evaluation_that_doubles_with_each_level_of_the_value_is_stopped() {
         ],
     });
     let schema = compile(&schema).unwrap();
-    // Either it ends within its steps, or it is stopped; it never goes on.
+    // The evaluation either ends within its steps or is stopped.
     for depth in [2, 20, 100] {
         let _ = schema.check(&nested(depth));
     }
@@ -164,7 +164,7 @@ fn an_evaluation_that_doubles_with_each_level_of_the_value_is_stopped() {
     let _ = compile(&schema).unwrap().check(&nested(100));
 }
 
-/// A thread of the runtime has 2 MiB of stack, and a stack that is used up ends the process.
+/// A thread of the runtime has 2 MiB of stack, and a stack overflow ends the process.
 #[test]
 fn the_deepest_schemas_and_values_fit_on_the_stack_of_a_thread() {
     let work = || {
@@ -176,7 +176,7 @@ fn the_deepest_schemas_and_values_fit_on_the_stack_of_a_thread() {
         let within = json!({ "properties": { "a": deep } });
         let schema = compile(&within).unwrap();
         let _ = schema.check(&nested(120));
-        // Round and round with the same value.
+        // Cycles of references to the same value.
         for round in [
             json!({ "$ref": "#" }),
             json!({ "allOf": [{ "$ref": "#" }] }),
@@ -263,6 +263,6 @@ fn broken_bounds_are_told_in_words_and_without_the_value() {
         ["/name does not match `^[a-z]*$`"]
     );
     assert_eq!(told(json!({ "n": 6, "ids": [] })).len(), 2);
-    // Wrong forms and missing fields are somebody else's to tell.
+    // Wrong types and missing fields are not bounds.
     assert_eq!(told(json!({ "n": "x", "ids": null })), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! `sepal admin`: tenants, people and keys, beside a running server.
+//! `sepal admin`: manages tenants, people and keys, beside a running server.
 
 use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
@@ -293,7 +293,7 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The person of that name, disabled or not.
+/// Finds a person by name, even if disabled.
 async fn find(tenancy: &Tenancy, of: &Of, name: &str) -> anyhow::Result<User> {
     let tenant = tenancy.administration().find_tenant(&of.tenant).await?;
     Ok(tenancy.administration().find_user(&tenant.id, name).await?)
@@ -375,7 +375,7 @@ async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has the name of a tenant typed before everything of it is deleted.
+/// Asks for the name of a tenant to be typed before the tenant is deleted with all its data.
 fn confirm(name: &str) -> anyhow::Result<()> {
     complain(&format!(
         "This deletes the tenant `{name}`: its people, sessions, files, servers and keys. It cannot be \
@@ -390,7 +390,7 @@ fn confirm(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One line of standard input, so that no password stands in a process list.
+/// Reads a password from standard input, because arguments are visible in the process list.
 fn read_password() -> anyhow::Result<SecretString> {
     let mut text = String::new();
     std::io::stdin().take(4096).read_to_string(&mut text)?;

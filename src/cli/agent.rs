@@ -1,4 +1,4 @@
-//! `sepal agent`: the agent as an MCP server, or one question on the command line.
+//! `sepal agent`: serves the agent as an MCP server, or asks it one question.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -44,7 +44,7 @@ enum Approve {
 }
 
 impl AgentArgs {
-    /// The defaults that the settings get.
+    /// Returns the preset for the defaults of the settings.
     pub(super) fn preset(&self) -> Preset {
         if self.daemon {
             Preset::Daemon
@@ -53,13 +53,13 @@ impl AgentArgs {
         }
     }
 
-    /// Listens on HTTP; `false` where one question is asked, which needs no listener.
+    /// Switches to HTTP; returns `false` with `--call`, which needs no listener.
     pub(super) fn become_daemon(&mut self) -> bool {
         self.daemon = self.call.is_none();
         self.daemon
     }
 
-    /// Whether standard output is for somebody else than the log.
+    /// True if standard output is reserved for a client or the answer, so that the log has to go elsewhere.
     pub(super) fn needs_stdout(&self) -> bool {
         !self.daemon
     }
@@ -93,7 +93,7 @@ pub(super) async fn run(args: AgentArgs, loaded: &Loaded) -> anyhow::Result<Exit
     Ok(code)
 }
 
-/// What is printed of a question that was taken.
+/// Returns the exit code and the printed JSON of an ended question.
 fn answer(key: &SessionKey, ending: Ending) -> (ExitCode, Value) {
     let session = key.session.to_string();
     match ending {
@@ -114,19 +114,19 @@ fn answer(key: &SessionKey, ending: Ending) -> (ExitCode, Value) {
     }
 }
 
-/// The same of one that no session took.
+/// Returns the printed JSON of a question that was refused.
 fn refusal(refusal: &Refusal) -> Value {
     json!({
         "session": null, "isError": true, "code": refusal.code.as_str(), "error": refusal.message,
     })
 }
 
-/// The person who started the command; what is said to them goes to standard error.
+/// The terminal of the person who started the command; messages to them go to standard error.
 struct Terminal;
 
 #[async_trait]
 impl Door for Terminal {
-    /// A terminal scrolls: all of it is shown, however long.
+    /// Shows the whole call, regardless of its length, because a terminal scrolls.
     async fn decide(&self, call: &Call) -> Heard {
         if !std::io::stdin().is_terminal() {
             return Heard::Nobody;

@@ -1,4 +1,4 @@
-//! `sepal backup` and `sepal restore`.
+//! Runs `sepal backup` and `sepal restore`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -12,12 +12,12 @@ use tokio::time::timeout;
 
 use super::say;
 
-/// How long the server may take to answer.
+/// The time limit for the server's response.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A probe's answer is far shorter.
+/// The maximum size of a response, which is far shorter normally.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
 
-/// Prints what `/readyz` says; succeeds if the server is ready.
+/// Prints the response of `/readyz`; succeeds if the server is ready.
 pub(super) async fn ask(loaded: &Loaded) -> anyhow::Result<ExitCode> {
     let http = &loaded.settings.runtime.transports.http;
     let host = reachable(&http.host);
@@ -34,7 +34,7 @@ pub(super) async fn ask(loaded: &Loaded) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// An address that means every interface is reached on this machine's own.
+/// Replaces an unspecified address (all interfaces) by loopback.
 fn reachable(host: &str) -> String {
     match host.trim_matches(['[', ']']).parse() {
         Ok(IpAddr::V4(address)) if address.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
@@ -44,8 +44,8 @@ fn reachable(host: &str) -> String {
     }
 }
 
-/// HTTP/1.0, so that the end of the connection is the end of the answer. The probe is asked by
-/// loopback's name: it is answered under any.
+/// Requests `/readyz` with HTTP/1.0, so that the end of the connection is the end of the response. `Host` is
+/// loopback's name, and probes are answered under any name.
 async fn readiness(host: &str, port: u16) -> std::io::Result<String> {
     let mut stream = TcpStream::connect((host, port)).await?;
     stream
@@ -59,7 +59,7 @@ async fn readiness(host: &str, port: u16) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// Status and body of an answer.
+/// Returns the status and body of a response.
 fn parse(answer: &str) -> anyhow::Result<(u16, &str)> {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());

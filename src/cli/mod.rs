@@ -1,4 +1,4 @@
-//! Commands of the `sepal` program. What they print is for people; the log goes its own way.
+//! Commands of the `sepal` program. Their output is for people and separate from the log.
 
 mod admin;
 mod agent;
@@ -24,9 +24,9 @@ use secrecy::ExposeSecret as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long a thread of blocking work waits for more. The longest idle one is woken first, and each
-/// keeps one to three MiB of the allocator: at ten seconds, the runtime's own choice, the looks at
-/// workspaces alone, some every second, kept every thread of a burst for good.
+/// The time after which an idle thread for blocking work ends. The runtime wakes the longest idle thread
+/// first, and each thread keeps one to three MiB of the allocator: with the runtime's default of ten
+/// seconds, the checks of workspaces alone, some every second, kept all threads of a burst alive forever.
 const IDLE_THREAD: Duration = Duration::from_millis(100);
 
 /// A self-hosted agent gateway in which every tool call waits for a yes.
@@ -43,7 +43,7 @@ struct Cli {
 }
 
 impl Cli {
-    /// The command line with `--daemon` at the place where the agent has it (S0.22, S0.49).
+    /// Moves `--daemon` into the `agent` command (S0.22, S0.49).
     fn with_daemon_in_place(mut self) -> Result<Self, clap::Error> {
         if self.daemon {
             let place = self
@@ -133,7 +133,7 @@ enum ConfigCommand {
     Show,
 }
 
-/// Runs the command line; the exit code is 0, 1 (it did not work) or 2 (wrong settings).
+/// Runs the command line; the exit code is 0, 1 (failure) or 2 (invalid settings).
 pub fn run() -> ExitCode {
     let cli = match Cli::parse().with_daemon_in_place() {
         Ok(cli) => cli,
@@ -167,7 +167,7 @@ pub fn run() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            // A log of its own keeps why the process ended; on standard error it is said anyway.
+            // If the log does not go to standard error, it should also contain the reason the process ended.
             if log.output != LogOutput::Stderr {
                 tracing::error!(fatal = true, "{}", redact(&format!("{error:#}")));
             }
@@ -176,8 +176,8 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// The command with its settings. A file alone means the agent when it wants standard input and
-/// output and no listener (docs/agent-mode.md).
+/// Returns the command with its settings. Without a command, settings that enable standard input and output
+/// but no listener select the agent (docs/agent-mode.md).
 fn choose(cli: Cli) -> Result<(Command, Loaded), config::Problems> {
     let preset = match &cli.command {
         Some(Command::Agent(args)) => args.preset(),
@@ -196,7 +196,8 @@ fn choose(cli: Cli) -> Result<(Command, Loaded), config::Problems> {
     }
 }
 
-/// Where an MCP client or a script reads standard output, the log goes elsewhere (S0.57).
+/// Returns the settings of the log. If an MCP client or a script reads standard output, the log goes to
+/// standard error instead (S0.57).
 fn log_settings(command: &Command, loaded: &Loaded) -> Log {
     let mut log = loaded.settings.runtime.log.clone();
     let needs_stdout = matches!(command, Command::Agent(args) if args.needs_stdout());
@@ -293,7 +294,7 @@ async fn link(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The store, opened beside a server that may run.
+/// The store, opened beside a server that may be running.
 struct Beside {
     store: Store,
     tenancy: Tenancy,
@@ -313,7 +314,7 @@ impl Beside {
         })
     }
 
-    /// Where the running server says it listens, else where it would.
+    /// Returns the address of the running server, or the address it would have if none is running.
     fn url(&self, loaded: &Loaded) -> String {
         let running = self.store.dir().holder().and_then(|holder| holder.address);
         let port = loaded.settings.runtime.transports.http.port;
@@ -328,7 +329,7 @@ impl Beside {
     }
 }
 
-/// For people, on standard output. A closed pipe is not our trouble.
+/// Prints a line for people on standard output. A closed pipe is ignored.
 fn say(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }

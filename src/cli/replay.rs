@@ -1,4 +1,4 @@
-//! `sepal replay`: a session decided once more, and what two ways of a conversation say apart.
+//! `sepal replay`: decides a session again from its journal, and compares two conversations.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::session::{Commit, Difference, Event, Replay, Replayed};
 use crate::store::LiveStore;
 use crate::tenancy::DEFAULT_TENANT;
 
-/// Commits that one read asks for.
+/// The number of commits in one read.
 const PAGE: usize = 500;
-/// Lines around a difference.
+/// The number of context lines around a difference.
 const CONTEXT: usize = 2;
 
 #[derive(Args)]
@@ -82,7 +82,7 @@ async fn replay_one(session: &str, args: &ReplayArgs, beside: &Beside) -> anyhow
     })
 }
 
-/// Says each that differs, then how many there are.
+/// Prints each session that differs, then the totals.
 async fn replay_all(beside: &Beside) -> anyhow::Result<ExitCode> {
     let (live, records) = (beside.store.live(), beside.store.records());
     let (mut sessions, mut different, mut last) = (0_u64, 0_u64, None);
@@ -93,7 +93,7 @@ async fn replay_all(beside: &Beside) -> anyhow::Result<ExitCode> {
         for key in page.into_iter().map(|progress| progress.key) {
             let commits = commits_of(&live, &key).await?;
             if commits.is_empty() {
-                // Deleted since it was listed, or listed and never told anything.
+                // Deleted since it was listed, or listed without any commit.
                 continue;
             }
             sessions += 1;
@@ -133,7 +133,7 @@ fn key(tenant: &TenantId, session: &str) -> anyhow::Result<SessionKey> {
     })
 }
 
-/// Every commit of a session that has some.
+/// Reads all commits of a session; an error if there are none.
 async fn read(live: &Arc<dyn LiveStore>, key: &SessionKey) -> anyhow::Result<Vec<Commit>> {
     let commits = commits_of(live, key).await?;
     if commits.is_empty() {
@@ -159,7 +159,7 @@ async fn commits_of(live: &Arc<dyn LiveStore>, key: &SessionKey) -> anyhow::Resu
     }
 }
 
-/// What is said otherwise, as lines that only one of them has.
+/// Returns a diff of two conversations.
 fn compared((name, commits): (&str, &[Commit]), (other, against): (&str, &[Commit])) -> String {
     let (text, against) = (conversation(commits), conversation(against));
     if text == against {
@@ -173,7 +173,7 @@ fn compared((name, commits): (&str, &[Commit]), (other, against): (&str, &[Commi
         .to_string()
 }
 
-/// What was said and done, a line for each, without ids and times.
+/// Returns the messages, calls and outcomes of a conversation, one per line, without ids and times.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "the rest says nothing about the conversation"

@@ -1,4 +1,4 @@
-//! `sepal serve` and `sepal agent --daemon`.
+//! Runs `sepal serve` and `sepal agent --daemon`.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -63,19 +63,20 @@ pub(super) async fn serve(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where people find what is bound, if that is not what they open.
+/// Returns the address to open, if it differs from the bound address.
 fn where_to_open(settings: &Settings, bound: SocketAddr, url: &str) -> String {
     if settings.runtime.http.public_url.is_some() {
         return format!(" (open {url})");
     }
     if bound.ip().is_unspecified() {
-        // In a container the port may be published under another number: only its own view is known.
+        // In a container the port may be published under another number: only the container's own address is
+        // known.
         return format!(" (every address; from this machine {url})");
     }
     String::new()
 }
 
-/// Runs until it ends by itself; a signal asks it to.
+/// Runs until the work ends; a signal requests a graceful stop.
 pub(super) async fn until_signal<T>(
     work: impl Future<Output = anyhow::Result<T>>,
     stop: CancellationToken,

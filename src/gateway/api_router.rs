@@ -1,7 +1,8 @@
-//! The routes of REST, whose description is made only when somebody reads it.
+//! Collects the REST routes, and builds their OpenAPI description only on request.
 //!
-//! `utoipa_axum`'s own router describes every handler while routes are put together: at each start that made
-//! a tree of some megabytes for a text that most gateways are never asked for, by code that stayed in memory.
+//! `utoipa_axum`'s own router describes every handler while the routes are put together: at each start, this
+//! built a tree of several megabytes, which stayed in memory, for a text that most gateways are never asked
+//! for.
 
 use axum::Router;
 use axum::routing::MethodRouter;
@@ -10,10 +11,10 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 use crate::gateway::GatewayState;
 
-/// Describes the handlers of one address.
+/// Builds the description of the handlers of one path.
 pub(in crate::gateway) type Describe = fn() -> UtoipaMethodRouter<GatewayState>;
 
-/// Routes, and how each of them is described.
+/// Routes, with the functions that describe them.
 #[derive(Default)]
 pub(in crate::gateway) struct ApiRouter {
     routes: Router<GatewayState>,
@@ -25,7 +26,7 @@ impl ApiRouter {
         Self::default()
     }
 
-    /// Adds what [`routes!`] made.
+    /// Adds the routes that [`routes!`] built.
     pub(in crate::gateway) fn routes(
         mut self,
         (path, methods, describe): (String, MethodRouter<GatewayState>, Describe),
@@ -35,19 +36,19 @@ impl ApiRouter {
         self
     }
 
-    /// The routes of both.
+    /// Returns the routes of both routers.
     pub(in crate::gateway) fn merge(mut self, other: Self) -> Self {
         self.routes = self.routes.merge(other.routes);
         self.descriptions.extend(other.descriptions);
         self
     }
 
-    /// The routes alone.
+    /// Returns the routes without their descriptions.
     pub(in crate::gateway) fn into_routes(self) -> Router<GatewayState> {
         self.routes
     }
 
-    /// The description of all routes, added to one that says the rest.
+    /// Adds the descriptions of all routes to `rest`.
     pub(in crate::gateway) fn describe(&self, rest: OpenApi) -> OpenApi {
         let all = self.descriptions.iter();
         all.fold(OpenApiRouter::with_openapi(rest), |router, describe| {
@@ -57,7 +58,7 @@ impl ApiRouter {
     }
 }
 
-/// Handlers of one address, annotated with `utoipa::path`, for [`ApiRouter::routes`].
+/// Bundles the handlers of one path, annotated with `utoipa::path`, for [`ApiRouter::routes`].
 macro_rules! routes {
     ($($handler:path),+ $(,)?) => {{
         let at = (String::new(), axum::routing::MethodRouter::new());

@@ -1,5 +1,6 @@
-//! Who is at the door. Handlers take [`Caller`] or [`TenantAdmin`] as an argument, so that none can be written without
-//! permission; the socket's handshake asks [`authenticate_handshake`].
+//! Authenticates requests and socket handshakes. Handlers take [`Caller`] or [`TenantAdmin`] as an argument,
+//! so that no handler can be written without an access check; the socket's handshake calls
+//! [`authenticate_handshake`].
 
 use axum::extract::FromRequestParts;
 use axum::http::header::{AUTHORIZATION, COOKIE};
@@ -15,31 +16,32 @@ use crate::domain::{Caller, Code, Role, Scope};
 use crate::session::Refusal;
 use crate::tenancy::{self, Authenticated, Credential};
 
-/// What a page sends along with its cookie on everything but GET.
+/// The header with the CSRF token that a page sends with its cookie on every unsafe method.
 const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
 
-/// The cookie over https: browsers accept it only with `Secure`, for one host, from that host.
+/// The cookie's name over https: browsers accept a `__Host-` cookie only with `Secure`, for one host, and
+/// from that host.
 const SECURE_COOKIE: &str = "__Host-sepal";
-/// The cookie where there is no https; the page says that the connection is not encrypted.
+/// The cookie's name without https; the page then says that the connection is not encrypted.
 const PLAIN_COOKIE: &str = "sepal";
-/// No sign-in lives longer.
+/// The maximum lifetime of a sign-in.
 const COOKIE_SECONDS: u64 = 90 * 24 * 60 * 60;
 
-/// Who entered, by what, and what their page needs to go on.
+/// An authenticated caller, with the CSRF token that their page needs.
 #[derive(Debug, Clone)]
 pub struct Entered {
     pub authenticated: Authenticated,
-    /// The CSRF token of the cookie; empty without one.
+    /// The CSRF token of the cookie; empty if the caller used no cookie.
     pub csrf: String,
 }
 
-/// Who administers their tenant, or the installation. What concerns the whole installation is
-/// asked of [`TenantAdmin::scope`].
+/// An administrator of their tenant or of the installation. Handlers that change the whole installation
+/// check [`TenantAdmin::scope`].
 #[derive(Debug, Clone)]
 pub(super) struct TenantAdmin(pub(super) Caller);
 
 impl TenantAdmin {
-    /// The scope that a change is meant for, if this person may change it.
+    /// Returns the scope of a change, or an error if this user may not change that scope.
     pub(super) fn scope(&self, is_for_all: bool) -> Result<Scope, ApiError> {
         let user = &self.0.user;
         match (
@@ -135,8 +137,8 @@ impl FromRequestParts<GatewayState> for TenantAdmin {
     }
 }
 
-/// Whom a socket's handshake lets in: by the key in `auth.token`, a Bearer key, the ticket of the
-/// query, or the cookie (whose origin was checked before). A key in the address counts nothing.
+/// Authenticates a socket's handshake by the key in `auth.token`, a Bearer key, the ticket of the query, or
+/// the cookie (whose origin was checked before). An API key in the address is ignored.
 pub async fn authenticate_handshake(
     state: &GatewayState,
     parts: &Parts,
@@ -151,7 +153,7 @@ pub async fn authenticate_handshake(
     let credential = match (token.filter(|token| !token.is_empty()), ticket(parts)) {
         (Some(key), _) => Credential::ApiKey(key.to_owned().into()),
         (None, shown_ticket) => match (shown(&parts.headers, peer), shown_ticket) {
-            // A browser sends its cookie whether it means it or not; a ticket is meant.
+            // A browser always sends its cookie, so an explicit ticket takes precedence over the cookie.
             (Some(Ok(Credential::Cookie(_))) | None, Some(ticket)) => Credential::Ticket(ticket),
             (Some(credential), _) => credential.map_err(ApiError::into_refusal)?,
             (None, None) => return Err(signed_out().into_refusal()),
@@ -161,7 +163,7 @@ pub async fn authenticate_handshake(
     entered.map_err(|error| refused(error).into_refusal())
 }
 
-/// `auth.mode none`: the owner, for this very machine only.
+/// Returns the owner for `auth.mode none`, which only requests from this machine may use.
 async fn enter_locally(state: &GatewayState, peer: Peer) -> Result<Authenticated, ApiError> {
     if !peer.is_local {
         let text = "without sign-in (`auth.mode`, SPL_AUTH) only this machine itself is answered, \
@@ -171,7 +173,7 @@ async fn enter_locally(state: &GatewayState, peer: Peer) -> Result<Authenticated
     Ok(state.tenancy.setup().anonymous_caller().await?)
 }
 
-/// What the headers show: a Bearer key, else the cookie.
+/// Reads the credential from the headers: a Bearer key, otherwise the cookie.
 pub(super) fn shown(headers: &HeaderMap, peer: Peer) -> Option<Result<Credential, ApiError>> {
     if let Some(value) = headers.get(AUTHORIZATION) {
         let key = value.to_str().ok().and_then(|value| value.split_once(' '));
@@ -187,8 +189,8 @@ pub(super) fn shown(headers: &HeaderMap, peer: Peer) -> Option<Result<Credential
     cookie(headers, peer).map(|secret| Ok(Credential::Cookie(secret)))
 }
 
-/// The sign-in's cookie. Over https only the protected one counts: a neighbouring host or a plain
-/// connection may have set the other.
+/// Reads the sign-in cookie. Over https, only the protected cookie counts: a neighbouring host or a plain
+/// connection may have set the other one.
 pub(super) fn cookie(headers: &HeaderMap, peer: Peer) -> Option<SecretString> {
     let wanted = cookie_name(peer);
     let values = headers
@@ -202,12 +204,12 @@ pub(super) fn cookie(headers: &HeaderMap, peer: Peer) -> Option<SecretString> {
     Some(secret.trim().to_owned().into())
 }
 
-/// `Set-Cookie` for a sign-in.
+/// Builds the `Set-Cookie` header for a sign-in.
 pub(super) fn set_cookie(secret: &SecretString, peer: Peer) -> Result<HeaderValue, ApiError> {
     cookie_header(secret.expose_secret(), COOKIE_SECONDS, peer)
 }
 
-/// `Set-Cookie` that takes it back.
+/// Builds the `Set-Cookie` header that deletes the sign-in cookie.
 pub(super) fn clear_cookie(peer: Peer) -> Result<HeaderValue, ApiError> {
     cookie_header("", 0, peer)
 }
@@ -242,7 +244,7 @@ fn signed_out() -> ApiError {
     ApiError::new(Code::Unauthorized, "not signed in")
 }
 
-/// The same, in the words of somebody who stands at a door.
+/// Maps an authentication error to a 401 if the credential is invalid.
 fn refused(error: tenancy::Error) -> ApiError {
     if matches!(error, tenancy::Error::NotValid) {
         let text = "the sign-in, key or ticket is not valid (any more)";

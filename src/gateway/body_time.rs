@@ -1,8 +1,8 @@
-//! How long the body of a request may take: whoever sends one byte a minute holds a connection, and
-//! whatever its handler has begun, for as long as they like otherwise.
+//! Limits the time in which the body of a request must arrive. Otherwise a client that sends one byte a
+//! minute could hold a connection, and the work that its handler has begun, for as long as it likes.
 //!
-//! A body that grows gets more time, so that one of an allowed size comes through over a slow line
-//! too.
+//! Each received KiB extends the limit by one second, so that a large allowed body also arrives over a slow
+//! line.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::error::ApiError;
 use crate::domain::Code;
 
-/// Bytes that buy one second more.
+/// The number of received bytes that extend the limit by one second.
 const BYTES_PER_SECOND: u64 = 1024;
 
 /// The body took too long.
@@ -31,17 +31,17 @@ const BYTES_PER_SECOND: u64 = 1024;
 #[error("the body came too slowly")]
 struct TooSlow;
 
-/// A body with a time limit, which counts from the moment that somebody waits for it.
+/// A body with a time limit, which starts when the body is first polled.
 struct Timed {
     body: Body,
     limit: Duration,
     received: u64,
-    /// When it began, and when it is over.
+    /// The time of the first poll, and the timer of the deadline.
     times: Option<(Instant, Pin<Box<Sleep>>)>,
     is_late: Arc<AtomicBool>,
 }
 
-/// Gives the body so much time; `None` = as long as it takes.
+/// Limits the time of the request's body; `None` means no limit.
 pub(super) async fn in_time(
     State(limit): State<Option<Duration>>,
     request: Request,
@@ -64,7 +64,7 @@ pub(super) async fn in_time(
     if !is_late.load(Ordering::Relaxed) {
         return response;
     }
-    // Whatever the handler made of the half of it.
+    // Replaces the response that the handler built from the partial body.
     let text = format!(
         "the body came too slowly: it has {} s, and one more for each KiB",
         limit.as_secs_f64()
@@ -128,7 +128,8 @@ mod tests {
 
     use super::in_time;
 
-    /// What is answered to so many pieces of that size, with that pause before each.
+    /// Sends `pieces` pieces of `size` bytes, with `pause` seconds before each, and returns the status and
+    /// the number of bytes that the handler read.
     async fn send(limit: u64, (pieces, size): (usize, usize), pause: u64) -> (StatusCode, usize) {
         let limit = Some(Duration::from_secs(limit)).filter(|limit| !limit.is_zero());
         let count = async |body: Bytes| body.len().to_string();
@@ -152,11 +153,11 @@ mod tests {
         let late = StatusCode::REQUEST_TIMEOUT;
         assert_eq!(send(60, (100_000, 1), 1).await, (late, 0));
         assert_eq!(send(60, (2, 1), 61).await, (late, 0));
-        // 256 KiB at 2 KiB a second, and one that comes at once after most of the time.
+        // 256 KiB at 2 KiB per second, and one large piece just before the deadline.
         let slow = send(60, (128, 2048), 1).await;
         assert_eq!(slow, (StatusCode::OK, 128 * 2048));
         assert_eq!(send(60, (1, 1 << 18), 59).await, (StatusCode::OK, 1 << 18));
-        // Too slow on the whole, however well it began.
+        // Too slow on average, although the first pieces arrive in time.
         assert_eq!(send(60, (100, 1024), 3).await, (late, 0));
         assert_eq!(send(0, (10, 1), 1_000).await, (StatusCode::OK, 10));
     }

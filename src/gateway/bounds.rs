@@ -1,7 +1,7 @@
-//! Holds requests to the bounds of their own description: the lengths, patterns and numbers that a type's
-//! `#[schema(…)]` or `#[param(…)]` tells clients are those that the server checks.
+//! Checks requests against their own API description: the server enforces the lengths, patterns and numbers
+//! that a type's `#[schema(…)]` or `#[param(…)]` tells clients.
 //!
-//! A type is compiled when its first request comes, because compiling all of them would cost each start
+//! A type's bounds are compiled at its first request, because compiling all of them would cost each start
 //! time and memory.
 
 use std::any::TypeId;
@@ -19,15 +19,15 @@ use crate::domain::Code;
 /// The compiled bounds of one type.
 #[derive(Debug)]
 pub(super) struct Bounds {
-    /// `None` where the description cannot be compiled, which a test finds.
+    /// `None` if the description cannot be compiled, which a test detects.
     schema: Option<Schema>,
-    /// The type of each parameter of a query.
+    /// The JSON type of each query parameter.
     types: HashMap<String, String>,
 }
 
 static KNOWN: LazyLock<RwLock<HashMap<TypeId, Arc<Bounds>>>> = LazyLock::new(RwLock::default);
 
-/// The bounds of a type, compiled once for all requests.
+/// Returns the bounds of a type, compiled once for all requests.
 fn known<T: 'static>(compile: fn() -> Bounds) -> Arc<Bounds> {
     let id = TypeId::of::<T>();
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ fn known<T: 'static>(compile: fn() -> Bounds) -> Arc<Bounds> {
 }
 
 impl Bounds {
-    /// The bounds of a JSON body.
+    /// Returns the bounds of a JSON body.
     pub(super) fn of_body<T: ToSchema + 'static>() -> Arc<Self> {
         known::<T>(|| {
             let mut parts = Vec::new();
@@ -59,7 +59,7 @@ impl Bounds {
         })
     }
 
-    /// The bounds of the parameters of a query.
+    /// Returns the bounds of the parameters of a query.
     pub(super) fn of_query<T: IntoParams + 'static>() -> Arc<Self> {
         known::<T>(|| {
             let mut properties = Map::new();
@@ -68,7 +68,8 @@ impl Bounds {
                 let schema = parameter
                     .schema
                     .and_then(|schema| serde_json::to_value(schema).ok());
-                // A word of a closed list refers to its own schema; reading it has checked it.
+                // A value of a closed list refers to its own schema, and deserializing it has checked it
+                // already.
                 let Some(schema) = schema.filter(|schema| schema.get("$ref").is_none()) else {
                     continue;
                 };
@@ -91,7 +92,7 @@ impl Bounds {
         }
     }
 
-    /// Refuses a body that breaks a bound; all broken ones are named.
+    /// Refuses a body that breaks a bound. The error names up to [`MOST_ERRORS`] broken bounds.
     pub(super) fn check(&self, value: &Value) -> Result<(), ApiError> {
         let Some(schema) = &self.schema else {
             return Ok(());
@@ -132,10 +133,10 @@ impl Bounds {
     }
 }
 
-/// Broken bounds that one answer names.
+/// The maximum number of broken bounds that one response names.
 const MOST_ERRORS: usize = 8;
 
-/// The JSON type of a parameter, `null` aside.
+/// Returns the first JSON type of a parameter other than `null`.
 fn type_of(schema: &Value) -> Option<String> {
     let all = schema.get("type")?;
     let all = all
@@ -145,7 +146,7 @@ fn type_of(schema: &Value) -> Option<String> {
     names.find(|name| *name != "null").map(str::to_owned)
 }
 
-/// Refers to the parts of a schema where JSON Schema keeps them, and not where OpenAPI does.
+/// Rewrites references from OpenAPI's `#/components/schemas/` to JSON Schema's `#/$defs/`.
 fn refer_to_definitions(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -168,7 +169,7 @@ fn refer_to_definitions(schema: &mut Value) {
     }
 }
 
-/// A JSON pointer as other errors name a field: `ids[3].name`.
+/// Converts a JSON pointer to the notation that other errors use for a field: `ids[3].name`.
 fn field_of(pointer: &str) -> String {
     let mut field = String::new();
     for part in pointer.split('/').skip(1) {

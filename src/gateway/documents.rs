@@ -1,12 +1,12 @@
-//! Documents of whole sessions: exports and what is shared, written beside the threads that answer others,
-//! and sent as fast as whoever reads them takes them.
+//! Writes documents of whole sessions (exports and shared sessions) on worker threads of their own, and
+//! streams them at the reader's speed.
 //!
-//! A document is written into a file without a name below the data folder and sent from there, so neither a
-//! long session nor a slow reader holds memory or one of the few places for writing. What is shared never
-//! changes, so its file is kept for the next readers. Each gateway keeps its own: the file can be made anew
-//! from the journal at any time, which needs no agreement between gateways or kinds of database. A file
-//! without a name is gone when it is forgotten or the process ends, so nothing of a deleted session stays
-//! behind in one.
+//! A document is written into an unnamed file below the data folder and sent from there, so neither a long
+//! session nor a slow reader holds memory or one of the few writer slots. A shared session never changes, so
+//! its file is cached for later readers. Each gateway has its own cache: the file can be rebuilt from the
+//! journal at any time, which needs no agreement between gateways or kinds of database. The operating system
+//! deletes an unnamed file when it is closed or the process ends, so no data of a deleted session remains in
+//! one.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -31,37 +31,37 @@ use crate::domain::{BlobId, Caller, Code, Most, Share, SharedSessionId, Shares};
 use crate::jobs::{self, Place, Pool, Watch};
 use crate::session::Refusal;
 
-/// Documents that are written at the same time: each holds the events of a session in memory.
+/// The number of documents that are written at the same time: each holds the events of a session in memory.
 const WRITERS: usize = 2;
 /// The number of documents that may wait to be written.
 const WAITING: usize = 32;
-/// Pieces that are fetched from files at the same time.
+/// The number of pieces that are read from files at the same time.
 const FETCHERS: usize = 4;
-/// Events of a session that are fetched at once.
+/// The number of events of a session that are fetched at once.
 const EVENTS: usize = 100;
-/// Events of one document.
+/// The maximum number of events in one document.
 const MAX_EVENTS: usize = 1_000_000;
-/// Bytes that a document may have, without what is attached.
+/// The maximum size of a document in bytes, without the content of attachments.
 const MAX_BYTES: u64 = 1 << 30;
-/// Bytes of a document that are sent at once.
+/// The number of bytes of a document that are sent at once.
 const PIECE: usize = 64 * 1024;
-/// Readers of one shared session at the same time.
+/// The maximum number of concurrent readers of one shared session.
 const READERS_OF_LINK: usize = 8;
-/// Readers of all shared sessions at the same time.
+/// The maximum number of concurrent readers of all shared sessions.
 const READERS: usize = 128;
-/// Exports that are under way.
+/// The maximum number of exports at the same time.
 const MAX_EXPORTS: Most = Most {
     all: Some(32),
     per_tenant: Some(12),
     per_user: Some(4),
 };
-/// Shared sessions that are kept as they were written, and their bytes.
+/// The maximum number of cached shared sessions, and of their bytes.
 const MAX_KEPT: usize = 64;
 const MAX_KEPT_BYTES: u64 = 512 << 20;
-/// The time for which a document is kept that nobody reads.
+/// The time after which a cached document without readers is dropped.
 const KEPT_FOR: Duration = Duration::from_mins(10);
 
-/// Documents that are written and sent. Clones share what is kept.
+/// Writes, caches and sends documents. Clones share the cache.
 #[derive(Clone)]
 pub struct Documents(Arc<Inner>);
 
@@ -72,11 +72,11 @@ struct Inner {
     fetchers: Pool,
     exports: Arc<Shares>,
     readers: Arc<Semaphore>,
-    /// Never held across an await.
+    /// Cached shared sessions. The lock is never held across an await.
     kept: Mutex<HashMap<SharedSessionId, Kept>>,
 }
 
-/// A shared session, as it was written, and who reads it.
+/// A cached shared session, with the permits of its readers.
 struct Kept {
     written: Arc<OnceCell<Arc<Written>>>,
     readers: Arc<Semaphore>,
@@ -94,7 +94,7 @@ pub(super) struct Written {
 
 #[derive(Debug, Clone)]
 enum Part {
-    /// Bytes of the file.
+    /// A range of the file.
     Text {
         at: u64,
         bytes: u64,
@@ -102,7 +102,7 @@ enum Part {
     Content(BlobId),
 }
 
-/// Whoever reads a document counts while the answer lives.
+/// Counts a reader of a document until the response is dropped.
 #[derive(Debug)]
 pub(super) enum Reader {
     Export {
@@ -121,7 +121,7 @@ impl std::fmt::Debug for Documents {
 }
 
 impl Documents {
-    /// Files without a name are made in that folder.
+    /// Creates unnamed files in `dir`.
     pub fn new(dir: PathBuf) -> Self {
         Self(Arc::new(Inner {
             dir,
@@ -133,7 +133,7 @@ impl Documents {
         }))
     }
 
-    /// Counts an export against whoever asks for it.
+    /// Counts an export against the caller's limits; the error says that too many exports are running.
     pub(super) fn begin_export(&self, caller: &Caller) -> Result<Reader, ApiError> {
         match self.0.exports.take(caller.holder(), 1) {
             Ok(share) => Ok(Reader::Export { _counted: share }),
@@ -141,7 +141,7 @@ impl Documents {
         }
     }
 
-    /// Writes a document of the parts of a transcript, which come one after the other.
+    /// Writes a document from the parts of a transcript, which are fetched one after the other.
     pub(super) async fn write<Fetching>(
         &self,
         document: Document,
@@ -195,7 +195,7 @@ impl Documents {
         }
     }
 
-    /// A shared session as it was written, by whoever reads it first.
+    /// Returns a shared session's document; the first reader writes it.
     pub(super) async fn shared<Writing>(
         &self,
         id: &SharedSessionId,
@@ -212,7 +212,7 @@ impl Documents {
                 .try_acquire_owned()
                 .map_err(full)?,
         };
-        // Readers who come meanwhile wait for the same writing.
+        // Readers that arrive meanwhile wait for the same write.
         let written = Arc::clone(cell.get_or_try_init(write).await?);
         self.make_room(id);
         Ok((written, reader))
@@ -231,7 +231,8 @@ impl Documents {
         (Arc::clone(&one.written), Arc::clone(&one.readers))
     }
 
-    /// Forgets those that nobody read for the longest time, until the rest is within its limits.
+    /// Drops the least recently used documents without readers until the cache is within its limits. Never
+    /// drops `but`.
     fn make_room(&self, but: &SharedSessionId) {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -248,14 +249,14 @@ impl Documents {
         }
     }
 
-    /// Forgets what was shared in that way.
+    /// Drops the cached document of a share.
     pub(super) fn forget(&self, id: &SharedSessionId) {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.remove(id);
     }
 
-    /// A document as the body of an answer. Contents of attachments are fetched one after the other; one
-    /// that cannot be read ends the answer in its middle, which whoever saves it is told.
+    /// Streams a document as the body of a response. The contents of attachments are fetched one after the
+    /// other; a content that cannot be read aborts the response, so the client sees a failed download.
     pub(super) fn send<Fetching>(
         &self,
         written: Arc<Written>,
@@ -312,7 +313,8 @@ impl Kept {
     }
 }
 
-/// Adds events; the `seq` of the last one, and how many they are. None = there are none.
+/// Adds events to the document, and returns the `seq` of the last one and their number, or `None` if there
+/// are no events.
 fn add(document: &mut Document, read: Vec<crate::agent::ShownEvent>) -> Option<(u64, usize)> {
     let (last, count) = (read.last()?.seq, read.len());
     for event in read {
@@ -403,18 +405,18 @@ impl Sink for Spool {
     }
 }
 
-/// A document on its way to whoever reads it.
+/// A document that is being sent to a reader.
 struct Sending {
     written: Arc<Written>,
     _reader: Reader,
-    /// Parts that were sent.
+    /// The number of parts that were sent.
     part: usize,
-    /// Bytes of the next one that were sent.
+    /// The number of bytes of the current part that were sent.
     sent: u64,
 }
 
 impl Sending {
-    /// The next piece to be sent: a content, or so much of a text as goes at once.
+    /// Returns the next piece to send: the content of an attachment, or up to [`PIECE`] bytes of text.
     fn next(&mut self) -> Option<Part> {
         let part = self.written.parts.get(self.part)?;
         let Part::Text { at, bytes } = part else {

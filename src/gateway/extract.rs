@@ -1,4 +1,4 @@
-//! Bodies, queries and ids of requests; what is wrong with them is said with the field's name.
+//! Extracts bodies, queries and ids from requests; errors name the invalid field.
 
 use axum::body::{Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -12,14 +12,14 @@ use super::bounds::Bounds;
 use super::error::ApiError;
 use crate::domain::{Code, SessionId};
 
-/// A JSON body, within the bounds of its description.
+/// A JSON body that was checked against the bounds of its description.
 pub(super) struct Body<T>(pub(super) T);
 
 impl<T: DeserializeOwned + ToSchema + 'static, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
-        // A form of a foreign page could be sent without asking, JSON could not.
+        // A foreign page can send a form without a CORS preflight, but not JSON.
         if !is_json(request.headers()) {
             let text = "the body has to be `application/json`";
             let error = ApiError::of_field(Code::InvalidArguments, "Content-Type", text);
@@ -34,14 +34,14 @@ impl<T: DeserializeOwned + ToSchema + 'static, S: Send + Sync> FromRequest<S> fo
                     }
                     _ => ApiError::new(Code::InvalidArguments, "the body did not arrive whole"),
                 })?;
-        // A list would fill a structure by position.
+        // serde would fill a struct from a JSON array by position.
         if bytes.trim_ascii_start().first() != Some(&b'{') {
             let text = "the body has to be a JSON object";
             return Err(ApiError::new(Code::InvalidArguments, text));
         }
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            // Where the text is no JSON at all, there is no field to name.
+            // If the text is not JSON at all, there is no field to name.
             let path = error.inner().is_data().then(|| error.path().to_string());
             wrong(path, &error.into_inner())
         })?;
@@ -54,7 +54,7 @@ impl<T: DeserializeOwned + ToSchema + 'static, S: Send + Sync> FromRequest<S> fo
     }
 }
 
-/// A JSON body that may be left out.
+/// An optional JSON body.
 pub(super) struct OptionalBody<T>(pub(super) Option<T>);
 
 impl<T: DeserializeOwned + ToSchema + 'static, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
@@ -69,7 +69,7 @@ impl<T: DeserializeOwned + ToSchema + 'static, S: Send + Sync> FromRequest<S> fo
     }
 }
 
-/// The query of the address, within the bounds of its description.
+/// The query of the address, checked against the bounds of its description.
 pub(super) struct Query<T>(pub(super) T);
 
 impl<T: DeserializeOwned + IntoParams + 'static, S: Send + Sync> FromRequestParts<S> for Query<T> {
@@ -86,7 +86,7 @@ impl<T: DeserializeOwned + IntoParams + 'static, S: Send + Sync> FromRequestPart
     }
 }
 
-/// The session of `/api/sessions/{id}`. What cannot be an id is nobody's session.
+/// The session of `/api/sessions/{id}`. An invalid id is answered like an unknown session.
 pub(super) struct SessionPath(pub(super) SessionId);
 
 impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
@@ -100,8 +100,8 @@ impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
     }
 }
 
-/// A field that has to be there. Required fields are optional for serde, because its own error
-/// for a missing one does not say where.
+/// Unwraps a required field. Required fields are `Option`s for serde, because serde's own error for a
+/// missing field does not name its path.
 pub(super) fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ApiError> {
     let missing = || {
         ApiError::of_field(

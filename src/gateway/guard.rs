@@ -1,5 +1,5 @@
-//! What surrounds every request, the socket's too: the public path, the request id, security
-//! headers, the host and origin check, and the answer to a panic.
+//! Wraps every request, including those of the socket: strips the public path, assigns the request id, adds
+//! security headers, checks host and origin, and answers panics.
 
 use std::any::Any;
 use std::future::ready;
@@ -29,30 +29,30 @@ use super::{DoorLimits, GatewayState};
 use crate::domain::{Code, RequestId};
 use crate::telemetry::instruments;
 
-/// Where clients of the agent as an MCP server open streams.
+/// The paths at which clients of the MCP server open streams.
 const STREAMS: [&str; 2] = ["/mcp", "/sse"];
 
 /// The header with the request's id.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What the page may load. No inline script or style; `base-uri` is `'self'`, because with
-/// `'none'` browsers ignore the `<base>` tag that says below which path the page lives.
+/// The Content-Security-Policy of the page. It allows no inline script or style; `base-uri` is `'self'`,
+/// because with `'none'` browsers ignore the `<base>` tag, which names the path below which the page lives.
 const PAGE_POLICY: &str = "default-src 'self'; img-src 'self' blob:; connect-src 'self'; \
      frame-ancestors 'none'; object-src 'none'; base-uri 'self'; form-action 'self'";
 
-/// Answers of the API are data, never documents.
+/// The Content-Security-Policy of the API, whose responses are data and never documents.
 const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
 pub(super) const RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// Surrounds routes and socket layer. Nothing is reachable but through this.
+/// Wraps the routes and the socket layer. Every request passes through this guard.
 pub fn guard(state: &GatewayState, inner: Router) -> Router {
     surround((&state.access, &state.limits), inner)
 }
 
-/// What a connection is answered that is one too many.
+/// Returns the router that answers a connection beyond a connection limit.
 pub fn turn_away(crowd: Crowd) -> Router {
     let refuse = move || ready(crowded(crowd));
     Router::new().fallback(refuse).layer(from_fn(finish))
@@ -83,13 +83,13 @@ fn surround((access, limits): (&Arc<AccessRules>, &DoorLimits), inner: Router) -
         .layer(MapRequestLayer::new(rewrite))
 }
 
-/// Holds a request against the access rules.
+/// Checks a request against the access rules.
 async fn admit(State(rules): State<Arc<AccessRules>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    // Probes ask by whatever address; they learn nothing of anybody.
+    // Health probes may use any host name; their responses contain no private data.
     let is_probe = matches!(parts.uri.path(), "/healthz" | "/readyz");
     let path = parts.uri.path();
-    // A stream is opened by GET, which no foreign page may do either.
+    // A stream is opened by GET, which foreign pages are denied for streams too.
     let is_stream = path.starts_with(SOCKET_PATH) || STREAMS.contains(&path);
     match rules.check(Asked::of(&parts, is_stream)) {
         Err(refused) if !is_probe => ApiError::from(refused).into_response(),
@@ -97,8 +97,8 @@ async fn admit(State(rules): State<Arc<AccessRules>>, request: Request, next: Ne
     }
 }
 
-/// Counts what runs for one client behind a trusted proxy: the connections are the proxy's, which
-/// opens as many as its clients ask for.
+/// Counts the running requests of one client behind a trusted proxy: the connections belong to the proxy,
+/// which opens as many as its clients need.
 async fn count(
     State((rules, requests)): State<(Arc<AccessRules>, Arc<Addresses>)>,
     request: Request,
@@ -106,7 +106,8 @@ async fn count(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let address = rules.client_behind_proxy(&parts);
-    // Until the head of the answer; streams and sockets are their users' from then on.
+    // The share is held until the head of the response; streams and sockets are then counted for their
+    // users.
     let _share = match address.map(|address| requests.take(Some(address))) {
         Some(Err(crowd)) => {
             instruments().limit_reached("requests", crowd.as_str());
@@ -118,7 +119,7 @@ async fn count(
     next.run(Request::from_parts(parts, body)).await
 }
 
-/// Names the request, writes refusals as problem documents, and adds the headers of all answers.
+/// Assigns the request id, renders refusals as problem documents, and adds the headers of all responses.
 async fn finish(mut request: Request, next: Next) -> Response {
     let id = RequestId::from_bits(rand::random());
     let is_data = is_data(request.uri().path());
@@ -141,7 +142,7 @@ async fn finish(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// A path as logs tell it: that of a link is its secret.
+/// Returns the path as it is logged: without the secret of a share link.
 fn told(path: &str) -> &str {
     let links = ["/shared/", "/api/shared/"];
     let link = links.into_iter().find(|link| path.starts_with(link));
@@ -156,7 +157,7 @@ fn is_data(path: &str) -> bool {
         || is_exposed
 }
 
-/// Headers that a handler or layer gave to a refusal stay: `Allow`, `Vary`, a cookie, CORS.
+/// Copies the headers that a handler or layer added to a refusal: `Allow`, `Vary`, a cookie, CORS.
 fn with_headers_of(from: &Response, mut to: Response) -> Response {
     for (name, value) in from.headers() {
         if !to.headers().contains_key(name) && name != axum::http::header::CONTENT_LENGTH {
@@ -174,7 +175,8 @@ fn add_headers(response: &mut Response, is_data: bool) {
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
         (X_FRAME_OPTIONS, "DENY"),
-        // Other sites neither embed what we answer nor hold our page by a window that they opened.
+        // Other sites can neither embed our responses nor keep a handle on our page through a window that
+        // they opened.
         (RESOURCE_POLICY, "same-origin"),
         (OPENER_POLICY, "same-origin"),
     ] {
@@ -189,8 +191,8 @@ fn add_headers(response: &mut Response, is_data: bool) {
     }
 }
 
-/// Lets pages of the allowed origins read answers. They come with a key: our cookie is never sent
-/// to another site, so credentials are not allowed.
+/// Lets pages of the allowed origins read responses. These pages use an API key: our cookie is never sent to
+/// another site, so credentials are not allowed.
 fn cors(rules: &AccessRules) -> CorsLayer {
     let origins = rules.allowed_origins().iter();
     let origins: Vec<HeaderValue> = origins.filter_map(|origin| origin.parse().ok()).collect();
@@ -207,7 +209,7 @@ fn cors(rules: &AccessRules) -> CorsLayer {
         .expose_headers([REQUEST_ID])
 }
 
-/// A proxy may leave the public path on or take it off; inside there is none.
+/// Strips the public path, which a proxy may keep or remove; the inner routes do not contain it.
 fn strip_base(mut request: Request, base: &str) -> Request {
     if let Some(uri) = without_base(request.uri(), base) {
         *request.uri_mut() = uri;

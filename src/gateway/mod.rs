@@ -1,5 +1,5 @@
-//! The doors: REST, Socket.IO, the agent as an MCP server, and the page. The only place that knows wire forms; every door
-//! reaches sessions through `agent::Sessions`, and nothing is built here.
+//! The doors: REST, Socket.IO, the agent as an MCP server, and the page. Only this module knows wire forms;
+//! every door reaches sessions through `agent::Sessions`, and this module constructs no services.
 
 mod access;
 mod api_router;
@@ -53,56 +53,56 @@ use crate::skills::Skills;
 use crate::store::Probe;
 use crate::tenancy::Tenancy;
 
-/// What every door works with. Clones share everything.
+/// The state that every door needs. Clones share everything.
 #[derive(Clone)]
 pub struct GatewayState {
-    /// The one corridor to sessions.
+    /// The only way to reach sessions.
     pub sessions: Sessions,
     /// The MCP servers of the installation and its tenants.
     pub servers: Servers,
-    /// The skills of its tenants and their people.
+    /// The skills of its tenants and their users.
     pub skills: Skills,
     pub tenancy: Tenancy,
-    /// For lists and the readiness probe; sessions are reached through `sessions` only.
+    /// The store, for lists and the readiness probe; sessions are reached through `sessions` only.
     pub store: Probe,
-    /// Under which names we answer.
+    /// The rules about the host names and origins that the gateway accepts.
     pub access: Arc<AccessRules>,
-    /// How people sign in.
+    /// The sign-in mode.
     pub auth_mode: AuthMode,
-    /// Which Sepal this is.
+    /// The identity of this installation.
     pub installation: Arc<Installation>,
-    /// What it runs on.
+    /// The system that the gateway runs on.
     pub system: System,
     pub models: Arc<ModelList>,
     /// The model providers that sessions may use.
     pub providers: Providers,
-    /// Who is told outside of the page when calls wait.
+    /// The notification targets outside of the page for waiting calls.
     pub notifications: Notifications,
-    /// Bytes that one request body may have.
+    /// The maximum size of a request body in bytes.
     pub body_limit: usize,
-    /// How much of a door one client may have.
+    /// The limits of one client at the doors.
     pub limits: DoorLimits,
-    /// Exports, and what is shared.
+    /// Exports and shared sessions as documents.
     pub documents: Documents,
 }
 
-/// How much of the doors one client may have. Clones share what is counted.
+/// The limits of one client at the doors. Clones share the counters.
 #[derive(Clone)]
 pub struct DoorLimits {
-    /// Requests that run for one client behind a trusted proxy.
+    /// The requests that run for each client behind a trusted proxy.
     pub requests: Arc<Addresses>,
-    /// How long the body of a request may take, beside a second for each KiB of it.
+    /// The time limit of a request's body, extended by one second for each received KiB.
     pub body_time: Option<Duration>,
-    /// Read what is left of the bodies of refused requests.
+    /// The tasks that read the rest of the bodies of refused requests.
     pub readers: TaskTracker,
-    /// Questions of MCP clients that are being answered.
+    /// The questions of MCP clients that are being answered.
     pub questions: Arc<Shares>,
     /// Connections and event streams of MCP clients.
     pub streams: Arc<Shares>,
 }
 
 impl DoorLimits {
-    /// Without limits.
+    /// No limits.
     #[cfg(test)]
     fn none() -> Self {
         Self {
@@ -115,7 +115,7 @@ impl DoorLimits {
     }
 }
 
-/// The routes of REST and page. The socket's layer goes around it, and [`guard()`] around both.
+/// Builds the routes of REST and the page. The socket's layer wraps them, and [`guard()`] wraps both.
 pub fn router(state: GatewayState) -> axum::Router {
     http::routes()
         .into_routes()

@@ -1,4 +1,4 @@
-//! The description of the REST door, made from the handlers (`/api/openapi.json`).
+//! Builds the OpenAPI description of the REST door from its handlers (`/api/openapi.json`).
 
 use std::sync::OnceLock;
 
@@ -68,7 +68,7 @@ impl Modify for Security {
     }
 }
 
-/// What nobody has to sign in for.
+/// The paths that need no sign-in.
 const OPEN: [&str; 6] = [
     "/healthz",
     "/readyz",
@@ -78,10 +78,10 @@ const OPEN: [&str; 6] = [
     "/api/shared/{word}",
 ];
 
-/// What probes ask by whatever name, without parameters.
+/// The paths of health probes, which accept any host name and have no parameters.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
-/// What each refusal means, for every route alike.
+/// The meaning of each refusal, which is the same for every route.
 const REFUSALS: [(&str, &str); 14] = [
     (
         "400",
@@ -126,8 +126,8 @@ const REFUSALS: [(&str, &str); 14] = [
     ("405", "There is no such method at this address."),
 ];
 
-/// Refusals of a request whose head cannot be read, before there is a route: status, name among the
-/// components, and meaning. Every operation refers to them.
+/// The refusals of a request whose head cannot be parsed, before routing: status, component name, and
+/// meaning. Every operation refers to them.
 const OF_HEADS: [(&str, &str, &str); 2] = [
     ("414", "AddressTooLong", "The address is too long."),
     (
@@ -137,11 +137,11 @@ const OF_HEADS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// The description of all routes of REST.
+/// Builds the description of all REST routes.
 fn description() -> utoipa::openapi::OpenApi {
     let mut description = http::routes().describe(Description::openapi());
     description.servers = Some(vec![ServerBuilder::new().url("/").build()]);
-    // What the router needs to see of the rest of an address is none of its description's business.
+    // Removes the router's `*` of wildcard segments, which OpenAPI does not know.
     let paths = std::mem::take(&mut description.paths.paths).into_iter();
     let paths = paths.map(|(path, item)| (path.replace("{*", "{"), item));
     description.paths.paths = paths.collect();
@@ -170,8 +170,8 @@ fn description() -> utoipa::openapi::OpenApi {
     description
 }
 
-/// Adds what holds for every route and the macros cannot know: who has to sign in, the refusals of
-/// the layers around the handlers, and the descriptions that OpenAPI asks of each answer.
+/// Adds the parts of an operation that the macros cannot know: its security requirement, the refusals of the
+/// layers around the handlers, and the description that OpenAPI requires for each response.
 fn complete(path: &str, operation: &mut Operation, components: &Components) {
     for (status, name, _) in OF_HEADS {
         let refusal = RefOr::Ref(Ref::from_response_name(name));
@@ -224,14 +224,15 @@ fn add_refusals(operation: &mut Operation, statuses: &[&str]) {
     }
 }
 
-/// An answer that is a problem document.
+/// Builds a response that is a problem document.
 fn problem() -> ResponseBuilder {
     let schema = RefOr::Ref(Ref::from_schema_name("Problem"));
     let content = ContentBuilder::new().schema(Some(schema)).build();
     ResponseBuilder::new().content(PROBLEM, content)
 }
 
-/// What an answer means: a refusal as the table says, anything else as its body says of itself.
+/// Returns the description of a response: from [`REFUSALS`] for a problem document, otherwise from the
+/// schema of its body.
 fn describe(status: &str, response: &Response, components: &Components) -> String {
     if let Some((_, text)) = REFUSALS.iter().find(|(known, _)| *known == status)
         && response.content.contains_key(PROBLEM)
@@ -253,7 +254,7 @@ fn describe(status: &str, response: &Response, components: &Components) -> Strin
     schema.unwrap_or_else(|| "It is done; there is nothing to say about it.".to_owned())
 }
 
-/// Problem documents have a media type of their own, which the macros do not know.
+/// Gives problem documents their own media type, which the macros do not know.
 fn name_problem(response: &mut Response) {
     let is_problem = |content: &RefOr<Content>| {
         let RefOr::T(Content {
@@ -272,14 +273,14 @@ fn name_problem(response: &mut Response) {
     }
 }
 
-/// What `GET /api/openapi.json` answers: made when it is first asked for, and kept.
+/// Answers `GET /api/openapi.json` with the description, which is built at the first request and cached.
 pub(super) async fn read_description() -> impl IntoResponse {
     static TEXT: OnceLock<String> = OnceLock::new();
     let text = TEXT.get_or_init(|| description().to_json().unwrap_or_default());
     ([(CONTENT_TYPE, JSON)], text.as_str())
 }
 
-/// `docs/openapi.json`.
+/// Returns the content of `docs/openapi.json`.
 pub fn openapi_json() -> String {
     let mut text = description().to_pretty_json().unwrap_or_default();
     text.push('\n');
@@ -290,8 +291,8 @@ pub fn openapi_json() -> String {
 mod tests {
     use crate::gateway::http;
 
-    /// What [`routes!`](crate::gateway::api_router::routes) is given together is served at the address of the
-    /// last.
+    /// [`routes!`](crate::gateway::api_router::routes) serves all handlers of one call at the path of the
+    /// last one.
     #[test]
     fn handlers_that_are_added_together_have_one_address() {
         for describe in http::routes().descriptions {

@@ -1,9 +1,9 @@
-//! What is left of a body that nobody reads: a request may be refused by its head alone, or by the
-//! first half of its body.
+//! Drains the rest of a request's body when nobody reads it: a request may be refused because of its head
+//! alone, or because of the first half of its body.
 //!
-//! A connection that is closed while bytes of it are unread is reset, and its client, which still
-//! sends, may never read why it was refused. So the rest is read and forgotten, within limits: those
-//! of nginx's `lingering_time` and `lingering_timeout`.
+//! Closing a connection with unread bytes resets it, and its client, which is still sending, may never read
+//! the reason for the refusal. So the rest is read and discarded within limits, which are those of nginx's
+//! `lingering_time` and `lingering_timeout`.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -20,25 +20,25 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-/// How long the rest of a body is read.
+/// The maximum time of draining a body.
 const TIME: Duration = Duration::from_secs(30);
-/// How long nothing of it may come.
+/// The maximum pause between two pieces of the body.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// A body whose rest is read when it is dropped before its end.
+/// A body that is drained if it is dropped before its end.
 struct Unread {
     body: Body,
     is_over: bool,
     readers: TaskTracker,
 }
 
-/// Sees to it that the request's body is read to its end, whoever answers it.
+/// Ensures that the request's body is read to its end, regardless of which layer answers the request.
 pub(super) async fn read_to_the_end(
     State(readers): State<TaskTracker>,
     request: Request,
     next: Next,
 ) -> Response {
-    // Who waits for our leave to send the body does not send it once it is refused.
+    // A client that waits for `100 Continue` does not send the body of a refused request.
     if request.body().is_end_stream() || request.headers().contains_key(EXPECT) {
         return next.run(request).await;
     }
@@ -89,7 +89,7 @@ impl Drop for Unread {
     }
 }
 
-/// Reads a body to its end or the end of our patience.
+/// Reads and discards a body until its end or a time limit.
 async fn forget(body: Body) {
     let mut pieces = body.into_data_stream();
     let read = async { while let Ok(Some(Ok(_))) = timeout(PAUSE, pieces.next()).await {} };
@@ -117,8 +117,8 @@ mod tests {
 
     const HEADER: HeaderName = HeaderName::from_static("expect");
 
-    /// How many pieces of a body with that pause before each were taken in what time, by a handler
-    /// that reads none.
+    /// Sends `most` pieces with a pause of `pause` ms before each to a handler that reads none of them, and
+    /// returns the number of pieces taken and the elapsed seconds.
     async fn taken(most: u64, pause: u64, header: HeaderName) -> (u64, u64) {
         let (readers, (told, taken)) = (TaskTracker::new(), tokio::sync::watch::channel(0));
         let router = Router::new()
@@ -147,7 +147,7 @@ mod tests {
     async fn what_nobody_reads_is_read_within_limits() {
         let other = HeaderName::from_static("x-other");
         assert_eq!(taken(100, 100, other.clone()).await, (100, 10));
-        // One that goes on for ever, and one that stands still.
+        // An endless body, and one that stalls.
         assert_eq!(taken(u64::MAX, 1_100, other.clone()).await, (27, 30));
         assert_eq!(taken(10, 60_000, other).await, (0, 5));
         assert_eq!(taken(10, 100, HEADER).await, (0, 0));

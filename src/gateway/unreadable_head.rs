@@ -1,17 +1,17 @@
-//! Problem documents for requests whose head cannot be read: a line that is no HTTP, an address or headers
-//! that are too long. The HTTP library answers those itself, with a status and no body, before any route
-//! or layer sees them.
+//! Adds problem documents to the responses for requests whose head cannot be parsed: a request line that is
+//! not HTTP, or an address or headers that are too long. The HTTP library answers these requests itself,
+//! with a status and no body, before any route or layer sees them.
 
 use axum::http::StatusCode;
 
 use super::error::{self, ApiError};
 use crate::domain::{Code, RequestId};
 
-/// Headers of the library's own answers; our answers with these statuses have a body.
+/// The headers that only the library's own responses have; our responses with these statuses have a body.
 const MARKS: [&str; 2] = ["\r\nconnection: close\r\n", "\r\ncontent-length: 0\r\n"];
 
-/// The answer with a problem document in place of the library's own; `None` for any other answer.
-/// `written` is what the library writes at once, from the status line on.
+/// Replaces the library's own response with a problem document; `None` for any other response. `written` is
+/// one write of the library, from the status line on.
 pub fn explain(written: &[u8]) -> Option<Vec<u8>> {
     let status = written.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
     let (status, text) = match status {

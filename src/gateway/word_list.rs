@@ -1,11 +1,11 @@
-//! Closed lists of words in answers, as the description of the REST door gives them: whoever makes a
-//! client of it, as our page does, knows every word that may come.
+//! Declares closed lists of words in responses for the description of the REST door, so that a client
+//! generated from the description, such as our page, knows every possible value.
 
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The types exist in the description alone. `tests/it` holds every answer against it.
+/// Declares types that exist in the description only. `tests/it` checks every response against them.
 macro_rules! word_lists {
     ($($(#[doc = $doc:literal])+ $name:ident = $($word:literal)|+;)+) => {$(
         $(#[doc = $doc])+

@@ -1,5 +1,5 @@
-//! What a change is told to: the sockets of this gateway, and the registries of other gateways on
-//! the same records; and what those tell.
+//! Announces changes to the sockets of this gateway and to the registries of the other gateways on the same
+//! records, and applies what the other gateways announce.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::store::clock::now;
 use crate::store::records::GrantKey;
 
 impl Servers {
-    /// Tells the sockets of this gateway. The connections of open sessions to a server that was removed
-    /// end with it.
+    /// Sends news to the sockets of this gateway. If the server was removed, the connections of open sessions
+    /// to it end.
     pub(crate) fn tell(&self, tenant: Option<&TenantId>, name: &str, kind: NewsKind) {
         if kind == NewsKind::Removed {
             self.disconnect(tenant, name);
@@ -35,7 +35,7 @@ impl Servers {
     }
 
     fn disconnect(&self, tenant: Option<&TenantId>, name: &str) {
-        // An entry of the settings hides those of the file, and stays.
+        // An entry of the settings hides one of the file with the same name, and it still exists.
         if self.0.settings.contains_key(name) {
             return;
         }
@@ -49,8 +49,8 @@ impl Servers {
         });
     }
 
-    /// There are sandboxes from now on: sessions are offered their tools with their next request,
-    /// and what could not be listed without is listed.
+    /// Called when sandboxes have become available: sessions are offered the bundled tools with their next
+    /// request, and servers that could not be listed without a sandbox are listed.
     pub fn place_came(&self) {
         self.stale();
         self.0.bell.notify_one();
@@ -58,7 +58,7 @@ impl Servers {
         self.tell(None, BUNDLED, NewsKind::Added);
     }
 
-    /// Its secrets are others now.
+    /// Called when a server's secrets have changed.
     pub(crate) fn secrets_changed(&self, scope: &Scope, name: &str) {
         self.new_epoch(scope, name);
         let tenant = match scope {
@@ -68,27 +68,27 @@ impl Servers {
         self.pass_on(tenant, name, Change::Secrets);
     }
 
-    /// What a tenant says about tools is another: sessions of it whose calls wait are told.
+    /// Notifies the tenant's sessions whose calls wait that the rules about tools have changed.
     pub(crate) fn rules_changed(&self, tenant: &TenantId) {
-        // Nobody listens: there are no sessions yet.
+        // An error means that there is no receiver: no sessions exist yet.
         let _ = self.0.rule_changes.send(tenant.clone());
     }
 
-    /// Rules of a tenant or of its people are others: here and at the other gateways they decide what
-    /// waits.
+    /// Called when rules of a tenant or of its people have changed: this gateway and the others apply the new
+    /// rules to waiting calls.
     pub(crate) fn policy_changed(&self, tenant: &TenantId) {
         self.stale();
         self.pass_on(Some(tenant), "", Change::Rules);
         self.rules_changed(tenant);
     }
 
-    /// The tenants whose rules change, here or at another gateway.
+    /// Subscribes to the tenants whose rules change, here or at another gateway.
     pub(crate) fn rule_changes(&self) -> broadcast::Receiver<TenantId> {
         self.0.rule_changes.subscribe()
     }
 
-    /// Tells the other gateways. What each sees for itself is not told: its own file, and how
-    /// servers are that it looks at too.
+    /// Sends a change to the other gateways. Not for what each gateway sees for itself: its own file, and the
+    /// health of servers that it probes too.
     pub(crate) fn pass_on(&self, tenant: Option<&TenantId>, server: &str, change: Change) {
         self.0.teller.tell_gateways(ServerUpdate {
             tenant: tenant.cloned(),
@@ -98,12 +98,13 @@ impl Servers {
         });
     }
 
-    /// What the other gateways have to be told from now on.
+    /// Subscribes to the updates that have to be sent to the other gateways.
     pub(crate) fn updates(&self) -> broadcast::Receiver<ServerUpdate> {
         self.0.teller.listen_for_gateways()
     }
 
-    /// What another gateway tells: the registry is read anew before the sockets hear of it.
+    /// Applies an update from another gateway: the registry is invalidated before the sockets receive the
+    /// news.
     pub(crate) fn hear(&self, update: ServerUpdate) {
         let ServerUpdate {
             tenant,
@@ -113,7 +114,8 @@ impl Servers {
         } = update;
         if let Some(tenant) = tenant.as_ref().filter(|_| !server.is_empty()) {
             let scope = Scope::Tenant(tenant.clone());
-            // What other gateways see of a server of everybody's says nothing of another's.
+            // An update about a server of the whole tenant says nothing about a personal server of the same
+            // name.
             if owner.is_some() || change == Change::Added {
                 self.0.owners.note(&scope, &server, owner.as_ref());
             }
@@ -162,12 +164,13 @@ impl Servers {
         }
     }
 
-    /// Something that others told may have been lost.
+    /// Called when updates from other gateways may have been lost.
     pub(crate) fn look_again(&self) {
         self.stale();
     }
 
-    /// The registry is another: sessions see it at their next request, the monitor looks at it.
+    /// Called after a change to the registry: sessions see it with their next request, and the monitor looks
+    /// at it.
     pub(crate) fn changed(&self, scope: &Scope, name: &str, news: Option<NewsKind>) {
         self.stale();
         self.0.bell.notify_one();
@@ -179,13 +182,13 @@ impl Servers {
                     self.tell(Some(tenant), name, kind);
                 }
             }
-            // What happens in the file is told by whoever watches it, edits by hand included; each
-            // gateway has its own.
+            // Changes of the file are announced by its watcher, edits by hand included; each gateway has its
+            // own file.
             Scope::Installation => {}
         }
     }
 
-    /// Another gateway was asked to start a server afresh: what runs of it here ends too.
+    /// Ends the connections of this gateway to a server that another gateway was asked to restart.
     pub(crate) fn restart_here(&self, tenant: &TenantId, name: &str) {
         let open = self.0.running.take(tenant, name);
         self.0.opener.tasks.spawn(async move {
@@ -193,12 +196,13 @@ impl Servers {
         });
     }
 
-    /// Whether sessions connect to their servers before the first call.
+    /// Returns true if sessions connect to their servers before the first call.
     pub(crate) fn connects_ahead(&self) -> bool {
         self.0.file.state().connects_ahead
     }
 
-    /// Takes note of what a server offers now.
+    /// Stores the tools that a server offers now; if they have changed, invalidates the views here and at the
+    /// other gateways.
     pub(crate) async fn offers(&self, entry: &ServerEntry, tools: &[Tool]) {
         let key = entry.definitions_key(&self.0.place.image());
         match self.0.definitions.put(&key, tools).await {
@@ -214,7 +218,7 @@ impl Servers {
         }
     }
 
-    /// Takes note of how a server is, and tells the sockets if it is another than before.
+    /// Records a server's health, and sends news if the status or the error has changed.
     pub(crate) fn saw(&self, entry: &ServerEntry, tenant: Option<&TenantId>, seen: Seen) {
         let changed = self.0.health.note(tenant, &entry.name, seen, now());
         if let Some((status, error)) = changed {
@@ -226,20 +230,20 @@ impl Servers {
         }
     }
 
-    /// It went away during a call.
+    /// Records that a server disconnected during a call.
     pub(crate) fn lost(&self, entry: &ServerEntry, tenant: &TenantId, why: &str) {
         let seen = Seen::Badly(Status::Disconnected, why.to_owned());
         self.saw(entry, Some(tenant), seen);
     }
 
-    /// It is tried again.
+    /// Records that a server is being reconnected to.
     pub(crate) fn reconnecting(&self, entry: &ServerEntry, tenant: &TenantId) {
         let why = self.0.health.of(tenant, entry).error.unwrap_or_default();
         self.saw(entry, Some(tenant), Seen::Badly(Status::Reconnecting, why));
     }
 
-    /// It answers, and wants people to connect. What one of them is refused says nothing of others, so a
-    /// server that serves somebody stays healthy.
+    /// Records that a server answers but requires people to connect. A refusal of one person says nothing
+    /// about others, so a server that is healthy for the tenant stays healthy.
     pub(crate) fn wants_people(&self, entry: &ServerEntry, tenant: Option<&TenantId>, why: &str) {
         let of = |tenant: &TenantId| self.0.health.of(tenant, entry).status;
         if tenant.map(of) != Some(Status::Healthy) {
@@ -248,7 +252,7 @@ impl Servers {
         }
     }
 
-    /// Lists a server in the name of a person who has just connected to it.
+    /// Lists a server in the background with the tokens of a person who has just connected to it.
     pub(crate) fn list_for(&self, name: &str, person: Holder) {
         let (servers, name) = (self.clone(), name.to_owned());
         self.0.opener.tasks.spawn(async move {
@@ -257,14 +261,14 @@ impl Servers {
             };
             if let Some(server) = view.server(&name) {
                 let mut phases = Vec::new();
-                // What went wrong is in the records of its health.
+                // The health records hold the error.
                 let entry = Arc::clone(&server.entry);
                 let _ = try_out(&servers, (&entry, Some(&person)), &mut phases).await;
             }
         });
     }
 
-    /// Waits until a person has connected to a server that wants them; false if they do not.
+    /// Waits until a person has connected to a server that requires it; returns false if they do not.
     pub(crate) async fn person_connects(&self, entry: &ServerEntry, person: &Holder) -> bool {
         let key = GrantKey {
             scope: entry.scope.clone(),
@@ -275,8 +279,7 @@ impl Servers {
         self.0.opener.grants.wait(&key).await
     }
 
-    /// Lists a server again whenever it says that its tools are others now. Ends with the
-    /// connection.
+    /// Lists a server again whenever it announces that its tools have changed. Ends with the connection.
     pub(crate) fn follow(&self, entry: &ServerEntry, opened: &Arc<Opened>) {
         let mut changes = opened.connection.tool_changes();
         let (servers, entry, opened) = (self.clone(), entry.clone(), Arc::downgrade(opened));

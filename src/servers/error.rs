@@ -1,22 +1,22 @@
-//! Why the registry was not changed, or not read.
+//! Errors of changing and reading the registry.
 
 use super::catalogue::tool_report::ToolReport;
 use crate::mcp::config::{EntryProblem, FileError};
 use crate::store;
 
-/// A situation with the registry.
+/// An error of the registry.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The person may not do that.
+    /// The caller may not do this.
     #[error("{0}")]
     NotAllowed(&'static str),
-    /// The person's role may not add servers that are reached so.
+    /// The caller's role may not add servers with this transport.
     #[error("{0}")]
     NoTransport(String),
-    /// The person may not let servers of theirs reach those hosts.
+    /// The caller may not let their own servers reach these hosts.
     #[error("{0}")]
     NoHosts(String),
-    /// Fields are wrong, all of them named.
+    /// Fields are invalid; all of them are named.
     #[error("the entry is not valid")]
     Invalid(Vec<EntryProblem>),
     /// The name is taken.
@@ -25,55 +25,55 @@ pub enum Error {
          choose another name"
     )]
     Taken(String),
-    /// The tenant has as many as it may.
+    /// The tenant has reached its limit of servers.
     #[error(
         "a tenant has at most {0} MCP servers of its own: remove one that nobody uses, or ask an \
          installation admin for one that serves all tenants"
     )]
     Full(usize),
-    /// The person has as many as they may.
+    /// The person has reached their limit of servers.
     #[error("a person has at most {0} MCP servers of their own: remove one that you do not use")]
     OwnFull(usize),
-    /// The entry is the operator's.
+    /// The entry comes from the operator's settings.
     #[error("the MCP server `{0}` comes from the operator's settings and cannot be changed here")]
     ReadOnly(String),
-    /// There is none, for this person.
+    /// There is no such server that this person can see.
     #[error("there is no MCP server `{0}`")]
     NotFound(String),
-    /// The tenant keeps no such bundle.
+    /// The tenant stores no bundle with this SHA-256.
     #[error(
         "there is no bundle with the SHA-256 `{0}`: upload its file (bundles that no server uses are \
          removed after an hour)"
     )]
     NoBundle(String),
-    /// It offers no such tool.
+    /// The server offers no such tool.
     #[error("the MCP server `{server}` has no tool `{tool}`")]
     NoTool { server: String, tool: String },
-    /// The definition is another than the one that was decided about.
+    /// The tool's definition is not the one that the decision was about.
     #[error(
         "the definition of `{}` is another than the one that you decided about: read it, then decide \
          again with its `hash`", .0.name
     )]
     ChangedTool(Box<ToolReport>),
-    /// What is asked of the package of a server cannot be done now.
+    /// The requested operation on a server's package is not possible now.
     #[error("{0}")]
     Package(String),
-    /// The newer version is another than the one that was shown.
+    /// The newer version of the package is not the one that was shown.
     #[error(
         "the newer version of the package of `{0}` is another than the one that you looked at: look \
          at it, then decide again"
     )]
     ReplacedPackage(String),
-    /// The file of the installation was not changed.
+    /// `mcp-config.json` was not changed.
     #[error(transparent)]
     File(FileError),
-    /// The records did not answer.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
 
 impl Error {
-    /// One wrong field.
+    /// An error about one invalid field.
     pub(crate) fn invalid(field: &str, message: impl Into<String>) -> Self {
         Self::Invalid(vec![EntryProblem {
             field: field.to_owned(),

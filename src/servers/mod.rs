@@ -1,9 +1,9 @@
-//! The MCP servers of an installation and of its tenants: the registry, what each session is
-//! offered, and the connections over which calls go.
+//! Manages the MCP servers of the installation and of its tenants: the registry of entries, the view that
+//! each session is offered, and the connections that carry calls.
 //!
-//! Static entries come from the operator's settings, the installation's from `mcp-config.json`,
-//! and a tenant's from its records. A session sees all of them that are enabled; each server that
-//! it uses runs for it alone.
+//! Static entries come from the operator's settings, the installation's entries from `mcp-config.json`, and a
+//! tenant's entries from its records. A session sees all enabled entries; each server that it uses runs for
+//! that session alone.
 
 mod administration;
 mod authorization;

@@ -1,6 +1,6 @@
-//! Looks after the servers of the installation: lists new ones in the background, and asks remote
-//! ones now and then how they are. It starts nothing in a sandbox that was listed once (O12): how
-//! those are is known from their use and from tests.
+//! Monitors the servers of the installation: lists new servers in the background, and probes remote servers
+//! at intervals. A sandboxed server that was listed once is not started again (O12): its health is known from
+//! its use and from tests.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::domain::{Code, Digest, Scope};
 use crate::mcp::config::{FileState, Looks};
 use crate::store;
 
-/// How often remote servers are looked at unless `mcp-config.json` says otherwise.
+/// The interval at which remote servers are probed unless `mcp-config.json` says otherwise.
 const EVERY: Duration = Duration::from_mins(1);
 
 /// Starts the registry; its tasks run on `tasks` until `stop`.
@@ -36,7 +36,7 @@ pub fn start(parts: ServersParts, (tasks, stop): (TaskTracker, CancellationToken
     servers
 }
 
-/// Runs until `stop`. News are heard while looks go on, which may take long each.
+/// Runs until `stop`. Keeps reacting to events while probes run, because each probe may take long.
 async fn run(servers: Servers, stop: CancellationToken) {
     let mut looked = None;
     let mut schedule = ProbeSchedule::default();
@@ -72,8 +72,8 @@ async fn run(servers: Servers, stop: CancellationToken) {
     }
 }
 
-/// When all are to be looked at next: at once, then as often as `mcp-config.json` says (its changes ring
-/// the bell, and this is asked again); `None` = not again.
+/// Returns when all servers are probed next: at once the first time, then at the interval of
+/// `mcp-config.json` (its changes ring the bell, and this is computed again); `None` if never again.
 fn due(looked: Option<Instant>, looks: Looks) -> Option<Instant> {
     let Some(looked) = looked else {
         return Some(Instant::now());
@@ -92,7 +92,7 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// Loads edits of `mcp-config.json`, until `stop`.
+/// Loads edits of `mcp-config.json` and announces added and removed servers, until `stop`.
 async fn watch_file(servers: Servers, stop: CancellationToken) {
     let mut changes = servers.0.file.changes();
     let hears = async {
@@ -128,8 +128,8 @@ async fn watch_file(servers: Servers, stop: CancellationToken) {
     }
 }
 
-/// Lets wait what nobody has listed yet; with `all`, remote servers too. What does not start now is tried
-/// again after longer and longer pauses, and at once when somebody mends, tests or uses it.
+/// Queues the servers that were never listed; with `all`, remote servers too. A server that does not start is
+/// retried with exponential backoff, and at once when somebody repairs, tests or uses it.
 async fn line_up(
     servers: &Servers,
     all: bool,
@@ -139,9 +139,9 @@ async fn line_up(
     let there: HashSet<Digest> = entries.iter().map(ServerEntry::fingerprint).collect();
     let waiting = schedule.waiting();
     let mut due = Vec::new();
-    // Without a sandbox nobody can say what would run there; it is looked at when there is one.
+    // Without sandboxes it is unknown what would run there; such servers are probed once there are sandboxes.
     let has_place = servers.0.place.is_on();
-    // What has a package is listed once that is installed.
+    // A server with a package is listed once the package is installed.
     let is_due = |entry: &ServerEntry| {
         entry.config.enabled && (has_place || entry.is_remote()) && !entry.is_installing()
     };
@@ -159,10 +159,10 @@ async fn line_up(
     Ok(())
 }
 
-/// Looks at one, and says which it was, and whether there is nothing to try again.
+/// Probes one server; returns its fingerprint, and true if no retry is needed.
 async fn glance(servers: Servers, entry: ServerEntry) -> (Digest, bool) {
     let mut phases = Vec::new();
-    // What went wrong is in the records of its health.
+    // The health records hold the error.
     let tried = try_out(&servers, (&entry, None), &mut phases).await;
     let waits_for_people = |failure: &Failure| failure.code == Code::AuthorizationRequired;
     let is_well = tried.as_ref().err().is_none_or(waits_for_people);

@@ -1,5 +1,5 @@
-//! What the sockets of a tenant hear of its servers, and what the other gateways are told of a
-//! change that was made here.
+//! News about servers for the sockets of a tenant, and updates for the other gateways about changes that were
+//! made here.
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
@@ -7,37 +7,38 @@ use tokio::sync::broadcast;
 use super::health::Status;
 use crate::domain::{InstallState, TenantId, UserId};
 
-/// News that a slow socket may be behind; more are dropped, as the list can be read again.
+/// The capacity of each channel: a receiver that falls further behind loses news, and can read the list
+/// again.
 const RING: usize = 256;
 
-/// Something happened to a server.
+/// An event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
-    /// Whom it concerns; everybody if it is none.
+    /// The tenant whose sockets are notified; `None` for all tenants.
     pub tenant: Option<TenantId>,
-    /// The person whose server it is alone; nobody else is told.
+    /// The owner of a personal server; nobody else is notified.
     pub owner: Option<UserId>,
     pub server: String,
     pub kind: NewsKind,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewsKind {
-    /// It was added.
+    /// The server was added.
     Added,
-    /// It was removed.
+    /// The server was removed.
     Removed,
-    /// Its health is another.
+    /// The server's status or its error has changed.
     Health(Status, Option<String>),
-    /// The installation of its package is somewhere else.
+    /// The installation of the server's package has reached another state.
     Installation(InstallState),
-    /// A person connected to it, has to, or does so no more.
+    /// The state of this user's connection to the server has changed: connected, needed or ended.
     Connection(UserId),
 }
 
 impl News {
-    /// Whether the sockets of that person are told.
+    /// Returns true if the sockets of that user are notified.
     pub fn concerns(&self, tenant: &TenantId, user: &UserId) -> bool {
         let is_theirs = match &self.kind {
             NewsKind::Connection(whose) => whose == user,
@@ -51,44 +52,44 @@ impl News {
     }
 }
 
-/// What happened here and is true at every gateway on the same records. A lost one costs nothing
-/// that lasts: what is offered is read from the records again within seconds.
+/// A change that happened at this gateway and affects every gateway on the same records. Losing one has no
+/// lasting effect: views are read from the records again within seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ServerUpdate {
-    /// Whose server it is, or who saw it.
+    /// The tenant that owns the server or that observed the change; `None` for a server of the installation.
     pub(crate) tenant: Option<TenantId>,
-    /// The person whose server it is alone.
+    /// The owner of a personal server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<UserId>,
     pub(crate) server: String,
     pub(crate) change: Change,
 }
 
-/// What happened to it.
+/// The kind of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Change {
-    /// It was added.
+    /// The server was added.
     Added,
-    /// It was removed.
+    /// The server was removed.
     Removed,
-    /// What is offered of it is another.
+    /// The server's entry, settings or tools have changed.
     Edited,
-    /// What is decided about its tools is another.
+    /// The rules of the tenant have changed.
     Rules,
-    /// Its secrets are others.
+    /// The server's secrets have changed.
     Secrets,
-    /// What runs of it for the tenant is to end, so that the next call starts it afresh.
+    /// The tenant's connections to the server have to end, so that the next call starts the server again.
     Restarted,
-    /// Its health is another.
+    /// The server's status or its error has changed.
     Health(Status, Option<String>),
-    /// The installation of its package is somewhere else.
+    /// The installation of the server's package has reached another state.
     Installation(InstallState),
-    /// A person of the tenant connected to it, has to, or does so no more.
+    /// The state of this user's connection to the server has changed: connected, needed or ended.
     Connection(UserId),
 }
 
 impl Change {
-    /// What the sockets are told, as gateways tell it each other.
+    /// Returns the change that the other gateways are sent for the news of this gateway's sockets.
     pub(crate) fn of(news: Option<&NewsKind>) -> Self {
         match news {
             Some(NewsKind::Added) => Self::Added,
@@ -101,7 +102,7 @@ impl Change {
     }
 }
 
-/// Tells all sockets and the other gateways.
+/// Sends news to the sockets of this gateway, and updates to the other gateways.
 pub(crate) struct Teller {
     sockets: broadcast::Sender<News>,
     gateways: broadcast::Sender<ServerUpdate>,
@@ -117,9 +118,9 @@ impl Default for Teller {
 }
 
 impl Teller {
-    /// Tells the sockets of this gateway.
+    /// Sends news to the sockets of this gateway.
     pub(crate) fn tell(&self, news: News) {
-        // Nobody listens: nobody is connected.
+        // An error means that no socket is connected.
         let _ = self.sockets.send(news);
     }
 
@@ -127,9 +128,9 @@ impl Teller {
         self.sockets.subscribe()
     }
 
-    /// Tells the other gateways.
+    /// Sends an update to the other gateways.
     pub(crate) fn tell_gateways(&self, told: ServerUpdate) {
-        // Nobody listens: there is no other one.
+        // An error means that nothing forwards updates to other gateways.
         let _ = self.gateways.send(told);
     }
 

@@ -1,5 +1,5 @@
-//! What servers offer beside tools: listed in the background and kept as their tools are, so that
-//! nobody who looks at the lists waits for a server.
+//! Lists what servers offer beside tools (prompts and resources) in the background, and stores the lists as
+//! tool definitions are stored, so that nobody who reads the lists waits for a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::domain::{ServerOffer, TenantId, UserId};
 use crate::mcp::Offers;
 use crate::store;
 
-/// The shortest time between two looks at lists of which a server says that they change.
+/// The shortest time between two listings when a server announces changes.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A server with what it offers beside tools.
 #[derive(Debug, Clone)]
 pub struct ListedOffer {
     pub server: String,
-    /// For people.
+    /// The server's description, for people.
     pub description: Option<String>,
-    /// `None` if it was never listed.
+    /// What it offers; `None` if it was never listed.
     pub offer: Option<ServerOffer>,
 }
 
-/// What the servers that a person's sessions may use offer, as it was last listed. Starts none.
+/// Returns what the servers of a person's sessions offered when they were last listed. Starts no server.
 pub(crate) async fn list(
     servers: &Servers,
     whose: (&TenantId, &UserId),
@@ -47,7 +47,7 @@ pub(crate) async fn list(
     Ok(listed)
 }
 
-/// Lists an open server and keeps what it says.
+/// Lists what an open server offers beside tools, and stores it.
 pub(crate) async fn note(servers: &Servers, entry: &ServerEntry, opened: &Opened) {
     if entry.source == Source::Bundled || entry.is_trial {
         return;
@@ -59,7 +59,8 @@ pub(crate) async fn note(servers: &Servers, entry: &ServerEntry, opened: &Opened
     }
 }
 
-/// Lists it now, and again whenever it says that its lists are others. Ends with the connection.
+/// Lists what the server offers beside tools now, and again whenever the server announces a change. Ends with
+/// the connection.
 pub(crate) fn follow(servers: &Servers, entry: &ServerEntry, opened: &Arc<Opened>) {
     let mut changes: watch::Receiver<u64> = opened.connection.offer_changes();
     let (servers, entry, opened) = (servers.clone(), entry.clone(), Arc::downgrade(opened));
@@ -71,7 +72,7 @@ pub(crate) fn follow(servers: &Servers, entry: &ServerEntry, opened: &Arc<Opened
             };
             note(&servers, &entry, &opened).await;
             drop(opened);
-            // Whoever floods us with changes is listed once a second.
+            // A server that announces changes all the time is listed at most once a second.
             tokio::time::sleep(PAUSE).await;
             if changes.changed().await.is_err() {
                 return;

@@ -1,4 +1,4 @@
-//! Who may do what to the registry.
+//! Permission checks on the registry of servers.
 
 use super::catalogue::entry::{ServerEntry, Source};
 use crate::domain::{
@@ -7,18 +7,18 @@ use crate::domain::{
 };
 use crate::servers::error::Error;
 
-/// For whom a server is.
+/// The audience of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerAudience {
-    /// For all tenants.
+    /// All tenants.
     Installation,
-    /// For everybody in the tenant of who adds it.
+    /// Everybody in the tenant of the person who adds it.
     Tenant,
-    /// For who adds it alone.
+    /// The person who adds it alone.
     Person,
 }
 
-/// Whether somebody manages the servers of their tenant.
+/// Returns true if the caller manages the servers of their tenant.
 pub(crate) fn may_administer(caller: &Caller) -> bool {
     caller.user.role >= Role::Admin || caller.user.installation_admin
 }
@@ -32,7 +32,8 @@ pub(crate) fn administers_tenant(caller: &Caller) -> Result<(), Error> {
     ))
 }
 
-/// Whether somebody looks after a server: it is theirs alone, or they manage those of their tenant.
+/// Returns true if the caller manages the server: they own it and their role may act, or nobody owns it and
+/// they manage the servers of their tenant.
 pub(crate) fn looks_after(caller: &Caller, entry: &ServerEntry) -> bool {
     match &entry.owner {
         Some(owner) => *owner == caller.user.id && caller.user.role.may_act(),
@@ -40,8 +41,8 @@ pub(crate) fn looks_after(caller: &Caller, entry: &ServerEntry) -> bool {
     }
 }
 
-/// Refuses who does not look after a server: to test it, to start it afresh, to read its log, and to
-/// decide about its tools.
+/// Refuses a caller who does not manage the server. Required to test it, restart it, read its log and decide
+/// about its tools.
 pub(crate) fn must_look_after(caller: &Caller, entry: &ServerEntry) -> Result<(), Error> {
     if looks_after(caller, entry) {
         return Ok(());
@@ -52,7 +53,7 @@ pub(crate) fn must_look_after(caller: &Caller, entry: &ServerEntry) -> Result<()
     ))
 }
 
-/// Whether somebody may change what an entry says.
+/// Returns true if the caller may change the entry.
 pub(crate) fn may_change(caller: &Caller, entry: &ServerEntry) -> bool {
     match entry.source {
         Source::Bundled => false,
@@ -61,7 +62,7 @@ pub(crate) fn may_change(caller: &Caller, entry: &ServerEntry) -> bool {
     }
 }
 
-/// The transports of which somebody may add servers for whom.
+/// Returns the transports with which the caller may add servers for that audience.
 pub(crate) fn addable(
     caller: &Caller,
     roles: AddingRoles,
@@ -88,7 +89,7 @@ fn may_add(
     }
 }
 
-/// Refuses who may add no server at all.
+/// Refuses a caller who may add no server at all.
 pub(crate) fn adds_servers(caller: &Caller, roles: AddingRoles) -> Result<(), Error> {
     let whom = [
         ServerAudience::Installation,
@@ -104,7 +105,8 @@ pub(crate) fn adds_servers(caller: &Caller, roles: AddingRoles) -> Result<(), Er
     ))
 }
 
-/// For whom a new server is: without a word, for as many as the caller may add servers for.
+/// Returns the audience of a new server: the wanted one, or by default the widest that the caller
+/// administers.
 pub(crate) fn audience_for(
     caller: &Caller,
     wanted: Option<ServerAudience>,
@@ -124,7 +126,7 @@ pub(crate) fn audience_for(
     }
 }
 
-/// For whom a server is that is kept.
+/// Returns the audience of a stored entry.
 pub(crate) fn audience_of(entry: &ServerEntry) -> ServerAudience {
     match (&entry.scope, &entry.owner) {
         (Scope::Installation, _) => ServerAudience::Installation,
@@ -133,7 +135,7 @@ pub(crate) fn audience_of(entry: &ServerEntry) -> ServerAudience {
     }
 }
 
-/// Refuses a transport that the caller's role may not add for them.
+/// Refuses a transport that the caller's role may not add for that audience.
 pub(crate) fn check_transport(
     caller: &Caller,
     roles: AddingRoles,
@@ -157,8 +159,8 @@ pub(crate) fn check_transport(
     )))
 }
 
-/// Refuses that somebody who is no admin lets a server of theirs ask models: that is decided for the
-/// people who would be asked, and for who pays.
+/// Refuses `sampling` to callers who are no admins, unless the entry had it before: an admin decides for the
+/// people whom the server would ask, and for who pays.
 pub(crate) fn check_sampling(
     caller: &Caller,
     config: &McpServerConfig,
@@ -173,9 +175,10 @@ pub(crate) fn check_sampling(
     ))
 }
 
-/// Refuses hosts that the caller may not open. A server of their own runs beside the session's sandbox and
-/// may see the same files, so what it reaches follows the right by which people open hosts for their
-/// sessions. What a person's entry names already stays named; it is withheld where the server starts.
+/// Refuses hosts that the caller may not open for a server of their own. Such a server runs beside the
+/// session's sandbox and may see the same files, so its network access follows the caller's right to open
+/// hosts for their sessions. Hosts that the entry named before remain in it; they are withheld when the
+/// server starts.
 pub(crate) fn check_hosts(
     caller: &Caller,
     on_request: &AllowedHosts,
@@ -205,7 +208,8 @@ pub(crate) fn check_hosts(
     )))
 }
 
-/// The hosts of an entry that only administrators open: those that the settings do not let people name.
+/// Returns the hosts of an entry that only administrators may open: those that `sandbox.network_on_request`
+/// does not cover.
 pub(crate) fn withheld_hosts(config: &McpServerConfig, on_request: &AllowedHosts) -> Vec<String> {
     let is_open = |host: &String| {
         let host = host.parse::<AllowedHost>();
@@ -219,8 +223,8 @@ pub(crate) fn withheld_hosts(config: &McpServerConfig, on_request: &AllowedHosts
         .collect()
 }
 
-/// Refuses that somebody who is no admin says where else an issuer's endpoints may be: a server that lies
-/// could send people's codes there.
+/// Refuses changed `oauth.endpointOrigins` to callers who are no admins: a malicious server could name an
+/// origin there that receives people's authorization codes.
 pub(crate) fn check_endpoint_origins(
     caller: &Caller,
     config: &McpServerConfig,
@@ -241,7 +245,7 @@ pub(crate) fn check_endpoint_origins(
     ))
 }
 
-/// Where a server for them is written down.
+/// Returns the scope and the owner under which a server for that audience is stored.
 pub(crate) fn place_of(caller: &Caller, audience: ServerAudience) -> (Scope, Option<UserId>) {
     let tenant = || Scope::Tenant(caller.tenant.id.clone());
     match audience {

@@ -1,4 +1,4 @@
-//! The registry: all entries, what each tenant is offered of them, and what happens to them.
+//! The registry: holds all server entries, builds the view of each tenant, and counts secret epochs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -34,41 +34,43 @@ use crate::store::clock::now;
 use crate::store::records::McpServerRow;
 use crate::store::{self, Records, Sealer};
 
-/// Views that are made at the same time: the schemas of all their tools are compiled.
+/// The most views that are built at the same time: building one compiles the schemas of all its tools.
 static VIEWS: LazyLock<Pool> = LazyLock::new(|| Pool::new("lists of tools", 4));
 
-/// How long a view is used without asking the records: other gateways may have changed them.
+/// How long a cached view is used before the records are read again, because other gateways may have changed
+/// them.
 const VIEW_AGE: Duration = Duration::from_secs(5);
 
-/// Changes of rules that the sessions may be behind; after more of them they all look.
+/// The capacity of the channel of rule changes; a receiver that falls further behind reviews the sessions of
+/// all tenants.
 const RULE_CHANGES: usize = 64;
 
-/// What the registry is made of.
+/// The dependencies of the registry.
 pub struct ServersParts {
     /// The operator's entries (D18).
     pub settings: BTreeMap<String, McpServerConfig>,
-    /// The tools of the server that runs in every sandbox.
+    /// The tools of the bundled server, which runs in every sandbox.
     pub bundled: Arc<[Tool]>,
     /// `mcp-config.json`.
     pub file: ConfigFile,
-    /// The entries, settings and definitions of tenants.
+    /// The store with the entries, tool settings and definitions of tenants.
     pub records: Records,
     pub sealer: Sealer,
-    /// Where sandboxed servers run.
+    /// The host that runs sandboxed servers.
     pub place: Arc<SandboxHost>,
-    /// How remote ones are reached.
+    /// The HTTP clients for remote servers.
     pub clients: Clients,
-    /// Which addresses tenants may name.
+    /// Decides which addresses tenants' entries may name.
     pub guard: Guard,
-    /// What `${VAR}` stands for in `mcp-config.json`.
+    /// The values of `${VAR}` references in `mcp-config.json`.
     pub environment: BTreeMap<String, String>,
-    /// The rules that hold for everybody.
+    /// The rules that apply to all tenants.
     pub rules: Arc<Rules>,
-    /// Pauses between attempts to connect.
+    /// The backoff between attempts to connect.
     pub retry: RetryConfig,
-    /// Where published servers are looked up.
+    /// Looks up published servers.
     pub published: McpRegistry,
-    /// Who may add servers.
+    /// The roles that may add servers.
     pub roles: AddingRoles,
 }
 
@@ -85,7 +87,7 @@ pub(crate) struct Inner {
     pub(crate) place: Arc<SandboxHost>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) definitions: Definitions,
-    /// How far packages of servers are installed.
+    /// The state of the installations of servers' packages.
     pub(crate) installations: Arc<Installations>,
     pub(crate) health: HealthRecords,
     pub(crate) logs: Arc<Logs>,
@@ -95,19 +97,20 @@ pub(crate) struct Inner {
     published: McpRegistry,
     pub(crate) roles: AddingRoles,
     pub(crate) teller: Arc<Teller>,
-    /// Tenants whose rules about tools have changed.
+    /// Sends the tenants whose rules about tools have changed.
     pub(crate) rule_changes: broadcast::Sender<TenantId>,
     /// Never held across an await.
     views: Mutex<Views>,
-    /// Whose alone servers are.
+    /// The owners of servers that belong to one person.
     pub(crate) owners: Owners,
-    /// Counts changes of secrets, by scope and server.
+    /// The epoch of each server's secrets, by scope and server: it rises with each change.
     epochs: Mutex<HashMap<(Scope, String), u64>>,
-    /// Trials that run side by side, so that nobody fills the machine with them.
+    /// Limits the trials and restarts that run at the same time, so that they do not overload the machine.
     pub(crate) probe_limits: ProbeLimits,
-    /// One changes at a time, so that what was seen before a change stays so until it is kept.
+    /// Serializes changes to the registry, so that what a change was checked against still holds when it is
+    /// stored.
     pub(crate) changing: tokio::sync::Mutex<()>,
-    /// Rung when something is there to be listed.
+    /// Wakes the monitor when there may be servers to list.
     pub(crate) bell: Notify,
 }
 
@@ -164,35 +167,36 @@ impl Servers {
         }))
     }
 
-    /// What happens to servers, for the sockets.
+    /// Subscribes to the news about servers, for the sockets.
     pub fn news(&self) -> broadcast::Receiver<News> {
         self.0.teller.listen()
     }
 
-    /// The servers that others publish.
+    /// The registries of published MCP servers.
     pub fn published(&self) -> &McpRegistry {
         &self.0.published
     }
 
-    /// What is wrong with `mcp-config.json`, for operators.
+    /// The problems of `mcp-config.json`, for operators.
     pub fn file_problems(&self) -> Vec<String> {
         self.0.file.state().problems.clone()
     }
 
-    /// What the sessions of a person are offered now.
+    /// Returns the view that a person's sessions are offered now.
     pub async fn view(
         &self,
         (tenant, person): (&TenantId, &UserId),
     ) -> Result<Arc<View>, store::Error> {
         let view = self.view_for(tenant, None).await?;
-        // Most people have no server of their own, and share one view.
+        // Most people own no server, so they share the tenant's view.
         if !view.ingredients.owners.contains(person) {
             return Ok(view);
         }
         self.view_for(tenant, Some(person)).await
     }
 
-    /// What everybody in a tenant is offered; with a person, also what is theirs alone.
+    /// Returns the view that everybody in a tenant is offered; with `person`, the view that also includes
+    /// that person's own servers.
     pub(crate) async fn view_for(
         &self,
         tenant: &TenantId,
@@ -214,7 +218,7 @@ impl Servers {
             Some((_, view)) if view.ingredients == ingredients => view,
             Some(_) | None => {
                 let (base, tenant) = (Arc::clone(&self.0.rules), tenant.clone());
-                // Each tool's schema is compiled, and servers may have very many.
+                // Building a view compiles each tool's schema, and servers may have very many tools.
                 let made = VIEWS.run(move || {
                     let view = View::new(ingredients, &base);
                     view.warn_of_cost(&tenant);
@@ -230,7 +234,7 @@ impl Servers {
         Ok(view)
     }
 
-    /// What sessions are offered while nothing is known of their tenant: the bundled tools.
+    /// Returns the view of a session whose tenant's view was not read yet: the bundled tools alone.
     pub(crate) fn bare_view(&self) -> Arc<View> {
         let ingredients = Ingredients {
             naming: self.0.file.state().naming,
@@ -241,7 +245,7 @@ impl Servers {
         self.views().bare(ingredients, &self.0.rules)
     }
 
-    /// The next look reads everything again.
+    /// Drops all cached views, so that the next request reads everything again.
     pub(crate) fn stale(&self) {
         let mut views = self.views();
         views.known.clear();
@@ -294,12 +298,12 @@ impl Servers {
         })
     }
 
-    /// What people may let the commands of their own sessions reach.
+    /// The hosts that people may allow the commands of their own sessions to reach.
     pub fn hosts_on_request(&self) -> &AllowedHosts {
         &self.0.place.network_on_request
     }
 
-    /// The server that runs in every sandbox, where there are sandboxes.
+    /// Returns the bundled server; `None` without sandboxes.
     fn bundled(&self) -> Option<Ingredient> {
         self.0.place.is_on().then(|| Ingredient {
             entry: Arc::new(ServerEntry::bundled(&self.0.place.network)),
@@ -310,8 +314,9 @@ impl Servers {
         })
     }
 
-    /// The entries that everybody in a tenant sees, or that person, without the bundled server, by source
-    /// and name; and who has some for themselves alone. An entry of the operator hides others of its name.
+    /// Returns the entries that everybody in a tenant sees, and those of `person`, without the bundled
+    /// server: first the operator's, then the tenant's. Also returns the users who own a server. An entry of
+    /// the installation hides a tenant's entry of the same name.
     async fn entries(
         &self,
         tenant: &TenantId,
@@ -334,7 +339,7 @@ impl Servers {
         Ok((entries, owners))
     }
 
-    /// Those of the installation and of every tenant.
+    /// Returns the entries of the installation and of every tenant.
     pub(crate) async fn all_entries(&self) -> Result<Vec<ServerEntry>, store::Error> {
         self.0.installations.refresh().await?;
         let mut entries = self.installation_entries(&self.0.file.state());
@@ -344,7 +349,7 @@ impl Servers {
         Ok(entries)
     }
 
-    /// The entry of a record.
+    /// Makes an entry of a record.
     async fn kept_entry(&self, row: McpServerRow) -> Result<ServerEntry, store::Error> {
         let config = row.open(&self.0.sealer);
         let withheld = self.withheld(&row, &config).await?;
@@ -364,8 +369,8 @@ impl Servers {
         })
     }
 
-    /// The hosts of a person's own server that they may not open now: their role or the settings are others
-    /// than when they named them, or nobody asked then.
+    /// Returns the hosts that a person's own server names but may not reach now: the owner's role or the
+    /// settings have changed since the owner named the hosts, or the hosts were not checked then.
     async fn withheld(
         &self,
         row: &McpServerRow,
@@ -422,7 +427,8 @@ impl Servers {
         }
     }
 
-    /// Connections that were made with the old ones are not used again.
+    /// Begins a new epoch of a server's secrets: connections that were made with the old secrets are not
+    /// reused.
     pub(crate) fn new_epoch(&self, scope: &Scope, name: &str) {
         let mut epochs = self.0.epochs.lock().unwrap_or_else(PoisonError::into_inner);
         *epochs.entry((scope.clone(), name.to_owned())).or_default() += 1;

@@ -1,5 +1,5 @@
-//! One session's own connection to one server: made at the first call, made again when it broke,
-//! with pauses that grow while it does not come about.
+//! A session's connection to one server: opened at the first call and reopened after it broke, with growing
+//! pauses between failed attempts.
 
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError, Weak};
@@ -18,16 +18,16 @@ use crate::domain::{Holder, SandboxId};
 use crate::llm::RetryConfig;
 use crate::sandbox::Using;
 
-/// The connection of a session to a server.
+/// A session's connection to a server.
 #[derive(Default)]
 pub(crate) struct SessionConnection {
-    /// Held while a server starts, so that calls side by side share one.
+    /// Held while a server starts, so that concurrent calls share one connection.
     state: Mutex<State>,
-    /// What is open, for those who cannot wait. Never held across an await.
+    /// The open connection, for readers who cannot wait for `state`. Never held across an await.
     open: std::sync::Mutex<Weak<Opened>>,
 }
 
-/// An open connection that somebody uses: what it runs in does not lie idle.
+/// An open connection in use: while this exists, the sandbox does not count as idle.
 pub(crate) struct Held {
     opened: Arc<Opened>,
     _using: Using,
@@ -43,9 +43,9 @@ impl Deref for Held {
 
 #[derive(Default)]
 struct State {
-    /// With the entry that it was made for.
+    /// The connection, with the entry that it was opened for.
     opened: Option<(ServerEntry, Arc<Opened>)>,
-    /// How often in a row it did not come about, and when that was.
+    /// The number of consecutive failed attempts, and the time of the last one.
     failed: Option<(u32, Instant)>,
 }
 
@@ -57,8 +57,8 @@ impl State {
 }
 
 impl SessionConnection {
-    /// The open connection, made if need be. Whoever is dropped while waiting breaks nothing: what
-    /// was started ends with the future.
+    /// Returns the open connection, and opens it first if needed. Cancel-safe: dropping the future ends a
+    /// server that was being started.
     pub(crate) async fn connect(
         &self,
         entry: &ServerEntry,
@@ -109,7 +109,7 @@ impl SessionConnection {
                 Err(failure) => {
                     let failures = state.failed.map_or(0, |(failures, _)| failures);
                     state.failed = Some((failures.saturating_add(1), Instant::now()));
-                    // What fails by itself fails again; the next call tries anew.
+                    // A permanent failure would only repeat; the next call tries again.
                     if !failure.is_transient || attempts > retry.max_retries {
                         return Err(failure);
                     }
@@ -118,14 +118,14 @@ impl SessionConnection {
         }
     }
 
-    /// What is open, if it is.
+    /// Returns the connection if it is open.
     pub(crate) fn opened(&self) -> Option<Arc<Opened>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = open.upgrade();
         opened.filter(|opened| !opened.connection.is_closed())
     }
 
-    /// The same as somebody who uses it. Nothing is started, and no start is waited for.
+    /// Returns the connection as in use, if it is open. Starts nothing, and waits for no start.
     pub(crate) fn held(&self) -> Option<Held> {
         let opened = self.opened()?;
         let using = opened.hold()?;
@@ -140,13 +140,13 @@ impl SessionConnection {
         *open = Arc::downgrade(opened);
     }
 
-    /// Whether something runs, or is about to.
+    /// Returns true if the server runs or is being started.
     pub(crate) fn is_live(&self) -> bool {
         self.state.try_lock().map_or(true, |state| state.is_open())
     }
 
-    /// Ends `ended`, and forgets it if it is still what is open. A call that ends late (its gateway was
-    /// frozen, say) must not end what a later call has opened since.
+    /// Ends `ended`, and forgets it if it is still the open connection. A call that ends late (its gateway
+    /// was frozen, say) must not end a connection that a later call has opened since.
     pub(crate) async fn let_go(&self, ended: &Arc<Opened>) {
         let mut state = self.state.lock().await;
         let is_it = |(_, opened): &(ServerEntry, Arc<Opened>)| Arc::ptr_eq(opened, ended);
@@ -157,7 +157,7 @@ impl SessionConnection {
         ended.kill().await;
     }
 
-    /// Ends what runs.
+    /// Ends the connection.
     pub(crate) async fn close(&self) {
         let opened = self.state.lock().await.opened.take();
         if let Some((_, opened)) = opened {
@@ -166,13 +166,13 @@ impl SessionConnection {
     }
 }
 
-/// Whether the session's own sandbox has to start once more, because it began before anything could be
-/// reached. It is left alone while a command runs in it; the next one finds a way out.
+/// Returns true if the session's own sandbox must be restarted, because it started before the session could
+/// reach any host. A sandbox in which a command runs is left alone; the next command restarts it.
 fn needs_anew(opened: &Opened, reach: Option<&Arc<SessionReach>>) -> bool {
     reach.is_some_and(|reach| reach.lacks_tunnel()) && opened.is_unused()
 }
 
-/// The pause before the next attempt, exponential and capped (S0.47).
+/// The pause before the next attempt: exponential backoff with a limit (S0.47).
 fn pause(retry: &RetryConfig, failures: u32) -> Duration {
     let factor = retry.backoff_multiplier.max(1.0);
     let exponent = i32::try_from(failures.saturating_sub(1).min(64)).unwrap_or(64);

@@ -1,4 +1,4 @@
-//! Opens servers and lists them: for a session, or in a place that is thrown away, to see what one offers.
+//! Opens servers and lists their tools: for a session, or as a probe in a temporary sandbox.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,8 +11,8 @@ use super::offers;
 use super::registry::Servers;
 use crate::domain::{Code, Holder, SandboxId, Tool};
 
-/// Opens a server in a place that is thrown away, lists it, and closes it; with a person's own
-/// tokens, if it is for one. What it offers, and its last words on stderr.
+/// Opens a server in a temporary sandbox, lists its tools, and closes it. With `person`, it uses that
+/// person's tokens. Returns the tools and the last lines of stderr.
 pub(crate) async fn try_out(
     servers: &Servers,
     (entry, person): (&ServerEntry, Option<&Holder>),
@@ -22,7 +22,7 @@ pub(crate) async fn try_out(
     let place = ServerLocation {
         tenant: person.map(|person| &person.tenant).or(entry.tenant()),
         person,
-        // Looks have turns of their own, for tenants too.
+        // Probes have limits of their own, so they count against nobody's share of sandboxes.
         holder: None,
         sandbox: &sandbox,
         secrets: None,
@@ -44,8 +44,8 @@ pub(crate) async fn try_out(
     result
 }
 
-/// Opens a server for a session, and compares what it offers with what is known of it. With its `reach`
-/// the session's own sandbox reaches what the session was allowed.
+/// Opens a server for a session, and stores its tools if they have changed. With `reach`, the session's own
+/// sandbox may reach the hosts that the session was allowed.
 pub(crate) async fn open_for(
     servers: &Servers,
     entry: &ServerEntry,
@@ -65,7 +65,7 @@ pub(crate) async fn open_for(
     opened.map(|(opened, _)| opened)
 }
 
-/// Opens a server, lists it, and notes how that went.
+/// Opens a server, lists its tools, and records the result as the server's health.
 async fn open_and_list(
     servers: &Servers,
     entry: &ServerEntry,

@@ -1,8 +1,8 @@
-//! The one clock of the session layer's inputs.
+//! Reads the system clock for the inputs of the session layer.
 
 use crate::domain::Timestamp;
 
-/// What time it is.
+/// The current time.
 pub(crate) fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let ms = since.map_or(0, |since| since.as_millis());

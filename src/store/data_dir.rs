@@ -1,4 +1,4 @@
-//! The data folder: private to its user, and one server's at a time.
+//! Manages the data folder, which is private to its user and used by one server at a time.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -12,11 +12,11 @@ use super::Error;
 
 const LOCK_FILE: &str = "lock";
 
-/// Who holds a data folder.
+/// The server that holds the lock of a data folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     pub pid: u32,
-    /// Where it listens, once it said so.
+    /// The address at which the server listens, once it has announced it.
     pub address: Option<String>,
 }
 
@@ -32,17 +32,18 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A data folder. While a clone of a locked one lives and it was not released, no second server
-/// starts on it.
+/// A data folder. While a clone of a locked one exists and the lock was not released, no second server can
+/// start on the folder.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
-    /// Never held across an await. `None` for a program beside the server.
+    /// The locked file, never kept locked across an await. `None` for a program that runs beside the server.
     lock: Option<Arc<Mutex<File>>>,
 }
 
 impl DataDir {
-    /// Opens the folder for the server; a second one is refused and told the holder.
+    /// Creates and locks the folder for the server. Returns [`Error::Locked`] with the holder if another
+    /// server uses it.
     pub fn lock(path: &Path) -> Result<Self, Error> {
         create(path)?;
         let file = open_private(&path.join(LOCK_FILE))?;
@@ -67,7 +68,7 @@ impl DataDir {
         Ok(dir)
     }
 
-    /// Opens the folder for a command that works beside the server.
+    /// Opens the folder without a lock, for a command that runs beside the server.
     pub fn open_beside(path: &Path) -> Result<Self, Error> {
         create(path)?;
         Ok(Self {
@@ -76,17 +77,19 @@ impl DataDir {
         })
     }
 
-    /// The folder.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Says where the server listens, for the message to a second one and for `sepal link`.
+    /// Records the address at which the server listens, for the error of a second server and for `sepal
+    /// link`.
     pub fn announce(&self, address: &str) -> Result<(), Error> {
         self.write_holder(Some(address))
     }
 
-    /// The server that holds the folder now, if one does.
+    /// The server that holds the lock, if there is one. Always `None` if this value itself was opened with
+    /// [`DataDir::lock`].
     pub fn holder(&self) -> Option<Holder> {
         if self.lock.is_some() {
             return None;
@@ -94,12 +97,12 @@ impl DataDir {
         let file = File::open(self.path.join(LOCK_FILE)).ok()?;
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Some(read_holder(file)),
-            // Closing the file gives the shared lock back.
+            // Closing the file releases the shared lock.
             Ok(()) | Err(TryLockError::Error(_)) => None,
         }
     }
 
-    /// Writes a file that only its user reads, whole or not at all.
+    /// Writes a file atomically, readable only by its owner.
     pub fn write_private(&self, name: &str, content: &[u8]) -> Result<(), Error> {
         let (target, draft) = (self.path.join(name), self.path.join(format!(".{name}.new")));
         let write = || {
@@ -112,7 +115,7 @@ impl DataDir {
         write().map_err(|error| Error::unusable(&target, "it cannot be written", error))
     }
 
-    /// Removes a file of the folder; a missing one is fine.
+    /// Removes a file of the folder. Succeeds if the file does not exist.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let target = self.path.join(name);
         match fs::remove_file(&target) {
@@ -137,7 +140,7 @@ impl DataDir {
     }
 }
 
-/// Creates an empty file that only its user reads, or closes an existing one to others.
+/// Creates an empty file that is readable only by its owner, or restricts an existing file to its owner.
 pub(super) fn touch_private(path: &Path) -> Result<(), Error> {
     let file = open_private(path)?;
     file.set_permissions(fs::Permissions::from_mode(0o600))
@@ -165,7 +168,7 @@ fn open_private(path: &Path) -> Result<File, Error> {
 }
 
 impl DataDir {
-    /// Gives the lock back, for all clones. To be called when nothing can be written any more.
+    /// Releases the lock for all clones. Call this only when nothing writes to the folder any more.
     pub(super) fn release(&self) {
         let Some(lock) = &self.lock else { return };
         let file = lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +178,7 @@ impl DataDir {
     }
 }
 
-/// Tries for a moment: a command beside the server looks at the lock by sharing it for an instant.
+/// Retries for a moment, because [`DataDir::holder`] takes a shared lock for an instant.
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     for _ in 0..4 {
         match file.try_lock() {
@@ -186,7 +189,7 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// What the lock file says; a holder that is just starting may not have written yet.
+/// Parses the lock file. A server that is just starting may not have written it yet.
 fn read_holder(mut file: File) -> Holder {
     let mut text = String::new();
     let _ = file.read_to_string(&mut text);
@@ -224,7 +227,7 @@ mod tests {
         drop(first);
         assert_eq!(beside.holder(), None);
         let second = DataDir::lock(&path).unwrap();
-        // Somebody who holds on to a closed store keeps nobody out.
+        // A leftover clone of a released folder does not keep a new server out.
         let straggler = second.clone();
         second.release();
         DataDir::lock(&path).unwrap();

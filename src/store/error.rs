@@ -1,4 +1,4 @@
-//! What can go wrong with stored things.
+//! Defines the errors of the store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,58 +7,60 @@ use sqlx::postgres::PgDatabaseError;
 
 use crate::domain::{Code, Fault};
 
-/// A situation in which the store could not do what was asked.
+/// An operation of the store that failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The database refused, broke or is away; [`Error::fault`] tells which.
+    /// The database refused a statement, failed or is unavailable; [`Error::fault`] tells these apart.
     #[error("the database did not do it")]
     Database(#[source] Arc<sqlx::Error>),
-    /// Redis is away, full, read-only or broke.
+    /// Redis is unavailable, full, read-only or failed.
     #[error("{trouble}")]
     Redis {
         trouble: RedisTrouble,
-        /// What it said itself, if it said something.
+        /// The error from Redis, if it sent one.
         #[source]
         source: Option<Arc<redis::RedisError>>,
     },
-    /// No answer in time, or the task that would answer has ended: it may still have happened.
+    /// No answer came in time, or the task that should answer has ended. The operation may have taken
+    /// effect.
     #[error("the database did not answer")]
     NoAnswer,
-    /// The tables could not be brought to this version of the program.
+    /// The tables could not be migrated to this version of the program.
     #[error("the tables of the database do not fit this version")]
     Migration(#[source] Arc<sqlx::migrate::MigrateError>),
-    /// Another name, because this one exists.
+    /// The name exists already; choose another one.
     #[error("the name `{0}` is taken")]
     Taken(String),
-    /// More than one record may hold. Nothing was written.
+    /// The content exceeds the size limit of one record. Nothing was written.
     #[error("{bytes} bytes do not fit into one record of at most {limit}")]
     TooLarge { bytes: usize, limit: usize },
-    /// A stored value that this program cannot have written.
+    /// A stored value that this program cannot parse.
     #[error("the stored {what} `{value}` cannot be read")]
     Corrupt {
         /// The kind of value.
         what: &'static str,
-        /// The value, or where it lies.
+        /// The value, or its location.
         value: String,
     },
-    /// A sealed value cannot be opened here.
+    /// A sealed value cannot be opened.
     #[error(transparent)]
     Sealed(#[from] super::sealed::Unopened),
-    /// A setting or the file system does not allow the data folder or database.
+    /// The data folder, the database or Redis cannot be used because of a setting, the file system or the
+    /// server.
     #[error("cannot use `{path}`: {reason}")]
     Unusable {
         /// The folder, file or address (without credentials).
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason the path or address cannot be used.
         reason: &'static str,
-        /// What the operating system or the server said itself, if it was asked.
+        /// The error from the operating system or the server, if there is one.
         #[source]
         source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     },
-    /// A second server on the same data.
+    /// Another server uses the same data folder or database.
     #[error("{what} `{path}` is in use by {holder}")]
     Locked {
-        /// Whether it is a data folder or a database.
+        /// The kind of locked resource: "data folder" or "database".
         what: &'static str,
         /// The folder, or the address without credentials.
         path: PathBuf,
@@ -66,25 +68,25 @@ pub enum Error {
     },
 }
 
-/// Why Redis did not do what it was asked. The text is for clients and probes too.
+/// The reason a Redis command failed. The text is also shown to clients and probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RedisTrouble {
-    /// There is no connection.
+    /// There is no connection to Redis.
     #[error("Redis is away")]
     Away,
-    /// The connection stands, and no answer came in time: it may still happen.
+    /// Redis is connected but did not answer in time. The command may still take effect.
     #[error("Redis did not answer in time")]
     Silent,
-    /// `maxmemory` is reached; with `noeviction` it refuses what would grow.
+    /// `maxmemory` is reached; with `noeviction`, Redis refuses commands that need more memory.
     #[error("Redis is full: raise its `maxmemory`, or delete sessions")]
     Full,
-    /// It takes no writes.
+    /// Redis accepts no writes.
     #[error("Redis is read-only: the address leads to a replica")]
     ReadOnly,
-    /// It loads its data, waits for replicas, or cannot write its own files.
+    /// Redis is loading its data, waits for replicas, or cannot write its own files.
     #[error("Redis is not ready")]
     NotReady,
-    /// Anything else.
+    /// Any other error.
     #[error("Redis did not do it")]
     Refused,
 }
@@ -101,7 +103,7 @@ impl RedisTrouble {
 }
 
 impl Error {
-    /// Who has to act.
+    /// The kind of fault, which determines who has to act.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Database(error) => fault_of(error),
@@ -115,8 +117,8 @@ impl Error {
         }
     }
 
-    /// Whether what is stored is broken: asking again gives the same until somebody mends it. A
-    /// store that is merely away is not.
+    /// Returns true if stored data is damaged, so that retries fail until someone repairs it. An unavailable
+    /// store is not damaged.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Corrupt { .. } => true,
@@ -132,7 +134,7 @@ impl Error {
         }
     }
 
-    /// What a client is told.
+    /// The error code for clients.
     pub fn code(&self) -> Code {
         match (self, self.fault()) {
             (Self::TooLarge { .. }, _) => Code::TooLarge,
@@ -142,7 +144,7 @@ impl Error {
         }
     }
 
-    /// An unusable path with the system's reason.
+    /// Builds an [`Error::Unusable`] with the operating system's error.
     pub(super) fn unusable(
         path: impl Into<PathBuf>,
         reason: &'static str,
@@ -155,7 +157,7 @@ impl Error {
         }
     }
 
-    /// A stored value that cannot be read.
+    /// Builds an [`Error::Corrupt`] for a stored value that cannot be parsed.
     pub(crate) fn corrupt(what: &'static str, value: impl Into<String>) -> Self {
         Self::Corrupt {
             what,
@@ -170,21 +172,20 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// SQLSTATE classes of PostgreSQL under which the same statement may work later: connection,
-/// broken off by another one, no resources, object busy, cancelled or stopped, system.
+/// SQLSTATE classes of PostgreSQL for transient errors: connection, transaction rollback, insufficient
+/// resources, object not in required state, operator intervention, system error.
 const PASSING_CLASSES: [&str; 6] = ["08", "40", "53", "55", "57", "58"];
 
-/// The server became a standby: another one takes writes.
+/// The SQLSTATE for a write on a server that became a standby. Another server takes writes.
 const READ_ONLY: &str = "25006";
 
-/// Primary result codes of SQLite under which the same statement may work later:
-/// busy, locked, no memory, I/O, full, cannot open.
+/// Primary result codes of SQLite for transient errors: busy, locked, no memory, I/O, full, cannot open.
 const PASSING: [u32; 6] = [5, 6, 7, 10, 13, 14];
 
-/// Primary result codes of SQLite for a file that is broken: corrupt, no database.
+/// Primary result codes of SQLite for a damaged file: corrupt, not a database.
 const BROKEN: [u32; 2] = [11, 26];
 
-/// SQLSTATE class of PostgreSQL for its own broken pages and indexes.
+/// The SQLSTATE class of PostgreSQL for damaged pages and indexes.
 const BROKEN_CLASS: &str = "XX";
 
 #[expect(
@@ -202,7 +203,7 @@ fn is_damage(error: &sqlx::Error) -> bool {
             code.parse::<u32>()
                 .is_ok_and(|code| BROKEN.contains(&(code & 0xff)))
         }
-        // A value of another type than ours stands in the row.
+        // The column holds a value of an unexpected type.
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => true,
         _ => false,
     }
@@ -226,7 +227,7 @@ fn fault_of(error: &sqlx::Error) -> Fault {
             }
         }
         sqlx::Error::Database(refusal) => {
-            // Extended codes carry the primary one in their low byte.
+            // The low byte of an extended code is the primary code.
             let code = refusal.code().and_then(|code| code.parse::<u32>().ok());
             match code {
                 Some(code) if PASSING.contains(&(code & 0xff)) => Fault::Transient,

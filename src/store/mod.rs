@@ -1,6 +1,8 @@
-//! What outlives the process: journals of sessions ([`live`]) and everything else ([`records`]),
-//! both in one SQLite file of a locked data folder, or in a database of a PostgreSQL server; the
-//! journals in Redis where several gateways share them.
+//! Stores everything that outlives the process: the journals of sessions ([`live`]) and all other data
+//! ([`records`]).
+//!
+//! Both are in one SQLite file in a locked data folder or in a PostgreSQL database. If several gateways
+//! share the journals, those are in Redis.
 
 pub mod backup;
 pub(crate) mod clock;
@@ -29,25 +31,26 @@ use db::Db;
 use live::cluster_bus::{ClusterBus, LocalBus};
 use live::{RedisBus, RedisLive, RedisSettings};
 
-/// Where things are kept and how.
+/// The settings of the store.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The data folder; created if missing.
     pub data_dir: PathBuf,
     /// `sqlite://<file>` or `postgres://…`; without it, `sepal.db` in the data folder.
     pub database_url: Option<String>,
-    /// Whether snapshots are written compressed; both forms are read.
+    /// True if snapshots are written compressed; both forms can be read.
     pub compression: bool,
-    /// Where the journals are, if not in the database: `redis://`, `rediss://` (TLS) or `unix://`.
+    /// The address of the Redis that holds the journals: `redis://`, `rediss://` (TLS) or `unix://`. Without
+    /// it, they are in the database.
     pub redis_url: Option<SecretString>,
-    /// Whether a Redis is taken that may lose what it acknowledged.
+    /// True if a Redis that may lose acknowledged writes is accepted.
     pub allow_volatile: bool,
-    /// How long Redis keeps a finished session after its last commit; `None` = for ever.
+    /// The time for which Redis keeps a finished session after its last commit; `None` = for ever.
     pub history_ttl: Option<Duration>,
 }
 
 impl Settings {
-    /// Everything in one folder, as without any setting.
+    /// Default settings, which keep everything in one folder.
     pub fn in_folder(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             data_dir: data_dir.into(),
@@ -70,13 +73,12 @@ impl Settings {
     }
 }
 
-/// Who opens a data folder.
+/// The kind of program that opens the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// The one server: takes the lock.
+    /// The server, which takes the lock. Only one can run on a data folder.
     Serve,
-    /// A command that works beside it. It reads journals and changes records; appending is the
-    /// server's.
+    /// A command that runs beside the server. It reads journals and changes records, but must not append.
     Beside,
 }
 
@@ -91,8 +93,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens folder and database and starts the writer on `tasks`; after `shutdown` it writes what
-    /// is queued and ends, so call that last.
+    /// Opens the data folder and the database, and starts the writer on `tasks`. After `shutdown` the writer
+    /// writes what is queued and ends, so cancel it last.
     pub async fn open(
         settings: &Settings,
         access: Access,
@@ -106,7 +108,7 @@ impl Store {
         Self::open_at(dir, settings, access, (tasks, shutdown)).await
     }
 
-    /// [`Self::open`] as the server, in a folder whose lock is held already.
+    /// Opens the store as [`Self::open`] does for the server, in a folder that is already locked.
     pub async fn open_locked(
         dir: DataDir,
         settings: &Settings,
@@ -147,7 +149,7 @@ impl Store {
         })
     }
 
-    /// Opens a folder as the server would with default settings; for tests of other layers.
+    /// Opens a store as a server with default settings would; for tests of other layers.
     pub async fn open_in(
         dir: &Path,
         tasks: &TaskTracker,
@@ -157,29 +159,30 @@ impl Store {
         Self::open(&settings, Access::Serve, tasks, shutdown).await
     }
 
-    /// The address of the database server if the settings name one and it lets us in. Changes
-    /// nothing there.
+    /// Connects to the database server, if the settings name one, and returns its address. Changes nothing
+    /// there.
     pub async fn try_server(settings: &Settings) -> Result<Option<String>, Error> {
         db::try_server(settings.database_url.as_deref(), &settings.data_dir).await
     }
 
-    /// What kind of database this is and where, without credentials, for people.
+    /// The kind of database, and its location without credentials, for people to read.
     pub fn database(&self) -> (&'static str, String) {
         self.db.describe()
     }
 
-    /// The journals.
+    /// The live store, which holds the journals.
     pub fn live(&self) -> Arc<dyn LiveStore> {
         Arc::clone(&self.live)
     }
 
-    /// Where the journals are, without user and password; `None` = in the database.
+    /// The address of the Redis that holds the journals, without user and password; `None` if they are in
+    /// the database.
     pub fn redis(&self) -> Option<&str> {
         self.redis.as_deref()
     }
 
-    /// Joins the other gateways on the same Redis, before the first session is touched. Records or a
-    /// secret key that are not theirs are refused.
+    /// Joins the other gateways on the same Redis; call it before the first session is used. Returns an
+    /// error if the others have different records or another secret key.
     pub async fn join(&self, sealer: &Sealer) -> Result<(), Error> {
         if !self.cluster_bus.is_shared() {
             return Ok(());
@@ -188,12 +191,12 @@ impl Store {
         self.cluster_bus.join(&records, &sealer.key_name()).await
     }
 
-    /// The line to other gateways on the same journals.
+    /// The bus to the other gateways that share the journals.
     pub fn cluster_bus(&self) -> Arc<dyn ClusterBus> {
         Arc::clone(&self.cluster_bus)
     }
 
-    /// Everything else.
+    /// The records: all data that is not part of a journal.
     pub fn records(&self) -> Records {
         Records::new(self.db.clone())
     }
@@ -203,26 +206,26 @@ impl Store {
         &self.dir
     }
 
-    /// What tells whether the store answers, and nothing else of it.
+    /// A handle that can only check whether the store answers.
     pub fn probe(&self) -> Probe {
         Probe(self.clone())
     }
 
-    /// Ends the connections of the records; the last one folds SQLite's log into the file. From then
-    /// on nothing can be written, so the folder is free for the next server, whoever still holds a
-    /// clone (a connection that is slow to notice the end).
+    /// Closes the connections of the database; the last one checkpoints SQLite's log. Then releases the
+    /// folder for the next server, even if clones of this store remain (for example in a slow connection),
+    /// because nothing can be written any more.
     pub async fn close(&self) {
         self.db.close().await;
         self.dir.release();
     }
 }
 
-/// Tells whether a store answers: doors that need nothing else of it get this.
+/// Checks whether a store answers, for doors that need nothing else of it.
 #[derive(Clone)]
 pub struct Probe(Store);
 
 impl Probe {
-    /// Asks database and journals for a sign of life, for `/readyz`; the error says which is away.
+    /// Checks that database and journals answer, for `/readyz`. The error names the one that does not.
     pub async fn ping(&self) -> Result<(), Error> {
         let (records, journals) = tokio::join!(self.0.db.ping(), self.0.live.ping());
         records.and(journals)

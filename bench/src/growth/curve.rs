@@ -1,4 +1,4 @@
-//! Curves: a value for each size, and what must hold of them.
+//! Curves: a value for each size, with a bound.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,24 +7,24 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::json;
 
-/// What must hold of a curve.
+/// The bound of a curve.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
-    /// The last value is at most so many times the first.
+    /// The last value is at most this many times the first.
     Times(f64),
-    /// The last value is at most so much above the first.
+    /// The last value is at most this much above the first.
     Above(f64),
-    /// Every value is at most that.
+    /// Every value is at most this.
     AtMost(f64),
-    /// Nothing: it is told.
+    /// No bound: the curve is only reported.
     None,
 }
 
 /// One curve.
 struct Curve {
-    /// What is measured, with its unit.
+    /// The measured figure, with its unit.
     name: &'static str,
-    /// What there is more and more of.
+    /// The things whose number grows.
     of: &'static str,
     points: Vec<(usize, f64)>,
     bound: Bound,
@@ -35,7 +35,7 @@ struct Curve {
 pub(crate) struct Curves(Vec<Curve>);
 
 impl Curve {
-    /// What is held against the bound, and the bound.
+    /// Returns the value that is compared with the bound, and the bound.
     fn verdict(&self) -> Option<(f64, f64)> {
         let (first, last) = (self.points.first()?.1, self.points.last()?.1);
         match self.bound {
@@ -55,7 +55,7 @@ impl Curve {
 }
 
 impl Curves {
-    /// Takes one curve, the smallest size first.
+    /// Adds one curve, with the smallest size first.
     pub(crate) fn take(
         &mut self,
         (name, of): (&'static str, &'static str),
@@ -73,12 +73,12 @@ impl Curves {
         });
     }
 
-    /// Whether every bound holds.
+    /// Returns true if every bound holds.
     pub(crate) fn hold(&self) -> bool {
         self.0.iter().all(Curve::holds)
     }
 
-    /// For people: a line for each curve.
+    /// Returns the report for people: a line for each curve.
     pub(crate) fn text(&self) -> String {
         let mut text =
             String::from("| curve | values | is | must be at most | |\n|---|---|---|---|---|\n");
@@ -103,7 +103,7 @@ impl Curves {
         text
     }
 
-    /// Keeps every value.
+    /// Writes every value.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let curves = self.0.iter().map(|curve| {
             json!({

@@ -1,4 +1,4 @@
-//! One session that grows: turn, join, reload and disk at every length.
+//! Measures one growing session at every length: processor time of turns, join, newest page, and disk.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,24 +11,25 @@ use crate::plan::Plan;
 use crate::process::Program;
 use crate::subject::{Kind, Subject, Talk};
 
-/// Messages of the session where it is measured; the longest is an option.
+/// The numbers of messages at which the session is measured; the largest number is an option.
 const LENGTHS: [usize; 2] = [100, 1_000];
-/// Turns whose processor time is measured together: its clock has steps of 10 ms.
+/// The number of turns whose processor time is measured together: the clock has steps of 10 ms.
 const TURNS: usize = 300;
-/// Tokens of an answer.
+/// The number of tokens of an answer.
 const TOKENS: usize = 20;
-/// Joins and pages that are timed.
+/// The number of joins and pages that are timed.
 const READS: usize = 40;
-/// Messages of a turn.
+/// The number of messages of a turn.
 const PER_TURN: usize = 2;
-/// Sessions of fifty messages, whose history is what a turn costs more.
+/// The number of short sessions, with about fifty messages each, that show the cost of history per turn.
 const TALKERS: usize = 40;
-/// Turns of each, twice.
+/// The number of turns in each of the two measurements.
 const SHORT: usize = 10;
-/// Turns between the first and the second time: 50 messages with the first.
+/// The number of turns between the two measurements, so that the second is about 50 messages after the
+/// first.
 const BETWEEN: usize = 15;
 
-/// What was measured at one length.
+/// The measurements at one length.
 struct Point {
     cpu_ms: f64,
     join_ms: f64,
@@ -69,7 +70,7 @@ pub(crate) async fn measure(sepal: &Path, longest: usize, curves: &mut Curves) -
     history(sepal, curves).await
 }
 
-/// Turns in the same session go on while it is measured.
+/// Measures one length, which adds further turns to the session.
 async fn at_length(subject: &Subject, talk: &mut Talk, bytes: f64) -> Result<Point> {
     let cpu_ms = cpu_of(subject, std::slice::from_mut(talk), TURNS).await?;
     let session = talk.session().context("a gateway's session")?.to_owned();
@@ -91,7 +92,8 @@ async fn at_length(subject: &Subject, talk: &mut Talk, bytes: f64) -> Result<Poi
     })
 }
 
-/// Processor milliseconds of a turn, of many by all of them at once.
+/// Returns the processor milliseconds of a turn, averaged over all turns of all conversations, which run
+/// concurrently.
 async fn cpu_of(subject: &Subject, talks: &mut [Talk], turns: usize) -> Result<f64> {
     subject.program.settle().await?;
     let before = subject.program.cpu_seconds()?;
@@ -107,7 +109,7 @@ async fn cpu_of(subject: &Subject, talks: &mut [Talk], turns: usize) -> Result<f
     Ok(cpu_s * 1_000.0 / (talks.len() * turns) as f64)
 }
 
-/// What the past costs a turn of a session of fifty messages.
+/// Measures the cost of a history of fifty messages per turn.
 async fn history(sepal: &Path, curves: &mut Curves) -> Result<()> {
     let upstream = Program::part(&["upstream"])?;
     let subject = Subject::start(Kind::Sqlite, upstream.address, sepal)?;
@@ -129,7 +131,7 @@ async fn history(sepal: &Path, curves: &mut Curves) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of the whole data folder, once the gateway has come to rest.
+/// Returns the bytes of the whole data folder, after the gateway has become idle.
 async fn stored_bytes(subject: &Subject) -> Result<f64> {
     subject.program.settle().await?;
     let folder = subject.program.folder.as_ref().context("a data folder")?;

@@ -1,4 +1,4 @@
-//! The list of a person with very many sessions.
+//! Measures the session list of a person with very many sessions.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use super::rest::{Rest, median_ms};
 use crate::process::Program;
 use crate::subject::{Kind, Subject};
 
-/// Sessions of a page.
+/// The number of sessions of a page.
 const PAGE: usize = 50;
-/// Requests at the same time while the list is filled.
+/// The number of concurrent requests while the list is filled.
 const AT_ONCE: usize = 16;
 
 pub(crate) async fn measure(sepal: &Path, most: usize, curves: &mut Curves) -> Result<()> {
@@ -51,7 +51,7 @@ pub(crate) async fn measure(sepal: &Path, most: usize, curves: &mut Curves) -> R
     Ok(())
 }
 
-/// How long each page of the whole list took.
+/// Returns the time of each page of the whole list.
 async fn pages(rest: &Rest<'_>, count: usize) -> Result<Vec<Duration>> {
     let (mut times, mut seen, mut cursor) = (Vec::new(), 0, String::new());
     loop {

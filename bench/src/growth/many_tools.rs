@@ -1,4 +1,4 @@
-//! Turns beside few tools and beside many.
+//! Measures turns with few tools and with many.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use crate::plan::Plan;
 use crate::process::Program;
 use crate::subject::{Kind, Subject};
 
-/// Tools of the servers: those that every sandbox has, and so many of one more server.
+/// The numbers of tools: those of every sandbox, and those with one more server.
 const TOOLS: [usize; 2] = [4, 200];
-/// Tools of a sandbox.
+/// The number of tools of a sandbox.
 const BUNDLED: usize = 4;
-/// Conversations.
+/// The number of conversations.
 const TALKERS: usize = 20;
-/// Turns of each.
+/// The number of turns of each.
 const TURNS: usize = 25;
-/// Tokens of an answer.
+/// The number of tokens of an answer.
 const TOKENS: usize = 20;
 
 pub(crate) async fn measure(sepal: &Path, curves: &mut Curves) -> Result<()> {
@@ -37,7 +37,7 @@ pub(crate) async fn measure(sepal: &Path, curves: &mut Curves) -> Result<()> {
         for _ in 0..TALKERS {
             talks.push(subject.connect().await?);
         }
-        // The definitions are read at the first turn.
+        // The first turn reads the definitions.
         for talk in &mut talks {
             talk.turn(Plan::burst(TOKENS)).await?;
         }

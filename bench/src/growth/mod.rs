@@ -1,5 +1,5 @@
-//! `./run bench growth`: what things cost as there is more of them. One gateway on its embedded database; each curve is
-//! printed with what must hold of it.
+//! `./run bench growth`: measures how costs grow with the number of things. One gateway runs on its embedded
+//! database; each curve is printed with its bound.
 
 mod curve;
 mod long_session;
@@ -34,7 +34,7 @@ pub(crate) struct Options {
     sessions: usize,
 }
 
-/// Measures, prints, and keeps the figures.
+/// Measures, prints, and writes the figures.
 pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
     let sepal = options.sepal.canonicalize();
     let sepal = sepal.with_context(|| format!("{} is not there", options.sepal.display()))?;

@@ -1,4 +1,4 @@
-//! A member's requests to the REST door, and how long they take.
+//! Sends a member's requests to the REST door, and times them.
 
 use std::time::{Duration, Instant};
 
@@ -8,21 +8,21 @@ use serde_json::Value;
 
 use crate::subject::Subject;
 
-/// The middle of many times, in milliseconds.
+/// Returns the median of the times, in milliseconds.
 pub(crate) fn median_ms(mut times: Vec<Duration>) -> f64 {
     times.sort_unstable();
     let middle = times.get(times.len() / 2).copied().unwrap_or_default();
     middle.as_secs_f64() * 1_000.0
 }
 
-/// A member at the door.
+/// A client with a member's key.
 pub(crate) struct Rest<'s> {
     client: Client,
     subject: &'s Subject,
 }
 
 impl<'s> Rest<'s> {
-    /// Of the subject's member.
+    /// Creates a client with the key of the subject's member.
     pub(crate) fn new(subject: &'s Subject) -> Result<Self> {
         Ok(Self {
             client: Client::builder().build()?,
@@ -30,7 +30,7 @@ impl<'s> Rest<'s> {
         })
     }
 
-    /// Reads something; what it is, and how long that took.
+    /// Sends a GET request; returns the body and the elapsed time.
     pub(crate) async fn get(&self, path: &str) -> Result<(Value, Duration)> {
         let url = format!("http://{}{path}", self.subject.program.address);
         let began = Instant::now();
@@ -41,7 +41,7 @@ impl<'s> Rest<'s> {
         Ok((body, took))
     }
 
-    /// Sends something.
+    /// Sends a POST request.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         let url = format!("http://{}{path}", self.subject.program.address);
         let asked = self.client.post(url).bearer_auth(self.subject.key());

@@ -1,4 +1,4 @@
-//! An MCP server over HTTP with any number of tools, which nobody calls.
+//! An MCP server over HTTP with any number of tools, which are never called.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// Serves until the process is ended; says its address on standard output.
+/// Serves until the process is ended; prints its address on standard output.
 pub(crate) async fn serve(count: usize) -> Result<()> {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     println!("{}", listener.local_addr()?);
@@ -22,7 +22,7 @@ pub(crate) async fn serve(count: usize) -> Result<()> {
     Ok(())
 }
 
-/// As long as those of servers that people use.
+/// Builds a definition as long as those of real servers.
 fn tool(number: usize) -> Value {
     json!({
         "name": format!("tool_{number}"),

@@ -1,5 +1,5 @@
-//! Faults that come from outside: servers of tools are killed, Redis is stopped and killed, and one
-//! of several gateways is killed.
+//! Injects faults from outside: tool servers are killed, Redis is stopped and killed, and one of several
+//! gateways is killed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::installation::vitals::kill_below;
 use super::watch::Times;
 use super::world::World;
 
-/// The name of the server inside a sandbox, as the kernel has it.
+/// The process name of the server inside a sandbox.
 const TOOL_SERVER: &str = "mcp-server";
 
-/// Kills the server of some sandbox now and then, until faults stop.
+/// Kills the tool server of a random sandbox from time to time, until faults stop.
 pub(crate) async fn crash_tools(world: Arc<World>, mut rng: Rng) {
     while let Some(()) = pass(&world, Duration::from_millis(rng.u64(2_000..8_000))).await {
         let gateway = world.installation.gateway(world.installation.any(&mut rng));
@@ -30,8 +30,8 @@ pub(crate) async fn crash_tools(world: Arc<World>, mut rng: Rng) {
     }
 }
 
-/// Stops or kills Redis and starts it again a little later, until faults stop. `pause` is the mean
-/// time between two ends.
+/// Stops or kills Redis and restarts it a little later, until faults stop. `pause` is the mean time between
+/// two restarts.
 pub(crate) async fn restart_redis(world: Arc<World>, mut rng: Rng, pause: Duration) {
     let Some(redis) = &world.installation.redis else {
         return;
@@ -57,9 +57,9 @@ async fn end_for(redis: &Redis, signal: Signal, away: Duration) -> anyhow::Resul
     tokio::task::block_in_place(|| redis.launch())
 }
 
-/// Kills one of several gateways now and then and starts it again a little later, until faults stop;
-/// never two at once. `pause` is the mean time between two ends. Each gateway has its part of the run
-/// in which it dies, so that each has one long life as well, whose memory can be judged.
+/// Kills one of several gateways from time to time and restarts it a little later, until faults stop; never
+/// two at once. `pause` is the mean time between two kills. Each gateway is killed only in its own part of
+/// the run, so that each also has one long life, whose memory can be judged.
 pub(crate) async fn kill_gateways(world: Arc<World>, mut rng: Rng, times: Times, pause: Duration) {
     let count = world.installation.gateways.len();
     if count < 2 {
@@ -72,7 +72,7 @@ pub(crate) async fn kill_gateways(world: Arc<World>, mut rng: Rng, times: Times,
         };
         world.ledger.count("fault: gateway killed");
         eprintln!("{} is killed", victim.name);
-        // Soon enough that nobody has missed it, or so late that others have gone on for it.
+        // Either so soon that nobody has missed it, or so late that others have taken over.
         let away = Duration::from_millis(rng.u64(100..10_000));
         if let Err(error) = kill_for(victim, away).await {
             let what = format!("it did not come back after it was killed: {error:#}");
@@ -87,7 +87,7 @@ async fn kill_for(gateway: &Gateway, away: Duration) -> anyhow::Result<()> {
     tokio::task::block_in_place(|| gateway.revive())
 }
 
-/// Lets some time pass; nothing once faults have stopped.
+/// Waits; returns `None` if faults stop meanwhile.
 async fn pass(world: &World, time: Duration) -> Option<()> {
     let calm = &world.phase.calm;
     calm.run_until_cancelled(tokio::time::sleep(time)).await

@@ -1,6 +1,6 @@
-//! `./run soak`: hundreds of sessions live with faults for a long time, on one gateway and on two.
-//! Nothing may be lost, nothing may run twice, memory must be flat, and nothing may be left when all
-//! have gone.
+//! `./run soak`: runs hundreds of sessions with faults for a long time, on one gateway and on two. Nothing
+//! may be lost, nothing may run twice, memory must stay flat, and nothing may be left over after all have
+//! left.
 
 #![expect(
     clippy::disallowed_methods,
@@ -42,8 +42,8 @@ use self::phase::Phase;
 use self::watch::{Times, Watched, watch};
 use self::world::World;
 
-/// A run of this length has room for a model that falls silent for good, and for all histories and
-/// caches to be full after the warm-up, so that memory can be judged.
+/// A run of this length has room for a model that becomes silent forever, and for all histories and caches
+/// to be full after the warm-up, so that memory can be judged.
 const LONG: Duration = Duration::from_mins(20);
 
 /// How it runs.
@@ -72,7 +72,7 @@ pub(crate) struct Options {
     replays: u64,
 }
 
-/// Runs; success if everything held.
+/// Runs the soak test; succeeds if everything held.
 pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
     ensure!(
         options.minutes > 0.0 && options.minutes < 10_000.0,
@@ -147,7 +147,7 @@ fn worlds(
 }
 
 fn start_weather(worlds: &[Arc<World>], times: Times, (tasks, rng): (&TaskTracker, &mut Rng)) {
-    // Some twenty ends of Redis and of gateways, but time to work between two.
+    // About twenty restarts of Redis and of gateways, with time to work between two of them.
     let pause = (times.whole / 20).clamp(Duration::from_secs(15), Duration::from_secs(150));
     for world in worlds {
         let world = || Arc::clone(world);

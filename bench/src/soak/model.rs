@@ -1,4 +1,4 @@
-//! A model vendor that plays the script of the last message, with the faults of real ones.
+//! A model vendor that executes the script of the last message, with the faults of real vendors.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub(crate) struct Model {
     requests: AtomicU64,
 }
 
-/// What goes wrong with one answer; the number is before which piece.
+/// The fault of one answer; the number is the index of the piece before which it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     Nothing,
@@ -43,13 +43,13 @@ enum Trouble {
     Broken(StatusCode),
     /// The connection is cut.
     Cut(usize),
-    /// An event that is no JSON.
+    /// An event that is not valid JSON.
     BadEvent(usize),
-    /// Nothing comes for a while; then the rest does.
+    /// A pause before the rest of the answer.
     Pause(usize, Duration),
-    /// Nothing comes for a while; then the connection is cut.
+    /// A pause, after which the connection is cut.
     PauseAndCut(usize, Duration),
-    /// Nothing comes any more.
+    /// No further piece arrives.
     Silence(usize),
 }
 
@@ -136,7 +136,7 @@ async fn answer(State(model): State<Arc<Model>>, body: Bytes) -> Response {
 
 type Pieces = (Vec<Bytes>, Duration);
 
-/// The pieces of the answer, and what lies between two of them.
+/// Returns the pieces of the answer, and the gap between two of them.
 fn pieces(body: &[u8], request: u64) -> Result<Pieces, String> {
     let asked: Asked = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let mut rounds = 0;

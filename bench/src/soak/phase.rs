@@ -1,4 +1,5 @@
-//! What everybody looks at: whether faults happen, whether it is a quiet moment, whether it ends.
+//! The phase of a run, which all tasks read: whether faults happen, whether it is a quiet moment, and
+//! whether it ends.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -7,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::check::ledger::Ledger;
 
-/// How often the clock is looked at.
+/// The interval of the clock checks.
 const TICK: Duration = Duration::from_millis(200);
-/// How late that may come.
+/// The delay from which a check shows that the machine stalled.
 const STANDSTILL: Duration = Duration::from_secs(5);
-/// How long connections may break afterwards: longer than a heartbeat and its answer may take.
+/// The time after a stall in which connections may break: longer than a heartbeat and its answer may take.
 const EXCUSED_MS: u64 = 60_000;
 
 /// The state of the whole run.
@@ -21,15 +22,15 @@ pub(crate) struct Phase {
     pub(crate) calm: CancellationToken,
     /// Cancelled when every session ends its turn and leaves.
     pub(crate) finish: CancellationToken,
-    /// Whether nobody begins a turn, so that memory can be measured.
+    /// True if nobody may begin a turn, so that memory can be measured.
     lull: AtomicBool,
-    /// Sessions that are in a turn.
+    /// The number of sessions that are in a turn.
     busy: AtomicUsize,
-    /// Milliseconds from `began` to the last moment at which nothing had run for a while; 0 = never.
+    /// Milliseconds from `began` to the end of the last stall; 0 means never.
     stood_still: AtomicU64,
     began: Option<Instant>,
-    /// Whether the run is long: the model may fall silent for good, until the gateway gives up, and
-    /// memory is judged.
+    /// True if the run is long: the model may become silent forever, until the gateway gives up, and memory
+    /// is judged.
     pub(crate) is_long: bool,
 }
 
@@ -42,7 +43,7 @@ impl Phase {
         }
     }
 
-    /// Notices when the machine stands still, until the end.
+    /// Detects stalls of the machine, until the end.
     pub(crate) async fn look_at_the_clock(&self, ledger: &Ledger) {
         loop {
             let before = Instant::now();
@@ -61,13 +62,13 @@ impl Phase {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether it did so not long ago.
+    /// True if the machine stalled recently.
     pub(crate) fn stood_still(&self) -> bool {
         let last = self.stood_still.load(Ordering::Relaxed);
         last > 0 && self.now().saturating_sub(last) < EXCUSED_MS
     }
 
-    /// Whether somebody may begin a turn.
+    /// True if a person may begin a turn.
     pub(crate) fn may_begin(&self) -> bool {
         !self.lull.load(Ordering::Relaxed) && !self.finish.is_cancelled()
     }
@@ -77,17 +78,17 @@ impl Phase {
         self.lull.store(is_lull, Ordering::Relaxed);
     }
 
-    /// A session began a turn.
+    /// Counts a session that began a turn.
     pub(crate) fn became_busy(&self) {
         self.busy.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It ended it.
+    /// Counts a session that ended its turn.
     pub(crate) fn became_idle(&self) {
         self.busy.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How many are in a turn.
+    /// Returns the number of sessions in a turn.
     pub(crate) fn busy(&self) -> usize {
         self.busy.load(Ordering::Relaxed)
     }

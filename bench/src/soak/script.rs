@@ -1,54 +1,54 @@
-//! What a message asks of the model: the person writes it, the model plays it.
+//! A script for the model: the person puts it into a message, and the model executes it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Stands before a script in a message.
+/// The prefix of a script in a message.
 const SIGN: &str = "SOAK ";
 
 /// One turn of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Script {
-    /// The id of the message; no other has it.
+    /// The unique id of the message.
     pub(crate) id: String,
-    /// Names the session in its workspace.
+    /// The name of the session in its workspace.
     pub(crate) tag: String,
-    /// Words of the final answer.
+    /// The number of words of the final answer.
     pub(crate) words: usize,
-    /// Milliseconds between two of them.
+    /// Milliseconds between two words.
     pub(crate) gap_ms: u64,
-    /// Calls before it, round by round.
+    /// The calls before the answer, round by round.
     pub(crate) rounds: Vec<Vec<Deed>>,
 }
 
 /// A call of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Deed {
-    /// A command that ends at once.
+    /// A command that ends immediately.
     Quick,
-    /// One that takes its time.
+    /// A command that takes some time.
     Slow,
-    /// One that kills the server that runs it.
+    /// A command that kills the server that runs it.
     Crash,
-    /// One that ends with an error.
+    /// A command that ends with an error.
     Fails,
-    /// A file is written.
+    /// Writes a file.
     Write,
-    /// A file is read that may not be there.
+    /// Reads a file that may not exist.
     Read,
-    /// A tool that there is not.
+    /// A tool that does not exist.
     Unknown,
-    /// Arguments that cannot be valid.
+    /// Invalid arguments.
     Invalid,
 }
 
 impl Script {
-    /// As a message.
+    /// Returns the script as the text of a message.
     pub(crate) fn text(&self) -> String {
         format!("{SIGN}{}", json!(self))
     }
 
-    /// The one in a message, if there is one.
+    /// Reads the script of a message, if there is one.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (_, after) = text.rsplit_once(SIGN)?;
         let mut values = serde_json::Deserializer::from_str(after).into_iter();
@@ -57,8 +57,8 @@ impl Script {
 }
 
 impl Deed {
-    /// The tool's name as it ends, and its arguments. `mark` is what the call leaves in the file of
-    /// its session, once for each time that it runs.
+    /// Returns the end of the tool's name, and its arguments. The call appends `mark` to the file of its
+    /// session each time it runs.
     pub(crate) fn call(self, tag: &str, mark: &str) -> (&'static str, Value) {
         let leave = format!("echo {mark} >> ran-{tag}");
         let command = |rest: &str| {
@@ -81,27 +81,27 @@ impl Deed {
     }
 }
 
-/// What a call leaves behind when it runs, by its arguments; `None` if it leaves nothing.
+/// Returns the mark that a call leaves when it runs, from its arguments; `None` if it leaves none.
 pub(crate) fn mark_of(args: &Value) -> Option<&str> {
     let command = args.get("command")?.as_str()?;
     command.strip_prefix("echo ")?.split(' ').next()
 }
 
-/// Word `index` of the answer to a message in the model's request `request`.
+/// Returns word `index` of the answer to a message in the model's request `request`.
 pub(crate) fn word(id: &str, request: u64, index: usize) -> String {
-    // Some characters are two code units of UTF-16, by which offsets are counted.
+    // Some characters are two code units of UTF-16, which offsets are counted in.
     let sign = if index % 7 == 3 { "𝄞é" } else { "" };
     format!("{id}/{request}:{index}{sign} ")
 }
 
-/// The beginning of an answer says to which message and in which request.
+/// Reads the message and request of an answer from its beginning.
 pub(crate) fn source_of(text: &str) -> Option<(&str, u64)> {
     let (id, rest) = text.split_once('/')?;
     let (request, _) = rest.split_once(':')?;
     Some((id, request.parse().ok()?))
 }
 
-/// The whole answer to a message, with so many words.
+/// Returns the whole answer to a message, with the given number of words.
 pub(crate) fn answer(id: &str, request: u64, words: usize) -> String {
     (0..words).map(|index| word(id, request, index)).collect()
 }

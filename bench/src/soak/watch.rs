@@ -1,4 +1,4 @@
-//! Looks at the gateways while people talk: progress, quiet moments, the end of faults.
+//! Watches the gateways while people talk: progress, quiet moments, and the end of faults.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use super::installation::vitals::{DROPPED, Vitals};
 use super::phase::Phase;
 use super::world::World;
 
-/// Between two lines of progress.
+/// The interval of progress lines.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// How long a quiet moment waits for turns to end.
+/// The time that a quiet moment waits for turns to end.
 const PATIENCE: Duration = Duration::from_secs(25);
-/// Looks at memory in a quiet moment, and how far apart.
+/// The number of memory samples in a quiet moment, and the time between two of them.
 const LOOKS: usize = 4;
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A gateway that is watched.
+/// A watched gateway.
 pub(crate) struct Watched {
     pub(crate) world: Arc<World>,
     pub(crate) gateway: Arc<Gateway>,
-    /// As it was before anybody came.
+    /// Its vitals before anybody came.
     pub(crate) before: Vitals,
-    /// Its files then.
+    /// Its files at that time.
     pub(crate) files: Vec<String>,
     pub(crate) course: Course,
 }
 
-/// What was seen of one gateway.
+/// The observations of one gateway.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Course {
-    /// Its processes, one after the other: a new one follows each time that it is killed.
+    /// Its processes in order: each kill is followed by a new one.
     pub(crate) lives: Vec<Life>,
-    /// The most of everything that was ever seen.
+    /// The maximum of each figure.
     pub(crate) most: BTreeMap<&'static str, u64>,
-    /// Everything, every ten seconds.
+    /// All vitals, every ten seconds.
     samples: Vec<Sample>,
 }
 
@@ -50,16 +50,16 @@ pub(crate) struct Course {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Life {
     pid: u32,
-    /// Seconds since the start.
+    /// Seconds since the beginning of the run.
     born_s: f64,
-    /// Memory in quiet moments after its own warm-up.
+    /// Memory in quiet moments after the process's own warm-up.
     quiet: Vec<Quiet>,
-    /// Signals that it had dropped when it was last looked at.
+    /// The number of dropped signals at the last sample.
     pub(crate) dropped: i64,
 }
 
 impl Life {
-    /// What is said of its memory, if it lived long enough.
+    /// Judges its memory, if it lived long enough.
     pub(crate) fn memory(&self) -> Option<Memory> {
         Memory::of(&self.quiet)
     }
@@ -81,7 +81,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Which part of the run it is now, of so many equal ones.
+    /// Returns the index of the current part of the run, of `parts` equal parts.
     pub(crate) fn part(self, parts: usize) -> usize {
         let share = self.began.elapsed().as_secs_f64() / self.whole.as_secs_f64();
         (1..parts)
@@ -89,17 +89,17 @@ impl Times {
             .count()
     }
 
-    /// Memory of a process is compared when it is so old.
+    /// Returns the age from which the memory of a process is compared.
     fn warm(self) -> Duration {
         self.whole.mul_f64(0.15).min(Duration::from_mins(10))
     }
 
-    /// Faults stop.
+    /// Returns the time at which faults stop.
     fn calm(self) -> Duration {
         self.whole.mul_f64(0.95)
     }
 
-    /// Quiet moments: the first after the warm-up, the last when faults have stopped.
+    /// Returns the times of quiet moments: the first after the warm-up, the last when faults have stopped.
     fn lulls(self) -> Vec<Duration> {
         let minutes = self.whole.as_secs() / 60;
         let count = u32::try_from(minutes / 4).unwrap_or(u32::MAX).clamp(2, 12);
@@ -138,7 +138,7 @@ pub(crate) async fn watch(all: &mut [Watched], (phase, ledger): (&Phase, &Ledger
     }
 }
 
-/// Lets all turns end, looks at memory, and goes on.
+/// Lets all turns end, samples memory, and continues.
 async fn lull(all: &mut [Watched], phase: &Phase, times: Times) {
     phase.set_lull(true);
     let began = Instant::now();
@@ -158,7 +158,7 @@ async fn lull(all: &mut [Watched], phase: &Phase, times: Times) {
     phase.set_lull(false);
     let at = times.began.elapsed();
     for ((one, memory_kib), era) in all.iter_mut().zip(least).zip(eras) {
-        // What was seen of two processes, or of none, is no quiet moment.
+        // Samples of two processes, or of none, do not count.
         if !one.gateway.was_killed_since(era) {
             one.notice_birth(at);
             one.course.was_quiet(at, memory_kib, times);
@@ -178,7 +178,7 @@ impl Course {
 }
 
 impl Watched {
-    /// A gateway before anybody comes.
+    /// Records the state of a gateway before anybody comes.
     pub(crate) async fn new(world: &Arc<World>, gateway: &Arc<Gateway>) -> Result<Self> {
         Ok(Self {
             world: Arc::clone(world),
@@ -189,12 +189,12 @@ impl Watched {
         })
     }
 
-    /// Writes down what must not be.
+    /// Records a failure.
     pub(crate) fn fail(&self, what: impl Into<String>) {
         self.world.fail(&self.gateway.name, what);
     }
 
-    /// A look at it.
+    /// Returns its current vitals.
     pub(crate) async fn vitals(&self) -> Result<Vitals> {
         vitals(&self.world, &self.gateway).await
     }
@@ -202,7 +202,7 @@ impl Watched {
     fn notice_birth(&mut self, now: Duration) {
         let last = self.course.lives.last().map(|life| life.pid);
         if let Some(pid) = self.gateway.pid().filter(|pid| Some(*pid) != last) {
-            // The first ones were there before anybody came.
+            // The first processes were running before anybody came.
             let born_s = last.map_or(0.0, |_| now.as_secs_f64());
             self.course.lives.push(Life {
                 pid,
@@ -216,7 +216,7 @@ impl Watched {
     async fn sample(&mut self, times: Times) {
         let era = self.gateway.era();
         let vitals = match self.vitals().await {
-            // It may be half of one process and half of another.
+            // The sample may combine two processes.
             _ if self.gateway.was_killed_since(era) => return,
             Ok(vitals) => vitals,
             Err(error) => return self.fail(format!("it cannot be looked at: {error:#}")),

@@ -1,4 +1,5 @@
-//! What all people of one installation share: the phase of the run, the archive, and the installation itself.
+//! The state that all people of one installation share: the phase of the run, the archive, and the
+//! installation itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,7 @@ use super::check::ledger::{Ledger, Place};
 use super::installation::{Installation, lock};
 use super::phase::Phase;
 
-/// What all people of one installation share.
+/// The state that all people of one installation share.
 pub(crate) struct World {
     pub(crate) phase: Arc<Phase>,
     pub(crate) ledger: Arc<Ledger>,
@@ -20,11 +21,11 @@ pub(crate) struct World {
     pub(crate) client: Client,
     /// Connections that nobody reads any more.
     pub(crate) abandoned: TaskTracker,
-    /// Sessions that are over and stay.
+    /// Ended sessions that are not deleted.
     kept: Mutex<Vec<Archived>>,
-    /// Sessions of each tenant, which the other must not see.
+    /// The sessions of each tenant, which the other tenant must not see.
     known: Mutex<Vec<(usize, String)>>,
-    /// Answers that were compared with their pieces, and those of which pieces were missing.
+    /// The number of answers that were compared with their deltas, and of those with missing deltas.
     answers: [AtomicU64; 2],
 }
 
@@ -46,36 +47,36 @@ impl World {
         }
     }
 
-    /// So many answers were compared with their pieces, of so many pieces were missing.
+    /// Adds answers that were compared with their deltas, and those with missing deltas.
     pub(crate) fn compared(&self, compared: u64, incomplete: u64) {
         for (sum, more) in self.answers.iter().zip([compared, incomplete]) {
             sum.fetch_add(more, Ordering::Relaxed);
         }
     }
 
-    /// All of both.
+    /// Returns both totals.
     pub(crate) fn answers(&self) -> [u64; 2] {
         self.answers
             .each_ref()
             .map(|sum| sum.load(Ordering::Relaxed))
     }
 
-    /// A session of that tenant has something in it.
+    /// Records a session of a tenant that has at least one message.
     pub(crate) fn tell(&self, tenant: usize, session: String) {
         lock(&self.known).push((tenant, session));
     }
 
-    /// A session is over and stays.
+    /// Records an ended session that is not deleted.
     pub(crate) fn keep(&self, kept: Archived) {
         lock(&self.kept).push(kept);
     }
 
-    /// All of them.
+    /// Returns all ended sessions that are not deleted.
     pub(crate) fn all_kept(&self) -> Vec<Archived> {
         lock(&self.kept).clone()
     }
 
-    /// Some session of another tenant.
+    /// Returns a random session of another tenant.
     pub(crate) fn foreign(&self, tenant: usize, rng: &mut Rng) -> Option<String> {
         let known = lock(&self.known);
         let others: Vec<_> = known.iter().filter(|(of, _)| *of != tenant).collect();
@@ -83,7 +84,7 @@ impl World {
         Some(session.clone())
     }
 
-    /// Writes down what must not be, and is about no session: `whose` names a gateway, or the house.
+    /// Records a failure that concerns no session; `whose` names a gateway or the installation.
     pub(crate) fn fail(&self, whose: &str, what: impl Into<String>) {
         let place = Place {
             installation: whose,

@@ -1,4 +1,4 @@
-//! How much each address has open, and all together.
+//! Limits the open connections or requests of each client address, and of all addresses together.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::tenancy::network;
 
-/// Counts by address; who has an IPv6 address has its /64.
+/// Counts open connections or requests by address; an IPv6 address counts as its /64 network.
 #[derive(Debug)]
 pub struct Addresses {
     most: Option<usize>,
     per_address: Option<usize>,
-    /// Never held across an await.
+    /// The counters. The lock is never held across an await.
     open: Mutex<Open>,
 }
 
@@ -24,14 +24,14 @@ struct Open {
 /// A limit that is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crowd {
-    /// Of this address.
+    /// The limit of this address.
     Address(usize),
-    /// Of all.
+    /// The limit of all addresses together.
     All(usize),
 }
 
 impl Crowd {
-    /// The name in figures.
+    /// The name of the limit in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Address(_) => "address",
@@ -39,7 +39,7 @@ impl Crowd {
         }
     }
 
-    /// Which limit is reached, and what to do.
+    /// Returns the text of the refusal: the limit that is reached, and what to do.
     pub fn refusal(self) -> String {
         match self {
             Self::Address(most) => format!(
@@ -56,7 +56,7 @@ impl Crowd {
 }
 
 impl Addresses {
-    /// So many in all, and of one address; `None` = no limit.
+    /// Creates the limits in all and for each address; `None` means no limit.
     pub fn new(most: Option<usize>, per_address: Option<usize>) -> Arc<Self> {
         Arc::new(Self {
             most,
@@ -69,7 +69,7 @@ impl Addresses {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one more of an address, or says which limit is reached. Without an address only the
+    /// Counts one more for an address, or returns the limit that is reached. Without an address, only the
     /// total counts.
     pub fn take(self: &Arc<Self>, address: Option<IpAddr>) -> Result<AddressShare, Crowd> {
         let address = address.map(network).filter(|_| self.per_address.is_some());
@@ -95,7 +95,7 @@ impl Addresses {
     }
 }
 
-/// One that is counted; dropping it says that it is gone.
+/// A counted connection or request; dropping it reduces the counters.
 #[derive(Debug)]
 #[must_use]
 pub struct AddressShare {
@@ -136,7 +136,7 @@ mod tests {
         check(Some("192.0.2.1"), Ok(()));
         check(Some("192.0.2.1"), Ok(()));
         check(Some("::ffff:192.0.2.1"), Err(Crowd::Address(2)));
-        // One network of IPv6 is one client.
+        // One IPv6 /64 network is one client.
         check(Some("2001:db8::1"), Ok(()));
         check(None, Ok(()));
         check(None, Err(Crowd::All(4)));

@@ -1,6 +1,6 @@
-//! Who may reach the gateway at all: the `Host` allow-list, foreign origins, and what a proxy in
-//! front says about the client. Comparing an origin with the request's own `Host` alone would pass
-//! DNS rebinding, so `Host` is held against a list first.
+//! Decides which requests may reach the gateway: checks the `Host` allow-list and foreign origins, and reads
+//! a trusted proxy's forwarding headers about the client. Comparing an origin with the request's own `Host`
+//! alone would not stop DNS rebinding, so `Host` is checked against the allow-list first.
 
 mod addresses;
 
@@ -19,10 +19,10 @@ use url::{Origin, Url};
 use crate::config;
 use crate::tenancy::RelyingParty;
 
-/// Names of this machine, as browsers send them.
+/// The names of this machine, as browsers send them in `Host`.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Headers that only a proxy sets.
+/// The headers that only a proxy sets.
 const FORWARDING: [HeaderName; 6] = [
     FORWARDED,
     FORWARDED_FOR,
@@ -35,7 +35,8 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Under which names this installation answers, and whom it believes.
+/// The host names that this installation answers to, the origins that may call it, and the proxies that it
+/// trusts.
 #[derive(Debug, Clone)]
 pub struct AccessRules {
     hosts: Vec<String>,
@@ -44,7 +45,7 @@ pub struct AccessRules {
     trusted_proxies: Vec<IpNet>,
 }
 
-/// What a request says about where it comes from.
+/// The parts of a request that tell its origin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Asked<'r> {
     /// `Host`, or the authority of the request line; `None` if there is not exactly one.
@@ -53,29 +54,29 @@ pub struct Asked<'r> {
     pub origin: Option<&'r str>,
     /// `Sec-Fetch-Site`.
     pub site: Option<&'r str>,
-    /// Whether it can change something or opens a socket: then the origin counts.
+    /// True if the request can change something or opens a stream, which requires a check of its origin.
     pub is_guarded: bool,
 }
 
-/// Why a request is turned away. The texts name the setting that would let it in.
+/// The reason a request is refused. The texts name the setting that would allow it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// No usable `Host`.
+    /// The request has no `Host`, or more than one.
     #[error("the request names no host, or more than one")]
     NoHost,
-    /// A host that is not on the list.
+    /// The host is not on the allow-list.
     #[error(
         "this installation does not answer to `{0}`; set `runtime.http.public_url` (SPL_PUBLIC_URL) \
          to the address that people use"
     )]
     Host(String),
-    /// A page of another origin.
+    /// The request comes from a page of another origin.
     #[error(
         "a page of `{0}` may not do this; add it to `runtime.http.allowed_origins` \
          (SPL_ALLOWED_ORIGINS), or set `runtime.http.public_url` (SPL_PUBLIC_URL) if it is this page"
     )]
     Origin(String),
-    /// Another site, which did not say which.
+    /// The request comes from a page of another site that sent no origin.
     #[error(
         "a page of another site may not do this; see `runtime.http.allowed_origins` \
          (SPL_ALLOWED_ORIGINS)"
@@ -86,16 +87,16 @@ pub enum Refused {
 /// The client behind a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Its address; behind a trusted proxy, the one that the proxy saw.
+    /// The client's address; behind a trusted proxy, the address that the proxy forwarded.
     pub address: IpAddr,
-    /// Whether the request comes from this very machine and no proxy had a hand in it.
+    /// True if the request comes from this machine and passed no proxy.
     pub is_local: bool,
-    /// Whether the browser speaks https, as far as can be known.
+    /// True if the browser uses https, as far as the gateway can tell.
     pub is_encrypted: bool,
 }
 
 impl AccessRules {
-    /// The rules of a gateway that listens on `bind_host`.
+    /// Builds the rules of a gateway that listens on `bind_host`.
     pub fn new(settings: &config::Access, bind_host: &str) -> Self {
         let mut hosts: Vec<String> = LOOPBACK.map(str::to_owned).into();
         let bound = bind_host.trim_matches(['[', ']']);
@@ -117,7 +118,7 @@ impl AccessRules {
         }
     }
 
-    /// The path of the public address, with a slash at both ends.
+    /// Returns the path of the public address, with a slash at both ends.
     pub fn base_path(&self) -> String {
         let path = self
             .public_url
@@ -131,12 +132,12 @@ impl AccessRules {
         }
     }
 
-    /// Other origins whose pages may call.
+    /// Returns the other origins whose pages may call the API.
     pub fn allowed_origins(&self) -> &[String] {
         &self.allowed_origins
     }
 
-    /// Whether a request may go on.
+    /// Returns an error if the request may not proceed.
     pub fn check(&self, asked: Asked<'_>) -> Result<(), Refused> {
         let host = asked.host.ok_or(Refused::NoHost)?;
         let known = split(host).filter(|(name, _)| self.hosts.iter().any(|known| known == name));
@@ -149,8 +150,8 @@ impl AccessRules {
         match asked.origin {
             Some(origin) if self.is_allowed(origin) || self.is_own(origin, &host) => Ok(()),
             Some(origin) => Err(Refused::Origin(origin.to_owned())),
-            // Browsers leave the origin out of some requests, but then name the site; programs
-            // send neither.
+            // Browsers omit the origin of some requests, but then send the site; other programs send
+            // neither.
             None => match asked.site {
                 None | Some("same-origin" | "none") => Ok(()),
                 Some(_) => Err(Refused::OtherSite),
@@ -158,7 +159,8 @@ impl AccessRules {
         }
     }
 
-    /// The same of a request that reads, and costs something: a page of another site may not make it.
+    /// Checks a read request like a write, so that a page of another site cannot make it; for reads that
+    /// cost something.
     pub fn check_guarded(&self, parts: &Parts) -> Result<(), Refused> {
         self.check(Asked {
             is_guarded: true,
@@ -166,8 +168,8 @@ impl AccessRules {
         })
     }
 
-    /// For which name browsers make passkeys at the address that was asked, and which pages may ask for
-    /// them. None at an address of numbers: WebAuthn knows names only.
+    /// Returns the WebAuthn relying party id of the request's address, and the origins whose pages may use
+    /// its passkeys. `None` for an IP address, because WebAuthn allows only names.
     pub fn relying_party(&self, parts: &Parts) -> Option<RelyingParty> {
         let asked = host_of(parts)?;
         let (name, port) = split(asked)?;
@@ -188,8 +190,8 @@ impl AccessRules {
         is_name.then_some(RelyingParty { id: name, origins })
     }
 
-    /// The address of this installation as it was asked, with a slash at its end; the public one where
-    /// that host was asked. None for a request without a host.
+    /// Returns the address of this installation as the request named it, with a slash at its end: the public
+    /// address if the request used its host. `None` for a request without a host.
     pub fn address(&self, parts: &Parts) -> Option<Url> {
         let (name, port) = split(host_of(parts)?)?;
         let mut address = match &self.public_url {
@@ -214,13 +216,13 @@ impl AccessRules {
         Some(address)
     }
 
-    /// Whether an address of ours is at the public one.
+    /// True if the URL has the origin of the public address.
     pub fn is_public(&self, url: &Url) -> bool {
         let public = self.public_url.as_ref();
         public.is_some_and(|public| public.origin() == url.origin())
     }
 
-    /// What is known of the client.
+    /// Returns the client behind a request.
     pub fn peer(&self, parts: &Parts) -> Peer {
         let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -234,7 +236,8 @@ impl AccessRules {
         }
     }
 
-    /// The client of a request that came through a trusted proxy, as far as the proxy says.
+    /// Returns the address of the client behind a trusted proxy, or `None` if the request did not come
+    /// through one.
     pub fn client_behind_proxy(&self, parts: &Parts) -> Option<IpAddr> {
         let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let socket = info.map(|ConnectInfo(peer)| peer.ip().to_canonical())?;
@@ -250,7 +253,8 @@ impl AccessRules {
             .any(|allowed| allowed.eq_ignore_ascii_case(origin))
     }
 
-    /// Whether an origin is this installation under the host that was asked for, or in public.
+    /// True if an origin is this installation: under the public address, or under the host that the request
+    /// named.
     fn is_own(&self, origin: &str, (name, port): &(String, Option<u16>)) -> bool {
         let Ok(origin) = Url::parse(origin) else {
             return false;
@@ -267,7 +271,7 @@ impl AccessRules {
             && origin.port_or_known_default() == Some(port.unwrap_or(default))
     }
 
-    /// The last address that no trusted proxy has.
+    /// Returns the last forwarded address that does not belong to a trusted proxy.
     fn client(&self, socket: IpAddr, headers: &HeaderMap) -> IpAddr {
         let named = headers
             .get_all(FORWARDED_FOR)
@@ -287,8 +291,8 @@ impl AccessRules {
         client
     }
 
-    /// Whether the address of a connection says who is behind it: not that of a trusted proxy, and not
-    /// loopback, where proxies and tunnels of this machine come from.
+    /// True if the connection's address identifies the client: it is neither a trusted proxy nor loopback,
+    /// where proxies and tunnels of this machine come from.
     pub fn is_telling(&self, socket: IpAddr) -> bool {
         let socket = socket.to_canonical();
         !(socket.is_loopback() || self.is_trusted(socket))
@@ -306,7 +310,7 @@ impl AccessRules {
         {
             return scheme.as_bytes().eq_ignore_ascii_case(b"https");
         }
-        // A proxy that says nothing: the operator said what stands in front under that name.
+        // Without the proxy's header, the scheme of the public address tells how clients reach that host.
         let public = self
             .public_url
             .as_ref()
@@ -320,11 +324,11 @@ impl AccessRules {
 }
 
 impl<'r> Asked<'r> {
-    /// Reads a request; `is_socket` if it is meant for Socket.IO.
+    /// Reads a request. `is_socket` is true if the request opens a stream, such as a Socket.IO connection.
     pub fn of(parts: &'r Parts, is_socket: bool) -> Self {
         let text = |name| {
             parts.headers.get(name).map(|value: &HeaderValue| {
-                // What cannot be read is nobody's origin.
+                // An unreadable header value matches no origin.
                 value.to_str().unwrap_or("unreadable")
             })
         };
@@ -346,7 +350,7 @@ fn host_of(parts: &Parts) -> Option<&str> {
     }
 }
 
-/// Name (lower case, no final dot) and port of an authority.
+/// Splits an authority into its name (lower case, no final dot) and port.
 fn split(authority: &str) -> Option<(String, Option<u16>)> {
     if authority.contains('@') {
         return None;

@@ -1,4 +1,4 @@
-//! The decisions, as tables.
+//! Tables of requests and the decisions about them.
 
 use std::net::SocketAddr;
 
@@ -103,7 +103,7 @@ fn foreign_pages_change_nothing() {
             expected,
             "{host} {origin} {site}"
         );
-        // Reading is a matter of the host alone.
+        // Unguarded reads depend on the host alone.
         assert!(
             rules
                 .check(Asked {
@@ -135,7 +135,7 @@ fn foreign_pages_change_nothing() {
     check("localhost", "http://localhost", "", true);
     check("localhost", "http://localhost:80", "", true);
     check("localhost", "https://localhost", "", true);
-    // A proxy may shorten `Host`; the public address says what the page is.
+    // A proxy may remove the port from `Host`; the public address still identifies the page's origin.
     check("sepal.example", "https://sepal.example:8443", "", true);
     check("sepal.example", "https://sepal.example", "", true);
     check("sepal.example:8443", "https://sepal.example:8443", "", true);

@@ -1,4 +1,4 @@
-//! What each part's errors are at the doors.
+//! Converts the errors of other modules to [`ApiError`]s.
 
 use axum::http::StatusCode;
 

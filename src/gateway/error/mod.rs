@@ -1,6 +1,6 @@
-//! The one place where faults become status codes and problem documents (RFC 9457).
+//! Maps faults to status codes and problem documents (RFC 9457), in this one place.
 //!
-//! A handler gives an [`ApiError`]; [`render`] makes the answer of it when the request id is known.
+//! A handler returns an [`ApiError`]; [`render`] turns it into a response when the request id is known.
 
 mod conversions;
 
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use crate::domain::{Code, Fault, RequestId};
 use crate::session::Refusal;
 
-/// Why a request was not done.
+/// The error of a refused or failed request.
 #[derive(Debug, Clone)]
 pub struct ApiError(Box<Inner>);
 
@@ -29,9 +29,9 @@ struct Inner {
     detail: Cow<'static, str>,
     fields: Vec<FieldError>,
     retry_after: Option<Duration>,
-    /// Members of the document beside the usual ones.
+    /// Additional members of the problem document.
     more: Map<String, Value>,
-    /// For the log only.
+    /// The cause, for the log only.
     cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Problem {
 }
 
 impl ApiError {
-    /// An error that a client may read as it is; internal ones are replaced by `render`.
+    /// Creates an error whose text a client may read; `render` replaces the text of internal errors.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
             code,
@@ -86,7 +86,7 @@ impl ApiError {
         }))
     }
 
-    /// An error in one field.
+    /// Creates an error in one field.
     pub fn of_field(code: Code, field: impl Into<String>, message: impl Into<String>) -> Self {
         let message = message.into();
         let mut error = Self::new(code, message.clone());
@@ -97,7 +97,7 @@ impl ApiError {
         error
     }
 
-    /// An error in several fields, all of them named.
+    /// Creates an error that names each of several invalid fields.
     pub(in crate::gateway) fn of_fields(
         fields: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
@@ -114,19 +114,19 @@ impl ApiError {
         error
     }
 
-    /// A name that is taken.
+    /// Creates an error about a name that is already taken.
     pub(super) fn taken(field: &str, message: String) -> Self {
         Self::of_field(Code::InvalidArguments, field, message).with_status(StatusCode::CONFLICT)
     }
 
-    /// The same with a status code of its own.
+    /// Replaces the status code.
     #[must_use]
     pub(super) fn with_status(mut self, status: StatusCode) -> Self {
         self.0.status = status;
         self
     }
 
-    /// The same with one more member.
+    /// Adds a member to the problem document.
     #[must_use]
     pub(in crate::gateway) fn with(mut self, name: &str, value: Value) -> Self {
         self.0.more.insert(name.to_owned(), value);
@@ -141,12 +141,12 @@ impl ApiError {
         self
     }
 
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         self.0.code
     }
 
-    /// The same for the doors that know no status codes. Logged here if it is ours.
+    /// Converts the error for doors without status codes. Logs it here if it is internal.
     pub(super) fn into_refusal(self) -> Refusal {
         let detail = self.detail();
         if self.0.code.fault() == Fault::Internal {
@@ -155,7 +155,7 @@ impl ApiError {
         Refusal::new(self.0.code, detail)
     }
 
-    /// What a client reads: nothing of our insides.
+    /// Returns the text for clients, which hides internal errors.
     fn detail(&self) -> Cow<'static, str> {
         match self.0.code.fault() {
             Fault::Internal => Cow::Borrowed("internal error"),
@@ -203,12 +203,12 @@ impl Problem {
     }
 }
 
-/// The body alone of the answer to a refused request.
+/// Returns the body of the response to a refused request.
 pub(super) fn document(error: ApiError, request: &RequestId) -> Vec<u8> {
     serde_json::to_vec(&Problem::of(error, request)).unwrap_or_default()
 }
 
-/// The answer to a refused request. Logs it, once.
+/// Renders the response to a refused request, and logs the error once.
 pub(super) fn render(error: ApiError, request: &RequestId) -> Response {
     error.log();
     let (status, retry_after) = (error.0.status, error.0.retry_after);
@@ -230,7 +230,7 @@ pub(super) fn render(error: ApiError, request: &RequestId) -> Response {
     response
 }
 
-/// Waits in the extensions until `render` takes it.
+/// The error stays in the response's extensions until [`render`] takes it.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.0.status.into_response();
@@ -264,7 +264,7 @@ fn status_of(code: Code) -> StatusCode {
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::ToolTimeout | Code::TurnTimeout => StatusCode::GATEWAY_TIMEOUT,
         Code::SandboxUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-        // Ours to mend: no gateway behind us answered badly.
+        // The fault is ours, so 500 and not 502: no upstream sent a bad response.
         Code::SessionUnreadable => StatusCode::INTERNAL_SERVER_ERROR,
         Code::InvalidArguments
         | Code::UnknownCommand
@@ -285,7 +285,7 @@ fn status_of(code: Code) -> StatusCode {
     }
 }
 
-/// A cause and what lies below it, outermost first.
+/// Joins the texts of an error and its sources, outermost first.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut texts = vec![error.to_string()];
     let mut below = error.source();

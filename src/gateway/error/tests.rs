@@ -1,4 +1,4 @@
-//! Every situation has its status, and nothing of our insides is told.
+//! Tests that every error has its status, and that internal details stay hidden.
 
 use std::time::Duration;
 

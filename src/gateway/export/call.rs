@@ -1,25 +1,25 @@
-//! A call, as it is written.
+//! A call in an exported document.
 
 use serde_json::Value;
 
 use crate::domain::{Attachment, CallId};
 use crate::session::SaidCall;
 
-/// A call with all that became of it.
+/// A call with its decision and outcome.
 #[derive(Debug)]
 pub(super) struct CallPart {
     pub(super) id: CallId,
     pub(super) name: String,
     pub(super) server: String,
-    /// The tool of the call whose view asked for it; none = the model did.
+    /// The tool of the call whose view requested this call; `None` if the model requested it.
     pub(super) asked_by: Option<String>,
-    /// Those that ran, or would run.
+    /// The arguments that ran or would run.
     pub(super) args: Value,
-    /// Those that were proposed, where a person put others in their place.
+    /// The proposed arguments, if a person changed them.
     pub(super) proposed: Option<Value>,
-    /// In words.
+    /// The decision in words.
     pub(super) decided: Option<String>,
-    /// `completed`, `failed`, …; none = it has not ended.
+    /// The outcome, such as `completed` or `failed`; `None` while the call has not ended.
     pub(super) status: Option<&'static str>,
     pub(super) duration_ms: u64,
     pub(super) output: String,
@@ -42,11 +42,11 @@ pub(super) fn call_part(call: &SaidCall, asked_by: Option<String>) -> CallPart {
     }
 }
 
-/// The line above the arguments that were proposed, beside those that ran.
+/// The line above the proposed arguments, which follow the arguments that ran.
 pub(super) const PROPOSED: &str = "Before a person changed them, the arguments were:";
 
 impl CallPart {
-    /// Others stand in the place of the arguments.
+    /// Replaces the arguments, and keeps the first ones as proposed.
     pub(super) fn edit(&mut self, args: &Value) {
         let before = std::mem::replace(&mut self.args, args.clone());
         let first = self.proposed.take().unwrap_or(before);
@@ -54,7 +54,7 @@ impl CallPart {
     }
 }
 
-/// How a call ended, in a few words.
+/// Describes the end of a call in a few words: outcome, duration, decision.
 pub(super) fn ending(call: &CallPart) -> String {
     let mut words = vec![call.status.unwrap_or("not ended").to_owned()];
     if call.duration_ms > 0 {
@@ -65,7 +65,7 @@ pub(super) fn ending(call: &CallPart) -> String {
     words.join(" · ")
 }
 
-/// The tool with its server.
+/// Returns the tool's name with its server.
 pub(super) fn tool(call: &CallPart) -> String {
     let tool = if call.server.is_empty() {
         call.name.clone()
@@ -78,7 +78,7 @@ pub(super) fn tool(call: &CallPart) -> String {
     }
 }
 
-/// Arguments as people read them.
+/// Formats arguments as indented JSON.
 pub(super) fn arguments(args: &Value) -> String {
     serde_json::to_string_pretty(args).unwrap_or_default()
 }

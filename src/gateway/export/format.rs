@@ -1,18 +1,18 @@
-//! How a session is written as a file.
+//! The file formats of an exported session.
 
-/// How the document is written.
+/// The format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::gateway) enum Format {
-    /// Text for people; attachments by name.
+    /// Markdown for people; attachments are named only.
     Markdown,
-    /// One page that needs nothing else; attachments are in it.
+    /// One self-contained HTML page with its attachments.
     Html,
-    /// The events as `GET …/events` gives them, and the contents of attachments in base64.
+    /// The events in the form of `GET …/events`, and the contents of attachments in base64.
     Json,
 }
 
 impl Format {
-    /// Reads the name that a client asks by.
+    /// Parses the format name of a request.
     pub(in crate::gateway) fn parse(text: &str) -> Option<Self> {
         match text {
             "md" => Some(Self::Markdown),
@@ -22,7 +22,7 @@ impl Format {
         }
     }
 
-    /// How files of it end.
+    /// Returns the file extension.
     pub(in crate::gateway) fn extension(self) -> &'static str {
         match self {
             Self::Markdown => "md",
@@ -31,7 +31,7 @@ impl Format {
         }
     }
 
-    /// The registered name.
+    /// Returns the media type.
     pub(in crate::gateway) fn media_type(self) -> &'static str {
         match self {
             Self::Markdown => "text/markdown; charset=utf-8",

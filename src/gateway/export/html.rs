@@ -1,4 +1,4 @@
-//! The document as one page of HTML that loads nothing and runs nothing.
+//! Writes a document as one HTML page without scripts or external resources.
 
 use std::io;
 
@@ -9,13 +9,13 @@ use super::call::{CallPart, PROPOSED, arguments, ending, tool};
 use super::{Document, Part, Sink, minute};
 use crate::domain::Attachment;
 
-/// The page's looks; it prints too.
+/// The page's style sheet, which includes print rules.
 const STYLE: &str = include_str!("style.css");
-/// Nothing is loaded but what stands in the page.
+/// The Content-Security-Policy: the page loads nothing external.
 const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'";
-/// In what is shared.
+/// The tag that keeps search engines away from shared pages.
 const NOT_FOUND_BY_SEARCH: &str = "<meta name=\"robots\" content=\"noindex, nofollow\">\n";
-/// Links of other kinds are text.
+/// The allowed link schemes; links of other schemes become text.
 const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
 
 pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
@@ -39,7 +39,7 @@ pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
     page.push("</main></body></html>\n")
 }
 
-/// Where it is from.
+/// Returns the line about the document's source.
 fn source(document: &Document) -> String {
     let at = minute(document.at);
     if document.is_shared {
@@ -125,7 +125,7 @@ impl Page<'_> {
         self.push("</details>\n")
     }
 
-    /// Pictures are shown; other contents are links that save them.
+    /// Shows pictures inline, and other attachments as download links.
     fn attached(&mut self, attachments: &[Attachment]) -> io::Result<()> {
         for attachment in attachments {
             let (kind, name) = (attachment.media_type.as_str(), quoted(&attachment.name));
@@ -148,8 +148,8 @@ impl Page<'_> {
     }
 }
 
-/// Markdown as HTML: raw HTML is shown as text, pictures of others are links, and links of unknown kinds
-/// are text.
+/// Renders Markdown as HTML: raw HTML becomes text, images become links, and links of unknown schemes become
+/// text.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "what is neither a link nor markup stays as it is"
@@ -182,14 +182,14 @@ fn rendered(markdown: &str) -> String {
     out
 }
 
-/// Writing into a text never fails.
+/// Escapes text for an element. Writing into a `String` never fails.
 fn text(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let _ = escape_html_body_text(&mut out, raw);
     out
 }
 
-/// For between quotation marks.
+/// Escapes text for a quoted attribute.
 fn quoted(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let _ = escape_html(&mut out, raw);

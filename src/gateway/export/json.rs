@@ -1,4 +1,4 @@
-//! The document as JSON: the events of the transcript, and what is attached.
+//! Writes a document as JSON: the events of the transcript, and the attachments.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use serde_json::json;
 use super::{Document, Sink};
 use crate::gateway::wire;
 
-/// The form of the document; a reader refuses one that it does not know.
+/// The version of the document's form; a reader refuses an unknown version.
 const VERSION: u32 = 1;
 
-/// `{ sepal: { export, version }, id, title, exportedAt, events, attachments: { <id>: <base64> } }`.
+/// Writes `{ sepal: { export, version }, id, title, exportedAt, events, attachments: { <id>: <base64> } }`.
 pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
     let head = json!({
         "sepal": { "export": "session", "version": VERSION },

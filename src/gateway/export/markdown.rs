@@ -1,4 +1,4 @@
-//! The document as Markdown.
+//! Writes a document as Markdown.
 
 use std::fmt::Write as _;
 use std::io;
@@ -7,7 +7,7 @@ use super::call::{CallPart, PROPOSED, arguments, ending, tool};
 use super::{Document, Part, Sink, minute};
 use crate::domain::Attachment;
 
-/// Writing into a text never fails; giving it on may.
+/// Writes the document. Writing into a `String` never fails; passing it to the sink may fail.
 pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
     let mut out = format!("# {}\n", one_line(document.title()));
     let at = minute(document.at);
@@ -79,7 +79,7 @@ fn attached(out: &mut String, attachments: &[Attachment]) {
     }
 }
 
-/// A block of code whose fence is longer than any in it.
+/// Writes a code block whose fence is longer than any run of backticks in the text.
 fn fenced(out: &mut String, language: &str, text: &str) {
     let runs = text.split(|letter| letter != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
@@ -87,7 +87,7 @@ fn fenced(out: &mut String, language: &str, text: &str) {
     let _ = writeln!(out, "{fence}{language}\n{text}{end}{fence}");
 }
 
-/// Headings have one line.
+/// Joins the lines of a text, for headings.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

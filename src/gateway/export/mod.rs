@@ -1,5 +1,5 @@
-//! A session as a document to take away: what was said and done, in the order in which people read it. It is
-//! written piece by piece, so that a long session fills no memory with what was written of it.
+//! Exports a session as a document: messages, answers and calls in reading order. The document is written
+//! piece by piece, so that a long session does not need memory for all of its text.
 
 mod call;
 mod format;
@@ -26,26 +26,26 @@ pub(in crate::gateway) trait Sink {
     fn content(&mut self, id: &BlobId) -> io::Result<()>;
 }
 
-/// A session on its way out.
+/// A session to be exported.
 #[derive(Debug)]
 pub(in crate::gateway) struct Document {
     session: SessionId,
-    /// When it was taken.
+    /// The time of the export.
     at: Timestamp,
-    /// Whether somebody else reads it than the owner of the session.
+    /// True if the reader is not the owner of the session.
     is_shared: bool,
     events: Vec<ShownEvent>,
 }
 
-/// The conversation that the events tell of, as the page shows it.
+/// The conversation that the events describe, as the page shows it.
 #[derive(Debug, Default)]
 struct Conversation {
     parts: Vec<Part>,
-    /// The place of the newest call of each id.
+    /// The index in `parts` of the newest call with each id.
     calls: HashMap<CallId, usize>,
 }
 
-/// What stands in the transcript.
+/// A part of the conversation.
 #[derive(Debug)]
 enum Part {
     User {
@@ -55,14 +55,14 @@ enum Part {
         attachments: Vec<Attachment>,
     },
     Agent {
-        /// As far as it is told.
+        /// The model, if the event names it.
         model: Option<String>,
         at: Timestamp,
         reasoning: Option<String>,
         text: String,
     },
     Call(Box<CallPart>),
-    /// What happened to the session.
+    /// A notice about the session.
     Note {
         at: Timestamp,
         text: String,
@@ -70,7 +70,7 @@ enum Part {
 }
 
 impl Document {
-    /// An empty one.
+    /// Creates an empty document.
     pub(in crate::gateway) fn new(session: SessionId, at: Timestamp) -> Self {
         Self {
             session,
@@ -80,8 +80,8 @@ impl Document {
         }
     }
 
-    /// The same for somebody else than the owner: what was said and done, without what the model
-    /// thought aloud, and without the ids of sessions.
+    /// Marks the document as shared with people other than the owner: it leaves out the model's reasoning
+    /// and the ids of sessions.
     pub(in crate::gateway) fn shared(self) -> Self {
         Self {
             is_shared: true,
@@ -94,7 +94,7 @@ impl Document {
         self.events.push(shown);
     }
 
-    /// What it is about.
+    /// Returns the latest title of the session, or "Session".
     pub(in crate::gateway) fn title(&self) -> &str {
         let mut newest = self.events.iter().rev();
         let title = newest.find_map(|shown| {
@@ -106,7 +106,7 @@ impl Document {
         title.filter(|title| !title.is_empty()).unwrap_or("Session")
     }
 
-    /// Writes the document. It takes as long as the session is long, and waits for nothing.
+    /// Writes the document. The time grows with the length of the session; only the sink may block.
     pub(in crate::gateway) fn write(&self, format: Format, to: &mut dyn Sink) -> io::Result<()> {
         match format {
             Format::Markdown => markdown::write(self, to),
@@ -115,7 +115,7 @@ impl Document {
         }
     }
 
-    /// What stands in the transcript. A message that was taken back was never said.
+    /// Returns the conversation without withdrawn messages.
     fn parts(&self) -> Vec<Part> {
         let events = self.events.iter();
         let withdrawn = events.filter_map(|shown| {
@@ -142,7 +142,7 @@ impl Document {
         conversation.parts
     }
 
-    /// Everything that is attached, each once.
+    /// Returns all attachments, each once.
     fn attachments(&self) -> Vec<&Attachment> {
         let attached = self.events.iter().flat_map(|shown| {
             if let Event::UserMessage { attachments, .. } = &shown.event {
@@ -208,7 +208,7 @@ impl Conversation {
         }
     }
 
-    /// What was said on the way to an answer, if anything was said or thought.
+    /// Adds the text and reasoning that precede the final answer, if there are any.
     fn say(&mut self, at: Timestamp, text: &str, reasoning: Option<&Reasoning>) {
         if !text.is_empty() || reasoning.is_some() {
             self.parts.push(Part::Agent {
@@ -220,7 +220,7 @@ impl Conversation {
         }
     }
 
-    /// Leaves out what the model thought aloud.
+    /// Removes the model's reasoning.
     fn forget_thoughts(&mut self) {
         for part in &mut self.parts {
             if let Part::Agent { reasoning, .. } = part {
@@ -231,7 +231,7 @@ impl Conversation {
         self.parts.retain(|part| !is_empty(part));
     }
 
-    /// What became of a call.
+    /// Updates a call with its decision or outcome.
     fn follow_call(&mut self, event: &Event) {
         if let Event::Decided {
             call,
@@ -360,7 +360,7 @@ impl Conversation {
     }
 }
 
-/// A time as people read it.
+/// Formats a time to the minute, in UTC.
 fn minute(at: Timestamp) -> String {
     let text = at.to_rfc3339();
     let minute = text.get(..16).unwrap_or(&text);

@@ -1,4 +1,4 @@
-//! What the documents say, and that nothing in them runs.
+//! Tests the contents of exported documents, and that nothing in them executes.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ fn document_of(events: impl IntoIterator<Item = Event>) -> Document {
     document
 }
 
-/// The events as the journal keeps them.
+/// Builds a document of events in the form of the journal.
 fn document() -> Document {
     let by = ana();
     let call = json!({ "id": "call_1_0", "name": "read_file", "server": "bundled", "args": { "path": "a" } });
@@ -82,7 +82,7 @@ fn document() -> Document {
     document_of(events)
 }
 
-/// The document with the content of each attachment as `<id>`.
+/// Writes the document with `<id>` as the content of each attachment.
 fn text(format: Format) -> String {
     written(&document(), format)
 }
@@ -93,7 +93,7 @@ fn written(document: &Document, format: Format) -> String {
     text.0
 }
 
-/// All that is written; contents by their ids.
+/// Collects the written text; an attachment appears as its id.
 struct Text(String);
 
 impl Sink for Text {
@@ -117,7 +117,7 @@ fn markdown_has_what_was_said_and_done() {
         "- attached: image \"a \"cat\".png\", 1×1",
         "> *Thought:* think\n> hard",
         "### Call `bundled/read_file`: completed · 1.3 s · approved by Ana\n\n```json\n",
-        // The fence is longer than what it holds.
+        // The fence is longer than any run of backticks in the text.
         "````\n```\n</pre>\n```\n````",
         "## Agent (m) · 1970-01-01 00:01 UTC\n\nA **cat**.",
     ] {
@@ -125,7 +125,7 @@ fn markdown_has_what_was_said_and_done() {
     }
 }
 
-/// Model and tool text is hostile.
+/// Text of models and tools is hostile.
 #[test]
 fn a_page_shows_markup_of_others_as_text_and_loads_nothing() {
     let text = text(Format::Html);
@@ -174,7 +174,7 @@ fn json_has_the_events_and_every_attachment_once() {
     );
 }
 
-/// As the page has it: what was taken back was never said, and what was thought before a stop is there.
+/// As on the page, a withdrawn message is left out, and the reasoning before a stop is included.
 #[test]
 fn a_withdrawn_message_is_left_out_and_a_stopped_answer_is_whole() {
     let message = |text: &str, id: &str| Event::UserMessage {
@@ -240,7 +240,7 @@ fn arguments_that_ran_stand_beside_those_that_were_proposed() {
     assert_eq!(decided["editedBy"]["name"], "Bo");
 }
 
-/// The session as its owner takes it away.
+/// Exports the session for its owner.
 fn exported(world: &World) -> Document {
     let mut document = Document::new(SessionId::from_bits(7), Timestamp(0));
     for commit in &world.journal {
@@ -252,7 +252,7 @@ fn exported(world: &World) -> Document {
     document
 }
 
-/// The arguments of each call as the document shows them.
+/// Returns the arguments of each call in the document's conversation.
 fn shown_arguments(document: &Document) -> BTreeMap<String, Value> {
     let calls = document.parts().into_iter().filter_map(|part| match part {
         Part::Call(call) => Some((call.id.to_string(), call.args)),
@@ -261,7 +261,7 @@ fn shown_arguments(document: &Document) -> BTreeMap<String, Value> {
     calls.collect()
 }
 
-/// The same as a client reads them that reads the events of the transcript.
+/// Returns the arguments of each call in the exported events.
 fn told_arguments(document: &Document) -> BTreeMap<String, Value> {
     let value: Value = serde_json::from_str(&written(document, Format::Json)).unwrap();
     let mut told = BTreeMap::new();
@@ -284,8 +284,8 @@ fn told_arguments(document: &Document) -> BTreeMap<String, Value> {
 proptest! {
     #![proptest_config(config())]
 
-    /// Whoever changed and approved what: the transcript, an export and a share of the session show the
-    /// arguments whose digest the call started with.
+    /// Regardless of who changed and approved a call, the transcript, an export and a share of the session
+    /// show the arguments whose digest the call started with.
     #[test]
     fn what_is_shown_of_a_call_that_started_is_what_ran(
         seed in any::<u8>(),

@@ -1,5 +1,5 @@
-//! What waits for the caller's decision in all sessions (`/api/approvals`). Each decision goes to its
-//! session.
+//! Lists the calls that wait for the caller's decision in all sessions (`/api/approvals`). Each decision goes
+//! to its session.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,7 +16,7 @@ use crate::gateway::wire;
 use crate::store::records::WaitingCursor;
 
 const PAGE: usize = 20;
-/// Each of them may have to be read from its journal.
+/// The most sessions of a page: each may have to be read from its journal.
 const MAX_PAGE: usize = 50;
 
 /// A page of what waits.

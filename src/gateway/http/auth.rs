@@ -1,4 +1,4 @@
-//! Signing in and out (`/api/auth`).
+//! Signs people in and out (`/api/auth`).
 
 use axum::Json;
 use axum::extract::State;
@@ -20,7 +20,7 @@ use crate::gateway::extract::Body;
 use crate::gateway::word_list;
 use crate::tenancy::SignedIn;
 
-/// How long a ticket opens a socket.
+/// The lifetime of a socket ticket in seconds, as `tenancy` enforces it.
 const TICKET_SECONDS: u64 = 60;
 
 /// Which Sepal this is.
@@ -122,7 +122,7 @@ pub(super) struct IssueTicketResponse {
     expires_in_seconds: u64,
 }
 
-/// An answer that sets a cookie.
+/// A response that sets a cookie.
 type WithCookie<T> = ([(axum::http::HeaderName, HeaderValue); 1], T);
 
 /// Who is signed in.
@@ -216,7 +216,7 @@ pub(super) async fn sign_out(
             state.tenancy.sign_out(&entered.authenticated).await?;
             Ok((cookie, StatusCode::NO_CONTENT).into_response())
         }
-        // Whoever is out already loses a cookie that opens nothing.
+        // A caller who is signed out already gets the refusal, and loses the useless cookie.
         Err(refused) if refused.code() == Code::Unauthorized => {
             Ok((cookie, refused).into_response())
         }

@@ -1,4 +1,4 @@
-//! Budgets: how they stand for the caller, and setting them.
+//! Reads, sets and removes budgets (`/api/budgets`).
 
 use axum::Json;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
 use crate::gateway::word_list;
 
-/// The most that a budget may be, in dollars.
+/// The largest limit of a budget, in US dollars.
 const MAX_USD: f64 = 1e6;
 
 /// Budgets.
@@ -159,7 +159,7 @@ pub(super) async fn read_budgets(
 ) -> Result<Json<BudgetsPage>, ApiError> {
     let budgets = state.sessions.budgets();
     if budgets.has_any(&caller.tenant.id) {
-        // What was spent until now is in the sums.
+        // Waits until the sums contain everything that was spent so far.
         state.sessions.listed().await;
     }
     let session = match query.session.filter(|id| !id.is_empty()) {

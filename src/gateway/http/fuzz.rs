@@ -1,5 +1,4 @@
-//! Fuzzes what every request goes through: the names it uses for us, who it says it is, its query
-//! and its body.
+//! Fuzzes the parts that every request passes: the checks of host and origin, credentials, query and body.
 
 use std::net::SocketAddr;
 
@@ -54,7 +53,7 @@ fn rest_requests() {
     });
 }
 
-/// A request line without its version, headers, an empty line, a body.
+/// Reads a request from the input: a request line without its version, headers, an empty line, a body.
 fn request(input: &[u8]) -> Option<(Parts, &[u8])> {
     let end = input.windows(2).position(|pair| pair == b"\n\n");
     let (head, body) = input.split_at(end.unwrap_or(input.len()));
@@ -75,7 +74,7 @@ fn request(input: &[u8]) -> Option<(Parts, &[u8])> {
     Some((parts, body.trim_ascii_start()))
 }
 
-/// Who is let through used one of our names, and comes from no foreign page.
+/// Asserts that an admitted request used one of our host names, and comes from no foreign page.
 fn check_doors(parts: &Parts) {
     let settings = config::Access {
         public_url: "https://sepal.example/agents".parse().ok(),

@@ -1,4 +1,4 @@
-//! Fresh gestures (`/api/gestures`): a passkey or the password shows that it is the person who approves.
+//! Fresh gestures (`/api/gestures`): a passkey or the password proves that the person themselves approves.
 
 use axum::Json;
 use axum::extract::State;
@@ -92,7 +92,7 @@ struct MadeGesture {
     gesture: String,
 }
 
-/// The routes of this noun.
+/// The routes of gestures.
 pub(super) fn routes() -> ApiRouter {
     ApiRouter::new()
         .routes(routes!(challenge_gesture))
@@ -208,5 +208,5 @@ fn call(shown: ShownCall) -> Result<GestureCall, ApiError> {
     })
 }
 
-/// Bytes of an id or a digest.
+/// The longest call id or digest, in bytes.
 const MAX_TEXT_BYTES: usize = 128;

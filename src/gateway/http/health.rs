@@ -1,4 +1,4 @@
-//! Signs of life for probes (`/healthz`, `/readyz`). They name no person, path or key.
+//! Answers health probes (`/healthz`, `/readyz`). The answers name no person, path or key.
 
 use axum::Json;
 use axum::extract::State;

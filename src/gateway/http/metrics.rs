@@ -1,5 +1,5 @@
-//! Figures for Prometheus (`/metrics`), for those who administer the installation: they tell of all
-//! tenants together. `runtime.metrics.listen` gives the same without a key, at an address of its own.
+//! Serves metrics for Prometheus (`/metrics`) to admins of the installation, because the metrics cover all
+//! tenants together. `runtime.metrics.listen` serves the same without a key, at an address of its own.
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
@@ -20,7 +20,7 @@ pub(super) async fn read_metrics(admin: TenantAdmin) -> Result<Response, ApiErro
     Ok(figures())
 }
 
-/// The same for a listener that only the operator's own network reaches.
+/// Serves the same without a key, for a listener that only the operator's own network reaches.
 pub fn open_metrics() -> Router {
     Router::new().route("/metrics", get(async || figures()))
 }

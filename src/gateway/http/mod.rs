@@ -74,7 +74,7 @@ pub(super) fn routes() -> ApiRouter {
         .merge(operation())
 }
 
-/// What probes and scrapers ask.
+/// The routes for health probes and metrics scrapers.
 fn operation() -> ApiRouter {
     ApiRouter::new()
         .routes(routes!(health::read_health))

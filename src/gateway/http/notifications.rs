@@ -1,4 +1,4 @@
-//! How people and programs are told outside of the page when calls wait: the webhooks of a tenant
+//! Configures notifications outside of the page about waiting calls: the webhooks of a tenant
 //! (`/api/webhooks`), and a person's own mail (`/api/notifications/mail`).
 
 use axum::Json;
@@ -135,7 +135,7 @@ impl From<MailSetting> for MailChoice {
     }
 }
 
-/// The routes of this noun.
+/// The routes of notifications.
 pub(super) fn routes() -> ApiRouter {
     ApiRouter::new()
         .routes(routes!(list_webhooks, add_webhook))

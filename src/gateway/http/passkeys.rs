@@ -1,4 +1,4 @@
-//! The caller's own passkeys (`/api/passkeys`), by which they make fresh gestures.
+//! The caller's own passkeys (`/api/passkeys`), with which they make fresh gestures.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -98,7 +98,7 @@ impl PasskeyItem {
     }
 }
 
-/// The routes of this noun.
+/// The routes of passkeys.
 pub(super) fn routes() -> ApiRouter {
     ApiRouter::new()
         .routes(routes!(list_passkeys, add_passkey))

@@ -1,5 +1,5 @@
-//! What others shared: the page that shows it (`/shared/{word}`, `/api/shared/{word}`), and whether a
-//! tenant allows links (`/api/sharing`).
+//! Shows sessions that others shared (`/shared/{word}`, `/api/shared/{word}`), and sets whether a tenant
+//! allows links (`/api/sharing`).
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -20,11 +20,12 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::export::{Document, Format};
 use crate::gateway::extract::{Body, required};
 
-/// It has an origin of its own, runs nothing and loads nothing; what is in it may be saved and linked to.
+/// The policy of a shared page: it has an origin of its own, runs nothing and loads nothing; people may save
+/// files from it and follow its links.
 const POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; \
     sandbox allow-downloads allow-popups allow-popups-to-escape-sandbox; \
     frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-/// What people read in place of what is not shown.
+/// The texts of the pages that replace a shared session, by error code; `NOTHING` for any other code.
 const WORDS: [(Code, &str); 2] = [
     (
         Code::TooManyRequests,
@@ -80,7 +81,7 @@ pub(super) async fn put_sharing(
     Body(body): Body<PutSharingRequest>,
 ) -> Result<Json<Sharing>, ApiError> {
     let links_allowed = required("linksAllowed", body.links_allowed)?;
-    // Of the tenant, which an admin of the installation alone may not change.
+    // The setting is the tenant's: an admin of the installation alone may not change it.
     admin.scope(false)?;
     let tenant = &admin.0.tenant.id;
     let administration = state.tenancy.administration();
@@ -126,7 +127,7 @@ pub(super) async fn read_shared(
     Ok((headers(), body).into_response())
 }
 
-/// The same for people: a refusal is a page too.
+/// Serves the same page to browsers: a refusal is a page too.
 pub(in crate::gateway) async fn show_shared(
     state: State<GatewayState>,
     caller: Result<Caller, ApiError>,
@@ -158,8 +159,8 @@ fn words(base: &str, code: Code) -> String {
     format!("<p>{words}</p><p><a href=\"{base}\">Sepal</a></p>")
 }
 
-/// Signing in leads back here. The id is one that was read as such, so nobody writes another address
-/// into the link.
+/// Returns the text with a sign-in link that leads back to the shared session. The id was parsed, so nobody
+/// can put another address into the link.
 fn sign_in_words(base: &str, id: &SharedSessionId) -> String {
     format!(
         "<p>This is for people of the team. <a href=\"{base}sign-in?to=/shared/{id}\">Sign in to \
@@ -167,7 +168,7 @@ fn sign_in_words(base: &str, id: &SharedSessionId) -> String {
     )
 }
 
-/// Whoever has the secret may read; whoever names the id has to be signed in to its tenant.
+/// Opens a shared session: by its secret for anybody, by its id for callers signed in to its tenant.
 async fn open(
     state: &GatewayState,
     caller: Result<Caller, ApiError>,
@@ -181,7 +182,7 @@ async fn open(
         state.sessions.sharing().open(by, now).await?
     } else {
         if state.auth_mode == AuthMode::None {
-            // Without sign-in only this machine is answered.
+            // Without sign-in only requests from this machine are answered.
             caller?;
         }
         let secret = SecretString::from(word);
@@ -197,7 +198,7 @@ async fn open(
     Ok(view)
 }
 
-/// `Referrer-Policy: no-referrer` is on every answer.
+/// The headers of a shared page. Every response also has `Referrer-Policy: no-referrer`.
 fn headers() -> HeaderMap {
     let fixed = [
         (CONTENT_TYPE, "text/html; charset=utf-8"),

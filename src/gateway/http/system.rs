@@ -1,4 +1,4 @@
-//! What this installation runs on (`/api/system`): the page's status bar and doctor.
+//! Reports the installation's system state (`/api/system`) to the page's status bar and doctor.
 
 use std::sync::Arc;
 
@@ -14,27 +14,27 @@ use crate::gateway::error::Problem;
 use crate::gateway::word_list;
 use crate::llm::ProviderKind;
 
-/// The name of the check of the sandbox.
+/// The name of the sandbox check.
 pub(super) const SANDBOX_CHECK: &str = "sandbox";
-/// The name of the check of what is left on the disk.
+/// The name of the check of free disk space.
 pub const DISK_CHECK: &str = "disk";
 
-/// What this installation runs on, as far as it is known by now. Clones share it.
+/// The known state of this installation's system. Clones share it.
 #[derive(Debug, Clone)]
 pub struct System(watch::Sender<Arc<SystemInfo>>);
 
 impl System {
-    /// What was found at start.
+    /// Creates the state as found at the start.
     pub fn new(found: SystemInfo) -> Self {
         Self(watch::Sender::new(Arc::new(found)))
     }
 
-    /// As it is known now.
+    /// Returns the current state.
     pub fn now(&self) -> Arc<SystemInfo> {
         Arc::clone(&self.0.borrow())
     }
 
-    /// The sandbox is another than before.
+    /// Replaces the state of the sandbox and its check.
     pub fn put_sandbox(&self, sandbox: SandboxInfo, check: Check) {
         self.0.send_modify(|known| {
             let known = Arc::make_mut(known);
@@ -46,7 +46,7 @@ impl System {
         });
     }
 
-    /// What is left on the disk is too little by now, or is enough again.
+    /// Replaces the disk pressure and its check. Subscribers are notified only if pressure begins or ends.
     pub fn put_disk(&self, pressure: Option<DiskPressure>, check: Check) {
         self.0.send_if_modified(|known| {
             let has_changed = known.sandbox.disk_pressure.is_some() != pressure.is_some();
@@ -60,7 +60,7 @@ impl System {
         });
     }
 
-    /// Tells of each change.
+    /// Subscribes to changes.
     pub(in crate::gateway) fn changes(&self) -> watch::Receiver<Arc<SystemInfo>> {
         self.0.subscribe()
     }
@@ -185,7 +185,7 @@ pub(super) async fn read_system(
             model: choice.model,
             scripted: is_scripted,
         };
-        // What people added may have mended what was found at the start.
+        // A provider that was added later may have solved the problem that was found at the start.
         let checks = system.checks.iter_mut();
         let check = checks.filter(|_| offer.is_usable() && !is_scripted);
         for check in check.filter(|check| check.name == "model") {

@@ -1,4 +1,4 @@
-//! What a model costs, as administrators say it of a provider that they add.
+//! The prices of models, as administrators set them for the providers that they add.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl TokenPrice {
         }
     }
 
-    /// The price as it is counted; none, if it is no amount.
+    /// Returns the price in micro-dollars; `None` if an amount is outside of 0 to 1,000,000 dollars.
     fn checked(self) -> Option<Price> {
         let all = [
             Some(self.input),

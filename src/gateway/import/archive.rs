@@ -1,4 +1,5 @@
-//! The archive that ChatGPT's export comes in. What it unpacks to is bounded, whatever it says of itself.
+//! Reads the archive of ChatGPT's export. The unpacked size is bounded, regardless of the sizes that the
+//! archive declares.
 
 use std::borrow::Cow;
 use std::io::{Cursor, Read as _};
@@ -7,22 +8,22 @@ use zip::ZipArchive;
 
 use super::Error;
 
-/// Files of one archive.
+/// The maximum number of files in one archive.
 const MAX_FILES: usize = 100_000;
 
 pub(super) fn is_archive(file: &[u8]) -> bool {
     file.starts_with(b"PK\x03\x04") || file.starts_with(b"PK\x05\x06")
 }
 
-/// Gives the texts of the files that hold conversations one after the other, by their names: large exports
-/// have several.
+/// Passes the text of each conversation file to `read`, in the order of their names: large exports have
+/// several files.
 pub(super) fn read_conversations(
     file: &[u8],
     most: u64,
     mut read: impl FnMut(&[u8]) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let broken = |error: zip::result::ZipError| Error::Archive(error.to_string());
-    // Its directory is read whole before its length is known.
+    // `ZipArchive::new` reads the whole directory before its length is known.
     if headers(file) > MAX_FILES {
         return Err(Error::TooMuch("100,000 files"));
     }
@@ -41,7 +42,7 @@ pub(super) fn read_conversations(
     for name in &names {
         let packed = archive.by_name(name).map_err(broken)?;
         let mut text = Vec::new();
-        // One more, to see that there is more.
+        // Reads one more byte to detect a larger file.
         let mut unpacked = packed.take(left.saturating_add(1));
         let bytes = unpacked.read_to_end(&mut text);
         let bytes = bytes.map_err(|error| Error::Archive(error.to_string()))?;
@@ -53,13 +54,13 @@ pub(super) fn read_conversations(
     Ok(())
 }
 
-/// The number of entries that the directory of an archive can have: one for each of its headers.
+/// Counts the directory headers, an upper bound for the number of entries in the archive.
 fn headers(file: &[u8]) -> usize {
     let marks = file.windows(4).filter(|four| *four == b"PK\x01\x02");
     marks.count()
 }
 
-/// `conversations.json`, or `conversations-000.json` and so on, wherever they lie.
+/// True for `conversations.json`, `conversations-000.json` and so on, in any folder.
 fn is_wanted(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or_default();
     let number = file

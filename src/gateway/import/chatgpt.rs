@@ -1,4 +1,5 @@
-//! ChatGPT's `conversations.json`: each conversation is a tree of messages, of which one branch is shown.
+//! Reads ChatGPT's `conversations.json`: each conversation is a tree of messages, one branch of which is
+//! shown.
 
 use std::collections::HashSet;
 
@@ -8,7 +9,7 @@ use serde_json::value::RawValue;
 use super::parts::{Reading, called, fenced, field, gave, left_out, left_out_file, text_of, time};
 use crate::session::Speaker;
 
-/// The conversation; none = it is no object of that form.
+/// Reads a conversation; `None` if the entry does not have this form.
 pub(super) fn read(entry: &RawValue) -> Option<Reading> {
     let conversation: Value = serde_json::from_str(entry.get()).ok()?;
     let mapping = conversation.get("mapping")?.as_object()?;
@@ -21,7 +22,8 @@ pub(super) fn read(entry: &RawValue) -> Option<Reading> {
         time(field(&conversation, "create_time")),
     );
     let mut reading = Reading::new("chatgpt", id, head);
-    // From the last message to the first; each is visited once, whatever the links say.
+    // Walks from the last message to the first. Each message is visited once, even if the links form a
+    // cycle.
     let mut branch = Vec::new();
     let mut seen = HashSet::new();
     let mut next = field(&conversation, "current_node").as_str();
@@ -78,12 +80,12 @@ fn say(reading: &mut Reading, message: &Value) {
             let text = gave(field(author, "name").as_str(), unfenced(&text));
             reading.say(Speaker::Model(model), at, &text);
         }
-        // What the platform says is no part of the conversation.
+        // System messages are not part of the conversation.
         _ => {}
     }
 }
 
-/// The content of a message as text; none = nothing that people see.
+/// Returns the content of a message as text; `None` for content that people do not see.
 fn content(content: &Value) -> Option<String> {
     let kind = field(content, "content_type").as_str()?;
     Some(match kind {
@@ -110,7 +112,7 @@ fn content(content: &Value) -> Option<String> {
                 .filter_map(|name| text_of(field(content, name)));
             texts.collect::<Vec<_>>().join("\n\n")
         }
-        // What it thought, and what it is told of the person each time.
+        // The model's reasoning, and the instructions about the user that are sent with each request.
         "thoughts" | "reasoning_recap" | "user_editable_context" | "model_editable_context" => {
             return None;
         }
@@ -133,7 +135,7 @@ fn part(part: &Value) -> Option<String> {
     })
 }
 
-/// What stands in a block of code, where a text is one.
+/// Returns the content of a fenced code block, or the text itself if it is not one.
 fn unfenced(text: &str) -> &str {
     let inner = text
         .strip_prefix("```")

@@ -1,10 +1,11 @@
-//! Fuzzes exports of other programs, and archives of them.
+//! Fuzzes the readers of other programs' exports and of their archives.
 
 use super::{Found, read};
 use crate::jobs::Watch;
 use crate::session::Speaker;
 
-/// What is read is a conversation: somebody said something, in turns, and it is bounded by the file.
+/// A conversation that is read begins with a person's message, and each of its messages is limited in
+/// length.
 #[test]
 fn imports() {
     sepal_fuzz::check("imports", |input| {

@@ -1,4 +1,4 @@
-//! Exports of other programs, and our own, read as conversations. Pure.
+//! Reads exports of other programs, and our own, as conversations. Pure.
 
 mod archive;
 mod chatgpt;
@@ -19,25 +19,26 @@ use self::parts::{Items, has_too_many_values};
 use crate::agent::Conversation;
 use crate::jobs::Watch;
 
-/// Conversations of one file.
+/// The maximum number of conversations in one file.
 const MAX_CONVERSATIONS: usize = 10_000;
-/// Bytes that are read of what an archive holds, unpacked.
+/// The maximum number of unpacked bytes that are read from an archive.
 const MAX_UNPACKED: u64 = 128 * 1024 * 1024;
-/// Bytes of what is taken from one file. Notes of what is left out can be longer than what they stand for.
+/// The maximum number of bytes of text taken from one file. Notes about omitted parts can be longer than the
+/// parts.
 const MAX_TAKEN: usize = 192 * 1024 * 1024;
 
-/// What a file holds.
+/// An entry of a file, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::gateway) enum Found {
     Conversation(Conversation),
-    /// An entry that is no conversation, or an empty one.
+    /// An entry that is not a conversation, or an empty one.
     Unusable {
         title: String,
         why: &'static str,
     },
 }
 
-/// Why nothing is read.
+/// The reason a file cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::gateway) enum Error {
     #[error("the file is neither JSON nor a zip archive: {0}")]
@@ -57,8 +58,8 @@ pub(in crate::gateway) enum Error {
     Abandoned,
 }
 
-/// The conversations of a file, in their order. Each part of the file is gone through a fixed number of
-/// times, however it is nested, and the reading ends when nobody waits for it any more.
+/// Reads the conversations of a file in their order. Each part of the file is scanned a fixed number of
+/// times, regardless of its nesting. Reading stops when the request is abandoned.
 pub(in crate::gateway) fn read(file: &[u8], watch: &Watch) -> Result<Vec<Found>, Error> {
     let mut reader = Reader {
         watch,
@@ -76,7 +77,7 @@ pub(in crate::gateway) fn read(file: &[u8], watch: &Watch) -> Result<Vec<Found>,
 struct Reader<'w> {
     watch: &'w Watch,
     found: Vec<Found>,
-    /// Bytes of what was found.
+    /// The number of bytes of the messages found so far.
     taken: usize,
 }
 
@@ -122,8 +123,8 @@ impl Reader<'_> {
     }
 }
 
-/// What tells the forms apart. A conversation of LibreChat is as deep as it is long, so what is in it is
-/// not read yet.
+/// The members that identify an entry's form. A conversation of LibreChat is nested as deep as it is long,
+/// so the members' contents are not parsed yet.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(borrow)]
@@ -140,7 +141,7 @@ struct Head<'a> {
     conversation_id: Option<&'a RawValue>,
 }
 
-/// The conversation of an entry; none = it has none of the known forms.
+/// Reads the conversation of an entry; `None` if the entry has no known form.
 fn read_entry(entry: &RawValue) -> Option<Found> {
     let head: Head<'_> = serde_json::from_str(entry.get()).ok()?;
     if has_too_many_values(entry) {

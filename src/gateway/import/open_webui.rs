@@ -1,4 +1,4 @@
-//! A chat of Open WebUI: a tree of messages, of which one branch is shown.
+//! Reads a chat of Open WebUI: a tree of messages, one branch of which is shown.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use super::parts::{Reading, called, field, gave, left_out, left_out_file, text_of, time};
 use crate::session::Speaker;
 
-/// What the answer is interrupted by: calls and thoughts, as markup for its page.
+/// The markup that older releases put around calls and reasoning inside an answer.
 const DETAILS: (&str, &str) = ("<details", "</details>");
 
-/// The conversation; none = it is no object of that form.
+/// Reads a conversation; `None` if the entry does not have this form.
 pub(super) fn read(entry: &RawValue) -> Option<Reading> {
     let entry: Value = serde_json::from_str(entry.get()).ok()?;
     let chat = entry.get("chat")?;
@@ -29,7 +29,8 @@ pub(super) fn read(entry: &RawValue) -> Option<Reading> {
     Some(reading)
 }
 
-/// From the first message to the one that is shown last; each once, whatever the links say.
+/// Returns the messages from the first to the last one shown. Each message is visited once, even if the
+/// links form a cycle.
 fn branch(chat: &Value) -> Option<Vec<&Value>> {
     let history = field(chat, "history");
     let Some(messages) = field(history, "messages").as_object() else {
@@ -63,7 +64,7 @@ fn say(reading: &mut Reading, message: &Value) {
                 .or(field(message, "modelName").as_str());
             Speaker::Model(name.map(ToOwned::to_owned))
         }
-        // What the platform says is no part of the conversation.
+        // System messages are not part of the conversation.
         _ => return,
     };
     let mut lines = Vec::new();
@@ -97,11 +98,11 @@ fn say(reading: &mut Reading, message: &Value) {
     reading.say(by, time(field(message, "timestamp")), &lines.join("\n\n"));
 }
 
-/// A piece of what newer releases keep of an answer.
+/// Converts one output item of an answer, as newer releases store them.
 fn item(item: &Value) -> Option<String> {
     match field(item, "type").as_str()? {
         "message" => Some(texts(field(item, "content"))),
-        // What it thought.
+        // The model's reasoning.
         "reasoning" => None,
         "function_call" => Some(called(
             field(item, "name").as_str()?,
@@ -126,7 +127,7 @@ fn texts(parts: &Value) -> String {
     texts.join("\n\n")
 }
 
-/// Calls in words, and nothing of what it thought.
+/// Replaces calls by a description, and removes the model's reasoning.
 fn without_details(text: &str) -> String {
     let (begin, end) = DETAILS;
     let mut out = String::with_capacity(text.len());
@@ -164,7 +165,7 @@ fn call(tag: &str) -> String {
     format!("\n\n{}\n\n", lines.join("\n\n"))
 }
 
-/// JSON in a text, as often as it was put there; else the text.
+/// Decodes JSON that is encoded in a text once or twice; otherwise returns the text.
 fn decoded(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(Value::String(inner)) => serde_json::from_str(&inner).unwrap_or(Value::String(inner)),

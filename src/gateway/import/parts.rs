@@ -1,4 +1,4 @@
-//! What all forms share: texts, times, calls, and what is left out.
+//! Parts that all forms share: texts, times, calls, and notes about omitted content.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ use crate::agent::{CarriedFile, Conversation};
 use crate::domain::Timestamp;
 use crate::session::{SaidElsewhere, Speaker};
 
-/// Bytes of what one person or the model says without the other.
+/// The maximum number of bytes of one message.
 const MAX_TEXT: usize = 256 * 1024;
-/// Characters of a title.
+/// The maximum number of characters of a title.
 const MAX_TITLE: usize = 200;
-/// Bytes of an id elsewhere; a longer one is none.
+/// The maximum number of bytes of an id from another program; a longer id counts as missing.
 const MAX_ID: usize = 256;
-/// Values of one conversation: lists, members, and what is in them. Each takes up to some two hundred bytes
-/// of memory.
+/// The maximum number of values of one conversation, counting lists, objects and their items. Each takes up
+/// to about two hundred bytes of memory.
 const MAX_VALUES: usize = 500_000;
-/// A number of this size counts milliseconds: as seconds it would be the year 5138.
+/// Numbers from this size are milliseconds: as seconds, this number would be the year 5138.
 const MILLISECONDS_FROM: f64 = 1e11;
 
-/// A conversation in the making.
+/// A conversation that is being read.
 pub(super) struct Reading {
     place: &'static str,
     id: Option<String>,
@@ -54,7 +54,7 @@ impl Reading {
         }
     }
 
-    /// Adds what was said; what one says in several pieces becomes one.
+    /// Adds a message; consecutive messages of the same speaker are merged.
     pub(super) fn say(&mut self, by: Speaker, at: Option<Timestamp>, text: &str) {
         let text = text.trim();
         if text.is_empty() {
@@ -69,7 +69,7 @@ impl Reading {
             return;
         }
         if self.said.is_empty() && by != Speaker::Person {
-            // Models are asked something before they answer.
+            // A conversation has to begin with a message of a person.
             self.said.push(SaidElsewhere {
                 by: Speaker::Person,
                 at,
@@ -85,7 +85,7 @@ impl Reading {
         });
     }
 
-    /// Adds what a person attached to what they said last.
+    /// Attaches a file to the last message of a person.
     pub(super) fn attach(&mut self, at: Option<Timestamp>, name: &str, content: Bytes) {
         if self
             .said
@@ -106,7 +106,7 @@ impl Reading {
         });
     }
 
-    /// The whole conversation.
+    /// Returns the complete conversation.
     pub(super) fn finish(mut self) -> Found {
         let title = if self.title.is_empty() {
             let first = self.said.first().map_or("", |said| &said.text);
@@ -141,7 +141,7 @@ impl Reading {
     }
 }
 
-/// Whether what comes is said by the same.
+/// True if both speakers are the same, so that their messages are merged. An unnamed model equals any model.
 fn continues(last: &Speaker, next: &Speaker) -> bool {
     match (last, next) {
         (Speaker::Person, Speaker::Person) => true,
@@ -168,7 +168,7 @@ fn one_line(text: &str) -> String {
     words.chars().take(MAX_TITLE).collect()
 }
 
-/// The items of a list that are read, and whether there are more.
+/// The first `MOST` items of a list, and whether the list has more.
 pub(super) struct Items<'a, const MOST: usize> {
     pub(super) items: Vec<&'a RawValue>,
     pub(super) has_more: bool,
@@ -204,7 +204,7 @@ impl<'de: 'a, 'a, const MOST: usize> Deserialize<'de> for Items<'a, MOST> {
     }
 }
 
-/// Whether an entry has more values than are read of one conversation. Few bytes can hold very many.
+/// True if an entry has more values than the limit. A few bytes can hold very many values.
 pub(super) fn has_too_many_values(entry: &RawValue) -> bool {
     let (mut values, mut is_text, mut is_escaped) = (0_usize, false, false);
     for byte in entry.get().bytes() {
@@ -219,7 +219,7 @@ pub(super) fn has_too_many_values(entry: &RawValue) -> bool {
     values > MAX_VALUES
 }
 
-/// What an entry that is no conversation is called.
+/// Returns the title of an entry that is not a conversation.
 pub(super) fn title_of(entry: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Titled {
@@ -229,13 +229,13 @@ pub(super) fn title_of(entry: &RawValue) -> String {
     one_line(&read.and_then(|read| read.title).unwrap_or_default())
 }
 
-/// The line that says what is not there.
+/// Returns a line that names omitted content.
 pub(super) fn left_out(what: &str) -> String {
     let what: String = one_line(what);
     format!("[Left out: {what}]")
 }
 
-/// A file or picture that is not taken in.
+/// Returns a line that names an omitted file or picture.
 pub(super) fn left_out_file(name: Option<&str>) -> String {
     match name.filter(|name| !name.is_empty()) {
         Some(name) => left_out(&format!("the file `{name}`")),
@@ -243,16 +243,16 @@ pub(super) fn left_out_file(name: Option<&str>) -> String {
     }
 }
 
-/// Arguments that somebody put in the place of those that a call was asked for with.
+/// Describes arguments that replaced the proposed arguments of a call.
 pub(super) fn changed(args: &Value) -> String {
     let args = serde_json::to_string_pretty(args).unwrap_or_default();
     format!("The arguments were changed to\n\n{}", fenced("json", &args))
 }
 
-/// A call of a tool in words.
+/// Describes a call of a tool.
 pub(super) fn called(name: &str, args: &Value) -> String {
     let args = match args {
-        // Some keep them as the text that the model wrote.
+        // Some programs store the arguments as the model's raw text.
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
@@ -266,7 +266,7 @@ pub(super) fn called(name: &str, args: &Value) -> String {
     format!("Called `{name}` with\n\n{}", fenced("json", &args))
 }
 
-/// What a tool gave, in words.
+/// Describes the output of a tool.
 pub(super) fn gave(name: Option<&str>, text: &str) -> String {
     let name = name.map_or_else(|| "It".to_owned(), |name| format!("`{}`", one_line(name)));
     if text.trim().is_empty() {
@@ -275,7 +275,7 @@ pub(super) fn gave(name: Option<&str>, text: &str) -> String {
     format!("{name} gave\n\n{}", fenced("", text))
 }
 
-/// A block of code that its content cannot end.
+/// Returns a code block whose fence is longer than any run of backticks in the text.
 pub(super) fn fenced(language: &str, text: &str) -> String {
     let mut longest = 2;
     let mut run = 0;
@@ -288,7 +288,7 @@ pub(super) fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}\n{fence}")
 }
 
-/// A time in seconds or milliseconds since 1970, or in RFC 3339.
+/// Parses a time in seconds or milliseconds since 1970, or in RFC 3339.
 pub(super) fn time(value: &Value) -> Option<Timestamp> {
     if let Some(text) = value.as_str() {
         let at: jiff::Timestamp = text.parse().ok()?;
@@ -304,18 +304,18 @@ pub(super) fn time(value: &Value) -> Option<Timestamp> {
     checked(ms.round() as i64)
 }
 
-/// Nothing was said before 1970.
+/// Refuses times before 1970.
 fn checked(ms: i64) -> Option<Timestamp> {
     (ms > 0).then_some(Timestamp(ms))
 }
 
-/// A field of an object; null where there is none.
+/// Returns a field of an object, or null if it is missing.
 pub(super) fn field<'v>(value: &'v Value, name: &str) -> &'v Value {
     const NOTHING: &Value = &Value::Null;
     value.get(name).unwrap_or(NOTHING)
 }
 
-/// A text that is there and not empty.
+/// Returns a text unless it is missing or blank.
 pub(super) fn text_of(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.trim().is_empty())
 }

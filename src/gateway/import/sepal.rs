@@ -1,4 +1,4 @@
-//! Our own export: the events of a transcript as `GET …/events` gives them.
+//! Reads Sepal's own export: the events of a transcript in the form of `GET …/events`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::parts::{Reading, called, changed, field, gave, left_out, left_out_file, time};
 use crate::session::Speaker;
 
-/// The session; none = it is no export of a form that is known.
+/// Reads a session; `None` if the export has an unknown form.
 pub(super) fn read(entry: &RawValue) -> Option<Reading> {
     let document: Value = serde_json::from_str(entry.get()).ok()?;
     let form = field(&document, "sepal");
@@ -46,7 +46,7 @@ pub(super) fn read(entry: &RawValue) -> Option<Reading> {
     Some(reading)
 }
 
-/// The last argument of an event says more of it.
+/// Returns the last argument of an event, which holds its details.
 fn last(event: &Value) -> &Value {
     const NOTHING: &Value = &Value::Null;
     let args = field(event, "args").as_array();
@@ -72,7 +72,7 @@ fn say<'v>(reading: &mut Reading, event: &'v Value, contents: &mut Contents<'v>)
             }));
             Speaker::Model(model)
         }
-        // Of a call with other arguments than it was asked for, those that ran.
+        // If a person changed the arguments of a call, these are the arguments that ran.
         "tool:decided" if field(rest, "args").is_object() => {
             lines = vec![changed(field(rest, "args"))];
             Speaker::Model(model)
@@ -87,7 +87,7 @@ fn say<'v>(reading: &mut Reading, event: &'v Value, contents: &mut Contents<'v>)
             lines = vec![said.to_owned(), left_out("the rest: the turn was stopped")];
             Speaker::Model(model)
         }
-        // A call that failed is told twice.
+        // The failure of a call also appears in its output.
         "agent:error" if rest.get("callId").is_none() => {
             lines = vec![left_out(&format!(
                 "an answer, because the turn failed: {text}"
@@ -113,8 +113,8 @@ fn say<'v>(reading: &mut Reading, event: &'v Value, contents: &mut Contents<'v>)
     }
 }
 
-/// What is attached, as far as the export carries it. Each content is decoded once, however many messages
-/// name it.
+/// The contents of attachments that the export includes. Each content is decoded once, regardless of the
+/// number of messages that name it.
 struct Contents<'v> {
     encoded: &'v Value,
     decoded: HashMap<&'v str, Option<Bytes>>,

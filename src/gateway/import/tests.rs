@@ -1,4 +1,4 @@
-//! Exports in the forms that their programs write, made up for this test.
+//! Tests the import of made-up exports in the forms of their programs.
 
 use std::io::{Cursor, Write as _};
 
@@ -26,7 +26,7 @@ fn only(file: &Value) -> Conversation {
     }
 }
 
-/// `person: text`, or the model's name in its place.
+/// Formats messages as `person: text`, or with the model's name instead of `person`.
 fn lines(conversation: &Conversation) -> Vec<String> {
     let said = conversation.said.iter();
     said.map(|SaidElsewhere { by, text, .. }| match by {
@@ -236,7 +236,7 @@ fn librechat_gives_the_newest_branch_of_a_tree_however_deep_it_is() {
     assert_eq!(conversation.said.len(), 40);
     assert_eq!(conversation.said[39].text, "39");
 
-    // Deeper than any reader that calls itself would go.
+    // Deeper than a recursive reader could go.
     let depth = 2_500;
     let mut text = String::from(r#"{"conversationId":"x","title":"deep","messagesTree":["#);
     text.push_str(&r#"{"text":"a","children":["#.repeat(depth));
@@ -369,7 +369,7 @@ fn an_archive_gives_the_conversations_in_it_and_never_more_than_it_may() {
         read(&zipped(&[("user.json", b"{}")])),
         Err(Error::NoConversations)
     );
-    // A thousandth of its size in the archive.
+    // The packed file has about a thousandth of the unpacked size.
     let bomb = zipped(&[("conversations.json", &vec![b' '; 1 << 20])]);
     assert!(bomb.len() < 1 << 12);
     let unpack = |most| archive::read_conversations(&bomb, most, |_| Ok(()));
@@ -379,8 +379,8 @@ fn an_archive_gives_the_conversations_in_it_and_never_more_than_it_may() {
     assert_eq!(read(&headers), Err(Error::TooMuch("100,000 files")));
 }
 
-/// A tree that was read level by level, with what lies below looked over each time, took a second for each
-/// of these, and a file may hold hundreds of them.
+/// A reader that scanned the rest of the tree at each level took a second for each of these conversations,
+/// and a file may contain hundreds of them.
 #[test]
 fn many_deep_conversations_are_gone_through_once() {
     let depth = 2_000;

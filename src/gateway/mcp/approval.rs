@@ -1,4 +1,4 @@
-//! Asks the person at an MCP client by elicitation: about a call, and what a server wants to know.
+//! Asks the person at an MCP client by elicitation: about approving a call, and for a server's elicitation.
 
 use std::time::Duration;
 
@@ -11,37 +11,37 @@ use crate::domain::CallId;
 use crate::mcp::Form;
 use crate::session::{self, Call, Elicitation, ElicitationAnswer};
 
-/// How long a person has; after that the next way counts.
+/// The time that a person has to answer, before the next way of approval is used.
 pub(super) const PATIENCE: Duration = Duration::from_mins(5);
-/// Characters that a client is given to show. A form is no place to read more in, and what a client cuts
-/// off nobody has seen: longer calls are not asked there.
+/// The maximum number of characters of a call in a form. A form is not suited for long text, and nobody sees
+/// the part that a client cuts off: longer calls are not asked there.
 const MOST_SHOWN: usize = 8_000;
 
-/// What somebody at the door says to a call.
+/// The decision about a call by a person at the door.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it may run.
+    /// True if the call may run.
     pub approved: bool,
-    /// Why; the model reads it.
+    /// The reason, which the model reads.
     pub reason: Option<String>,
 }
 
-/// What came of asking somebody at the door.
+/// The result of asking a person at the door.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// They decided.
+    /// The person decided.
     Verdict(Verdict),
-    /// Nobody can be asked there (any more).
+    /// Nobody can be asked there, or the client left.
     Nobody,
-    /// The call is longer than what can be shown there whole.
+    /// The call is too long to be shown there as a whole.
     TooLong {
         chars: usize,
-        /// As many can be shown.
+        /// The maximum number of characters that can be shown.
         most: usize,
     },
 }
 
-/// What the person says; nobody, when the client cannot ask or no answer came.
+/// Asks the person at the client; [`Heard::Nobody`] if the client cannot ask or sent no usable answer.
 pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> Heard {
     let modes = peer.supported_elicitation_modes();
     if !modes.contains(&ElicitationMode::Form) {
@@ -57,8 +57,8 @@ pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> Heard {
     }
 }
 
-/// Passes the form of a server on. An answer that does not fit declines: the person there has closed
-/// the form.
+/// Passes a server's form to the client. An answer that does not match the schema declines, because the
+/// person has already closed the form.
 pub(super) async fn pass_on(
     peer: &Peer<RoleServer>,
     asked: &Elicitation,
@@ -82,8 +82,8 @@ const DECLINED: ElicitationAnswer = ElicitationAnswer {
     content: None,
 };
 
-/// The form that asks whether a call may run, with all of the call; none = it cannot be built. An error
-/// where the call is longer than what can be shown.
+/// Builds the form that asks whether a call may run, with the whole call. `None` if the schema cannot be
+/// built; an error if the call is too long to be shown.
 pub(super) fn form_of_call(call: &Call) -> Result<Option<ElicitRequestParams>, Heard> {
     let message = message(call).map_err(|chars| Heard::TooLong {
         chars,
@@ -98,8 +98,8 @@ pub(super) fn form_of_call(call: &Call) -> Result<Option<ElicitRequestParams>, H
     )
 }
 
-/// The form of a server that asks something; none for a page, which is opened where Sepal shows the
-/// whole address of it, and for a completion, which is allowed where Sepal shows all that is asked.
+/// Builds the form of a server's elicitation. `None` for a page, which is opened where Sepal shows its whole
+/// address, and for a sampling request, which is allowed where Sepal shows the whole request.
 pub(super) fn form_of_question(asked: &Elicitation) -> Option<ElicitRequestParams> {
     if asked.url.is_some() || asked.sampling.is_some() {
         return None;
@@ -119,7 +119,7 @@ pub(super) fn form_of_question(asked: &Elicitation) -> Option<ElicitRequestParam
     })
 }
 
-/// What the answer to the form of a call says; none = the form was put away.
+/// Reads the answer to the form of a call; `None` if the form was cancelled.
 pub(super) fn verdict_of(answer: &ElicitResult) -> Option<Verdict> {
     match answer.action {
         ElicitationAction::Accept => Some(accepted(answer.content.as_ref())),
@@ -127,13 +127,13 @@ pub(super) fn verdict_of(answer: &ElicitResult) -> Option<Verdict> {
             approved: false,
             reason: Some("the person at the client declined".to_owned()),
         }),
-        // A word of a later revision is no answer either.
+        // An unknown action of a later revision does not decide either.
         ElicitationAction::Cancel | _ => None,
     }
 }
 
-/// What the server hears that asked; none = the form was put away. An error is what does not fit its
-/// schema.
+/// Reads the answer to a server's form; `None` if the form was cancelled, and an error if the content does
+/// not match the schema.
 pub(super) fn answer_of(
     asked: &Elicitation,
     answer: ElicitResult,
@@ -149,7 +149,7 @@ pub(super) fn answer_of(
             }))
         }
         (ElicitationAction::Accept | ElicitationAction::Decline, _) => Ok(Some(DECLINED)),
-        // A word of a later revision is no answer either.
+        // An unknown action of a later revision is no answer either.
         (ElicitationAction::Cancel | _, _) => Ok(None),
     }
 }
@@ -172,7 +172,7 @@ fn accepted(content: Option<&Value>) -> Verdict {
     let field = |name: &str| content.and_then(|content| content.get(name));
     let reason = field("reason").and_then(Value::as_str).map(str::trim);
     Verdict {
-        // Accepting the form without the answer is no yes.
+        // Accepting the form without checking `approve` is not an approval.
         approved: field("approve").and_then(Value::as_bool) == Some(true),
         reason: reason
             .filter(|reason| !reason.is_empty())
@@ -180,7 +180,7 @@ fn accepted(content: Option<&Value>) -> Verdict {
     }
 }
 
-/// All of the call, or how many characters it would be.
+/// Formats the whole call; the error is its number of characters if it is too long.
 fn message(call: &Call) -> Result<String, usize> {
     let text = format!("{}\nMay it run?", shown(call));
     let chars = text.chars().count();

@@ -1,4 +1,4 @@
-//! How a client's question is asked, and what it is answered.
+//! Asks the questions of clients, and builds their tool results.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::agent::{Sessions, limit_reached};
 use crate::domain::{Caller, Resource, Share, Shares};
 use crate::session::Refusal;
 
-/// Questions to the agent.
+/// The limit on concurrent questions to the agent.
 const QUESTIONS: Resource = Resource {
     name: "questions",
     plural: "questions that are being answered",
@@ -20,18 +20,18 @@ const QUESTIONS: Resource = Resource {
     setting: "runtime.limits.questions",
 };
 
-/// What the questions of all clients share.
+/// The state that the questions of all clients share.
 #[derive(Clone)]
 pub(super) struct Asking {
     pub(super) sessions: Sessions,
     pub(super) exposure: Arc<Exposure>,
     pub(super) life: Life,
-    /// Questions that are being answered.
+    /// The counters of running questions.
     pub(super) questions: Arc<Shares>,
 }
 
 impl Asking {
-    /// Asks on a task of its own: when the client leaves, the turn is still stopped in order.
+    /// Asks on a separate task, so that the turn is still stopped in order if the client leaves.
     pub(super) async fn answer(
         &self,
         caller: Caller,
@@ -55,7 +55,7 @@ impl Asking {
                 stop,
             };
             let asked = question.ask(text, &door).await;
-            // It counts until the turn has come to rest, whenever its client left.
+            // The question counts until the turn has stopped, even if its client left earlier.
             drop(share);
             asked
         });
@@ -68,14 +68,14 @@ impl Asking {
         }
     }
 
-    /// One more question of that caller.
+    /// Counts one more question of the caller.
     pub(super) fn share(&self, caller: &Caller) -> Result<Share, Refusal> {
         let share = self.questions.take(caller.holder(), 1);
         share.map_err(|reached| limit_reached(&QUESTIONS, reached))
     }
 }
 
-/// The tool's result: the answer as text, or why there is none.
+/// Builds the tool's result: the answer as text, or the error.
 pub(super) fn result(asked: Result<Ending, Refusal>) -> CallToolResult {
     let failed = |code: &str, text: &str| {
         let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
@@ -85,7 +85,7 @@ pub(super) fn result(asked: Result<Ending, Refusal>) -> CallToolResult {
     match asked {
         Ok(Ending::Answered(text)) => CallToolResult::success(vec![ContentBlock::text(text)]),
         Ok(Ending::Failed(code, text)) => {
-            // S3.30: what whoever asked reads instead of an answer.
+            // S3.30: the text that the client shows instead of an answer.
             let mut result = failed(code.as_str(), &text);
             result.content = vec![ContentBlock::text(format!(
                 "Error processing request: {text}"

@@ -1,5 +1,5 @@
-//! The debug hook of the agent as an MCP server (S0.48): with `runtime.transports.debug`, every request of
-//! a client and its answer are logged, at whichever door, without what looks like a secret.
+//! The debug hook of the agent as an MCP server (S0.48): with `runtime.transports.debug`, logs every request
+//! of a client and its answer at any door, with secrets redacted.
 
 #[expect(deprecated, reason = "clients of today still set the level (S0.54)")]
 use rmcp::model::SetLevelRequestParams;
@@ -19,10 +19,10 @@ use serde_json::Value;
 use super::server::AgentServer;
 use crate::telemetry::redact_json;
 
-/// Characters of a message that are logged.
+/// The maximum number of logged characters of a message.
 const MOST: usize = 16_000;
 
-/// The server of one client, whose messages are logged where the operator wants that.
+/// The server of one client, whose messages are logged if the operator enables it.
 #[derive(Clone)]
 pub(super) struct Logged {
     server: AgentServer,
@@ -30,7 +30,7 @@ pub(super) struct Logged {
 }
 
 impl Logged {
-    /// The server at that door.
+    /// Wraps the server at the named door.
     pub(super) fn at(door: &'static str, server: AgentServer) -> Self {
         Self { server, door }
     }
@@ -49,7 +49,7 @@ impl Logged {
     }
 }
 
-/// Logs one message at `debug`.
+/// Logs one message at `debug`, with secrets redacted.
 pub(super) fn log(door: &'static str, what: &'static str, method: &str, message: &impl Serialize) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
@@ -59,7 +59,7 @@ pub(super) fn log(door: &'static str, what: &'static str, method: &str, message:
     tracing::debug!(mcp.door = door, "MCP {what} `{method}`: {text}");
 }
 
-/// Requests as they come, and what the agent answers.
+/// Forwards requests to the server, and logs each request and its answer.
 macro_rules! logged {
     ($($name:ident $method:literal $request:ty => $answer:ty;)*) => {$(
         async fn $name(
@@ -97,7 +97,7 @@ impl ServerHandler for Logged {
     ) -> Result<CallToolResponse, ErrorData> {
         self.log("request", "tools/call", &request);
         let answer = self.server.call_tool(request, context).await;
-        // The agent does not ask for more in an answer.
+        // The agent never answers with a request for more input.
         if let Ok(CallToolResponse::Complete(result)) = &answer {
             self.log("answer", "tools/call", result);
         } else if let Ok(CallToolResponse::Task(task)) = &answer {

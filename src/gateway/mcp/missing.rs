@@ -1,22 +1,22 @@
-//! What the yes of the caller lacks, where it does not let a call run by itself.
+//! Finds out what a call needs beside the approval of the caller.
 
 use super::approval::Verdict;
 use crate::domain::Caller;
 use crate::session::{Call, Consent};
 
-/// What a rule wants beside a plain yes of the caller, whose session it is.
+/// The requirement of a rule that a plain approval by the caller, who owns the session, does not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// A fresh gesture, which no client of MCP can give, whatever it is allowed to say.
+    /// A fresh gesture, which no MCP client can give.
     Gesture,
-    /// Somebody else's yes; the caller's counts for nothing.
+    /// The approval of somebody else; the caller's approval does not count.
     Others,
-    /// Somebody else's yes beside the caller's.
+    /// The approval of somebody else in addition to the caller's.
     Another,
 }
 
 impl Missing {
-    /// What the caller's yes lacks; none = it suffices.
+    /// Returns the requirement that the caller's approval does not meet; `None` if the approval suffices.
     pub(super) fn of(caller: &Caller, call: &Call) -> Option<Self> {
         let (owner, role) = (&caller.user.id, Some(caller.user.role));
         if call.wants.fresh_gesture {
@@ -36,7 +36,7 @@ impl Missing {
         open.next().map(|_| Self::Another)
     }
 
-    /// Whether nobody at the door is asked at all.
+    /// True if the person at the door is not asked at all.
     pub(super) fn is_for_page(self) -> bool {
         match self {
             Self::Gesture | Self::Others => true,
@@ -44,7 +44,7 @@ impl Missing {
         }
     }
 
-    /// What it is, to go on with a word on what to do.
+    /// Describes the requirement; callers append the remedy.
     pub fn words(self) -> &'static str {
         match self {
             Self::Gesture => "a rule wants a passkey or the password of a person with the yes",
@@ -53,7 +53,7 @@ impl Missing {
         }
     }
 
-    /// What becomes of the call where people have no page.
+    /// The rejection of the call for people without a page.
     pub(super) fn refused(self) -> Verdict {
         Verdict {
             approved: false,

@@ -1,6 +1,6 @@
-//! The agent as an MCP server with one tool (S0.32): standard input and output, streamable HTTP at
-//! `/mcp`, and the HTTP with SSE of old clients at `/sse` and `/message` (D10). A call of the tool is
-//! a session like any other, told and watched through [`crate::agent::Sessions`].
+//! The agent as an MCP server with one tool (S0.32), on standard input and output, streamable HTTP at
+//! `/mcp`, and the HTTP with SSE of old clients at `/sse` and `/message` (D10). A call of the tool is a
+//! session like any other, reached through [`crate::agent::Sessions`].
 
 mod approval;
 mod asking;
@@ -29,28 +29,28 @@ use tokio_util::task::TaskTracker;
 
 use crate::config;
 
-/// How the agent shows itself to MCP clients.
+/// The configuration of the agent as an MCP server.
 #[derive(Debug, Clone)]
 pub struct Exposure {
     /// The agent's name and version.
     pub agent: config::Agent,
     pub tool: config::Tool,
-    /// Who decides about calls, the first way that is possible.
+    /// The ways to decide about calls; the first possible one is used.
     pub approval: Vec<config::ApprovalWay>,
-    /// Whether people have a page where they can decide.
+    /// True if people have a page where they can decide.
     pub has_page: bool,
-    /// Whether each message of a client and its answer are logged.
+    /// True if each message of a client and its answer are logged.
     pub logs_messages: bool,
-    /// How long a question may take, approvals included.
+    /// The time limit of a question, including approvals.
     pub turn_limit: Option<Duration>,
-    /// Whether a client of this very machine needs no key.
+    /// True if a client on this machine needs no key.
     pub admits_local: bool,
 }
 
-/// What runs on behalf of clients, and how it is ended.
+/// The running tasks of clients, and the token that ends them.
 #[derive(Debug, Clone)]
 pub struct Life {
-    /// Questions that are being answered.
+    /// The tasks of questions that are being answered.
     pub tasks: TaskTracker,
     pub stop: CancellationToken,
 }

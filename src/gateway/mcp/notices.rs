@@ -1,4 +1,4 @@
-//! What a client is told while it waits: progress, and the log (S0.54 to S0.56).
+//! Notifies a client about progress and log entries while it waits (S0.54 to S0.56).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use super::question::News;
 use crate::telemetry::{LogEntry, redact_args};
 
-/// The level that a client asked for with `logging/setLevel`; `info` before.
+/// The minimum level of log entries that a client set with `logging/setLevel`; initially `info`.
 #[derive(Debug, Clone)]
 pub(super) struct Threshold(Arc<AtomicU8>);
 
@@ -25,7 +25,7 @@ impl Default for Threshold {
 }
 
 impl Threshold {
-    /// Takes what `logging/setLevel` said.
+    /// Sets the level of `logging/setLevel`.
     pub(super) fn set(&self, level: Severity) {
         self.0.store(level as u8, Ordering::Relaxed);
     }
@@ -35,7 +35,7 @@ impl Threshold {
     }
 }
 
-/// How serious an entry is (S0.55). rmcp's own enum is marked as going away; clients are not.
+/// The severity of a log entry (S0.55). rmcp's own enum is deprecated, but clients still use these levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
@@ -49,12 +49,12 @@ pub(super) enum Severity {
     Emergency,
 }
 
-/// Sends one client its progress and log.
+/// Sends progress and log entries to one client.
 #[derive(Debug)]
 pub(super) struct Notices {
     peer: Peer<RoleServer>,
     threshold: Threshold,
-    /// Held while a message goes out, so that progress only grows.
+    /// The progress token and counter. Locked while a notification is sent, so that progress only grows.
     progress: Mutex<(Option<ProgressToken>, u32)>,
 }
 
@@ -71,7 +71,7 @@ impl Notices {
         }
     }
 
-    /// Tells of the question's progress.
+    /// Reports news about the question's progress.
     pub(super) async fn tell(&self, news: News<'_>) {
         let text = news.words();
         match news {
@@ -123,7 +123,7 @@ impl Notices {
         };
         progress.1 += 1;
         let step = ProgressNotificationParam::new(token, f64::from(progress.1));
-        // A client that is gone cancels the call by itself.
+        // If the client is gone, its call is cancelled anyway.
         let _ = self.peer.notify_progress(step.with_message(text)).await;
     }
 
@@ -143,8 +143,8 @@ impl Notices {
     }
 }
 
-/// S0.56 puts `message` beside `data`, where MCP has no place for it; clients ignore it there, so
-/// the data holds it too.
+/// S0.56 puts `message` beside `data`, where MCP does not define it and clients ignore it, so `data`
+/// contains the message too.
 fn log_notification(level: Severity, message: &str, data: Value) -> ServerNotification {
     let mut fields = match data {
         Value::Object(fields) => fields,
@@ -158,7 +158,7 @@ fn log_notification(level: Severity, message: &str, data: Value) -> ServerNotifi
     ServerNotification::CustomNotification(notification)
 }
 
-/// S0.55: what is marked as a panic is an alert, what is marked as fatal is critical.
+/// S0.55: an entry marked as a panic is an alert, and an entry marked as fatal is critical.
 fn level_of(entry: &LogEntry) -> Severity {
     if entry.is_panic {
         return Severity::Alert;

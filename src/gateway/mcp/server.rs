@@ -1,4 +1,4 @@
-//! The MCP server itself: one tool that asks the agent.
+//! Implements the MCP server, whose only tool asks the agent.
 
 use std::sync::Arc;
 
@@ -24,17 +24,18 @@ use super::tasks::{Round, TaskClient, Tasks};
 use crate::domain::Caller;
 use crate::session::{Call, Elicitation, ElicitationAnswer};
 
-/// One client's view of the agent.
+/// The server of one client.
 #[derive(Clone)]
 pub(super) struct AgentServer {
     pub(super) asking: Asking,
-    /// Whoever started the process; over HTTP each request brings its own caller.
+    /// The user who started the process on standard input and output; over HTTP each request has its own
+    /// caller.
     pub(super) local: Option<Caller>,
     pub(super) threshold: Threshold,
     pub(super) tasks: Tasks,
 }
 
-/// The door of a call: the client that made it.
+/// The client that made a call, as the question's door.
 struct ClientDoor {
     peer: Peer<RoleServer>,
     notices: Notices,
@@ -83,7 +84,7 @@ impl AgentServer {
         )
     }
 
-    /// The question in a call; what is wrong with it is the caller's to mend.
+    /// Reads the question from the arguments of a call; the error says what the client has to correct.
     pub(super) fn read(
         &self,
         name: &str,
@@ -102,12 +103,12 @@ impl AgentServer {
         }
     }
 
-    /// Whoever asks for a task.
+    /// Returns the client of a task, from the caller and capabilities of its request.
     fn task_client(&self, context: &RequestContext<RoleServer>) -> Result<TaskClient, ErrorData> {
         let caller = self.caller(context).ok_or_else(nobody)?;
         let capabilities = context.client_capabilities();
         let elicitation = capabilities.and_then(|capabilities| capabilities.elicitation);
-        // Forms were all that there was before modes had names.
+        // Forms were the only mode before modes had names.
         let has_forms = elicitation.is_some_and(|it| it.form.is_some() || it.url.is_none());
         Ok(TaskClient { caller, has_forms })
     }
@@ -160,7 +161,7 @@ impl ServerHandler for AgentServer {
         Ok(ListToolsResult::with_all_items(vec![self.tool()]))
     }
 
-    // What is not declared is not there. rmcp would answer with an empty list.
+    // Undeclared capabilities are answered as unknown methods, where rmcp would return an empty list.
 
     async fn list_prompts(
         &self,

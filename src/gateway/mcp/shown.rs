@@ -1,5 +1,5 @@
-//! A waiting call in words, for people who decide at a client or in a terminal: everything that their
-//! yes is about, and nothing that looks other than it is.
+//! Describes a waiting call as text for people who decide at a client or in a terminal: everything that
+//! their approval covers, with all characters made visible.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::visible::{visible, visible_line};
 use crate::domain::{Actor, FileFacts, RunsIn, RunsInKind};
 use crate::session::{Approver, Call, CallReview, Review, ToolFacts, Wants};
 
-/// All of a call, however long.
+/// Describes the whole call, regardless of its length.
 pub fn shown(call: &Call) -> String {
     let tool = visible_line(&call.name);
     let server = visible_line(call.server());
@@ -29,7 +29,7 @@ pub fn shown(call: &Call) -> String {
     text
 }
 
-/// The person who changed the arguments, and the arguments before.
+/// Names the person who changed the arguments, and shows the arguments before the change.
 fn edited(editor: Option<&Actor>, proposed: &Value) -> String {
     let editor = editor.map_or_else(|| "somebody".to_owned(), |it| visible_line(&it.name));
     let proposed = visible(&pretty(proposed));
@@ -53,7 +53,7 @@ fn about(facts: &ToolFacts) -> String {
     if let Some(title) = &facts.title {
         text.extend(["Its title: ", &visible_line(title), "\n"]);
     }
-    // Each line is marked, so that none can pass for one of ours.
+    // Each line is marked, so that no line can be mistaken for one of ours.
     text.push_str("What its server says of it:\n");
     for line in visible(&facts.description).lines() {
         text.extend(["  | ", line, "\n"]);
@@ -61,7 +61,7 @@ fn about(facts: &ToolFacts) -> String {
     text
 }
 
-/// What must be there before it may run, beside the owner's yes; a sentence for each.
+/// Describes the requirements for the call beside the owner's approval, with one sentence for each.
 fn wanted(wants: &Wants) -> String {
     let mut text = String::new();
     for approver in &wants.approvers {
@@ -90,7 +90,7 @@ fn wanted(wants: &Wants) -> String {
     text
 }
 
-/// What a model says that may decide it, too.
+/// Describes the review by a model.
 fn reviewed(review: &CallReview) -> String {
     match review {
         CallReview::Running => "A model reviews it, too.\n".to_owned(),
@@ -102,7 +102,7 @@ fn reviewed(review: &CallReview) -> String {
     }
 }
 
-/// What becomes of a file, as far as it was known when the model asked.
+/// Describes the file that the call creates or replaces, as it was when the model asked.
 fn changed(file: &FileFacts) -> String {
     let size = match (file.exists, file.lines) {
         (false, _) => return "It makes a new file.\n".to_owned(),
@@ -142,7 +142,7 @@ mod tests {
     use crate::session::properties::world::{World, proposal, say};
     use crate::session::{Call, CallReview, Review, ReviewVerdict};
 
-    /// Whatever servers, models and people call themselves and others.
+    /// Names and texts of servers, models and people cannot forge a line of ours.
     #[test]
     fn no_word_of_others_stands_on_a_line_of_ours() {
         let forged =

@@ -1,5 +1,5 @@
-//! The agent as an MCP server on standard input and output. Nothing but the protocol is written
-//! there (S0.57).
+//! Serves the agent as an MCP server on standard input and output. Only protocol messages are written there
+//! (S0.57).
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::agent::Sessions;
 use crate::domain::Caller;
 use crate::telemetry;
 
-/// Serves until the client leaves or the server stops.
+/// Serves until the client disconnects or the server stops.
 pub async fn serve_stdio(
     sessions: Sessions,
     caller: Caller,
@@ -30,7 +30,7 @@ pub async fn serve_stdio(
             sessions,
             exposure,
             life: life.clone(),
-            // There is nobody else.
+            // There is only one client, so its questions need no limit.
             questions: Arc::default(),
         },
         local: Some(caller),
@@ -51,7 +51,7 @@ pub async fn serve_stdio(
     Ok(())
 }
 
-/// The process's log goes to its one client too: whoever started it may read all of it.
+/// Sends the process's log to its one client, because whoever started the process may read all of it.
 async fn pass_log(notices: Notices, life: Life) {
     let Some(mut entries) = telemetry::subscribe() else {
         return;

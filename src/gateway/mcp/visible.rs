@@ -1,3 +1,3 @@
-//! Text that is safe to judge by eye, as cards of calls need it.
+//! Makes hidden characters of texts visible, for people who decide about calls.
 
 pub(super) use crate::domain::{visible, visible_line};

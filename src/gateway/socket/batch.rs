@@ -1,4 +1,4 @@
-//! What waits for one socket: taken together, so that states which are out of date are not sent.
+//! Batches the signals that wait for one socket, and drops outdated states.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use tokio::sync::broadcast::error::TryRecvError;
 
 use crate::agent::{Signal, What};
 
-/// Signals that are looked at together.
+/// The maximum number of signals in a batch.
 const MOST: usize = 32;
 
-/// Signals in their order, and what was lost right behind them.
+/// Signals in their order, and the number of signals lost right after them.
 pub(super) struct Batch {
-    /// Mostly one: a token comes alone.
+    /// The signals. Mostly one: a token arrives alone.
     pub(super) signals: SmallVec<[Arc<Signal>; 1]>,
-    /// How many were lost. A receiver says so once: whoever drops this misses them for good.
+    /// The number of lost signals. The receiver reports a loss only once, so the caller must handle it.
     pub(super) lost: Option<u64>,
 }
 
 impl Batch {
-    /// Takes what has come after `first`. Of states the latest counts.
+    /// Takes the signals that are queued after `first`, and keeps only the latest of each state.
     pub(super) fn take(first: Arc<Signal>, from: &mut Receiver<Arc<Signal>>) -> Self {
         let (mut all, mut lost): (SmallVec<[_; 1]>, _) = (smallvec![first], None);
         while all.len() < MOST {
@@ -30,7 +30,7 @@ impl Batch {
                     lost = Some(count);
                     break;
                 }
-                // That nobody sends any more is said at the next receive too.
+                // The next receive reports a closed channel again.
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
@@ -50,7 +50,7 @@ impl Batch {
     }
 }
 
-/// Whether a state makes an earlier signal pointless.
+/// True if the later state makes the earlier signal obsolete.
 fn replaces(later: &What, earlier: &What) -> bool {
     matches!(
         (later, earlier),

@@ -1,5 +1,5 @@
-//! The commands of one socket, one after the other, and news between them. An acknowledgement means
-//! durable.
+//! Executes the commands of one socket in order, and sends news between them. An acknowledgement means that
+//! the commit is durable.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::domain::SessionKey;
 use crate::gateway::wire::{self, Parsed, Refused};
 use crate::session::Refusal;
 
-/// Runs the tasks of a connection until the person's right ends.
+/// Runs the tasks of a connection until the user's access ends, and returns the reason.
 pub(super) async fn run(
     context: &SocketContext,
     client: &Client,
@@ -21,7 +21,7 @@ pub(super) async fn run(
 ) -> Refusal {
     loop {
         match connection.queued.next().await {
-            // In boxes, because a socket says nothing for most of its life.
+            // Boxed, because a socket is idle for most of its life.
             ConnectionTask::Answer(inbound) => {
                 if let Some(end) =
                     Box::pin(answer(context, client, (connection, key), inbound)).await
@@ -33,13 +33,13 @@ pub(super) async fn run(
                 connection.refused();
                 Box::pin(answer_to(client, None, &Err(*refusal))).await;
             }
-            // Whoever is gone is told so elsewhere.
+            // If the client is gone, the socket ends elsewhere.
             ConnectionTask::Tell(news) => drop(Box::pin(client.emit(&news)).await),
         }
     }
 }
 
-/// Answers one command; why the socket has to end.
+/// Executes and answers one command; returns the reason if the socket has to end.
 async fn answer(
     context: &SocketContext,
     client: &Client,
@@ -95,7 +95,8 @@ async fn answer_to(client: &Client, reply: Option<&Reply>, answer: &Result<Value
     }
 }
 
-/// Refuses from within the handler, where nothing can be awaited; a full buffer drops it.
+/// Refuses a command from within the handler, which cannot await; if the client's buffer is full, the
+/// refusal is dropped.
 pub(super) fn refuse_now(reply: &Reply, refusal: &Refusal) {
     let error: Refused = wire::refused(refusal);
     let answer = json!({ "ok": false, "error": error });

@@ -1,10 +1,10 @@
-//! How much of a running answer one client has.
+//! Tracks the part of a running answer that was sent to one client.
 
 use crate::agent::{Delta, DeltaKind, Notice, RunningAnswer, tail};
 use crate::domain::ModelRequestId;
 use crate::session::Event;
 
-/// How much of a running answer a client has, in UTF-16 code units.
+/// The part of a running answer that a client has, in UTF-16 code units.
 #[derive(Default, PartialEq, Eq)]
 pub(super) struct DeliveredAnswer {
     pub(super) answer: (ModelRequestId, u32),
@@ -13,7 +13,7 @@ pub(super) struct DeliveredAnswer {
 }
 
 impl DeliveredAnswer {
-    /// The count for a delta's kind; another answer or attempt begins at 0.
+    /// Returns the count for a delta's kind; another answer or attempt begins at 0.
     pub(super) fn units(&mut self, delta: &Delta) -> &mut usize {
         let answer = (delta.request(), delta.attempt);
         if self.answer != answer {
@@ -28,8 +28,8 @@ impl DeliveredAnswer {
         }
     }
 
-    /// The end of an answer whose event comes now, if the client has only its beginning: it fell behind
-    /// while the answer ended, and nobody keeps the pieces.
+    /// Returns the end of an answer whose event is sent now, if the client has only its beginning: the
+    /// client fell behind while the answer ended, and the deltas are not stored.
     pub(super) fn rest(&mut self, event: &Event) -> Option<Delta> {
         if let Event::Thinking { .. } = event {
             *self = Self::default();
@@ -53,15 +53,16 @@ impl DeliveredAnswer {
         })
     }
 
-    /// Another attempt begins: what the client has of the one before is void. The pieces of the next
-    /// one may never come here, and the end of that is not the rest of this.
+    /// Resets the counts when another attempt begins, which voids the text of the attempt before. The deltas
+    /// of the next attempt may never be sent to this client, and the end of its answer is not the rest of
+    /// the voided text.
     pub(super) fn heed(&mut self, notice: &Notice) {
         if notice.retry.is_some() {
             *self = Self::default();
         }
     }
 
-    /// The client has the whole of this.
+    /// The state of a client that has the whole running answer.
     pub(super) fn all_of(answer: &RunningAnswer) -> Self {
         Self {
             answer: (answer.request(), answer.attempt),

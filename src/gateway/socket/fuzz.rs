@@ -1,4 +1,4 @@
-//! Fuzzes what clients send over a socket, down to what the session makes of it.
+//! Fuzzes the packets of socket clients through to the session's decision.
 
 use super::connection::inbound;
 use super::handshake::{HandshakeAuth, check_session_name};
@@ -17,7 +17,7 @@ fn socket_payloads() {
         if let Ok(auth) = serde_json::from_str::<Option<HandshakeAuth>>(text) {
             check_handshake(auth.unwrap_or_default());
         }
-        // One packet a line, as one client sends them after each other.
+        // Each line is one packet of the same client.
         let mut world = waiting();
         for packet in text.lines().take(64) {
             send(&mut world, packet);
@@ -25,7 +25,7 @@ fn socket_payloads() {
     });
 }
 
-/// A session in which two calls wait for an answer.
+/// Creates a session in which two calls wait for a decision.
 fn waiting() -> World {
     let mut world = World::new();
     world.tell(&say("go")).unwrap();
@@ -34,7 +34,7 @@ fn waiting() -> World {
     world
 }
 
-/// The world itself checks what has to hold after each command.
+/// `World` checks the invariants after each command.
 fn send(world: &mut World, packet: &str) {
     let Ok(serde_json::Value::Array(whole)) = serde_json::from_str(packet) else {
         return;
@@ -79,7 +79,7 @@ fn send(world: &mut World, packet: &str) {
     }
 }
 
-/// The decision alone: whether its gesture counts, the store says.
+/// Removes the gesture from a decision, because the store decides whether it is valid.
 fn without_proof(ask: SessionRequest) -> SessionRequest {
     match ask {
         SessionRequest::WithProof { decision, .. } => *decision,

@@ -1,5 +1,5 @@
-//! Who may connect, and to which session. Handlers are registered here, before the client is told
-//! that it is connected: a message that follows at once is kept.
+//! Authenticates connections, and selects their session. Handlers are registered here, before the client
+//! learns that it is connected, so that messages that follow immediately are not lost.
 
 use std::fmt;
 use std::future::ready;
@@ -38,7 +38,7 @@ impl fmt::Display for HandshakeRefused {
     }
 }
 
-/// Lets a client in, or says why not.
+/// Admits a client, or returns the refusal.
 pub(super) async fn enter(
     context: &Arc<SocketContext>,
     socket: &SocketRef,
@@ -51,7 +51,7 @@ pub(super) async fn enter(
     entered.map_err(|refusal| refuse(context, socket, refusal))
 }
 
-/// What came with the handshake.
+/// Reads the `auth` object of the handshake.
 pub(super) fn read(
     sent: Result<Option<HandshakeAuth>, ParserError>,
 ) -> Result<HandshakeAuth, Refusal> {
@@ -62,7 +62,8 @@ pub(super) fn read(
     Ok(sent.unwrap_or_default())
 }
 
-/// Says why nobody enters; whoever guesses is counted.
+/// Returns the refusal of a handshake, and counts guesses of credentials and session ids against their
+/// address.
 pub(super) fn refuse(
     context: &SocketContext,
     socket: &SocketRef,
@@ -101,8 +102,8 @@ async fn take_seat(
     Ok(())
 }
 
-/// Keeps the order of one socket's commands: the library starts a task for each message, so the
-/// handler itself only puts it into the inbox, before any await.
+/// Registers the message handler. The library starts a task for each message, so the handler itself only
+/// puts the message into the inbox, before any await; this preserves the order of the socket's commands.
 fn register(socket: &SocketRef, connection: &Arc<Connection>) {
     let held = Arc::downgrade(connection);
     let on_message = move |Event(name): Event, ReplySlot(reply): ReplySlot, packet: RawPacket| {
@@ -115,7 +116,7 @@ fn register(socket: &SocketRef, connection: &Arc<Connection>) {
     end_with(socket, connection);
 }
 
-/// A client that leaves ends the connection's work.
+/// Ends the connection's work when the client disconnects.
 pub(super) fn end_with(socket: &SocketRef, connection: &Arc<Connection>) {
     let left = Arc::downgrade(connection);
     socket.on_disconnect(move || {
@@ -148,8 +149,8 @@ fn receive(connection: &Connection, name: String, packet: RawPacket, reply: Opti
     }
 }
 
-/// Our ids must exist; any other name is the caller's own; none is a new session. A model that was
-/// asked for (S2.4) answers in it from the next request on.
+/// Returns the session for a requested name: an id of ours must exist, any other name belongs to the caller,
+/// and no name creates a session. A requested model (S2.4) answers from the next request on.
 async fn session_of(
     context: &SocketContext,
     caller: &Caller,
@@ -177,7 +178,7 @@ async fn session_of(
         check_session_name(wanted)?;
         let chosen = chosen()?;
         let key = sessions.named_session(caller, wanted, chosen.clone());
-        // One that is not stored yet has it already.
+        // A session that is not stored yet already has the model.
         if chosen.is_none() || chosen == Some(sessions.join(&key, caller).await?.view.model) {
             return Ok(key);
         }

@@ -1,5 +1,5 @@
-//! The namespace of a person's list of sessions: what begins to wait, runs or ends in any of them is
-//! told to every screen that they have open, whatever it shows.
+//! Serves the namespace of a user's session list: tells each of the user's open pages when a session begins
+//! to wait, runs or ends.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::gateway::auth;
 use crate::gateway::wire::{self, PERSON, Refused};
 use crate::session::Refusal;
 
-/// Lets people listen to their list.
+/// Opens the namespace of session lists.
 pub(super) fn open(io: &SocketIo, context: &Arc<SocketContext>) {
     let (entry, connected) = (Arc::clone(context), Arc::clone(context));
     let enter = async move |socket: SocketRef, TryData(sent): TryData<Option<HandshakeAuth>>| {
@@ -35,7 +35,8 @@ pub(super) fn open(io: &SocketIo, context: &Arc<SocketContext>) {
             let Some(client) = Client::of(socket) else {
                 return tracing::error!("A socket without a companion is not served");
             };
-            // A task of its own: the websocket's serves the session that it may show beside.
+            // A separate task, because the websocket's task serves the session that the client may show
+            // beside the list.
             connected.tasks.spawn(serve(client, connection));
         };
     io.ns(PERSON, on_connect.with(enter));
@@ -67,7 +68,7 @@ async fn take_seat(
     Ok(())
 }
 
-/// Tells one socket until it leaves or its person's right ends.
+/// Sends news to one socket until it disconnects or its user's access ends.
 async fn serve(client: Client, connection: Arc<Connection>) {
     loop {
         tokio::select! {
@@ -85,7 +86,7 @@ async fn serve(client: Client, connection: Arc<Connection>) {
     }
 }
 
-/// Says why, then disconnects.
+/// Sends the reason, then disconnects.
 async fn dismiss(client: &Client, refusal: &Refusal) {
     let refused: Refused = wire::refused(refusal);
     let why = json!({ "code": refused.code });

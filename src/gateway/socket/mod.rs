@@ -1,4 +1,4 @@
-//! The Socket.IO door: handshake, commands in order, events without a gap.
+//! The Socket.IO door: handshakes, commands in order, and events without gaps.
 
 mod batch;
 mod commands;
@@ -36,37 +36,37 @@ use super::wire::{self, Refused};
 use crate::domain::{Code, Most};
 use crate::session::Refusal;
 
-/// Where Socket.IO answers.
+/// The path of Socket.IO.
 pub(super) const PATH: &str = "/socket.io";
-/// Packets that may wait for one slow client; the rest waits in the journal.
+/// The maximum number of packets in the send buffer of one client; further events wait in the journal.
 const SEND_BUFFER: usize = 256;
-/// Attachments of one message: as many as are read in order to say that none is taken.
+/// The maximum number of attachments that are read of one message, in order to refuse it with an error.
 const MOST_ATTACHMENTS: usize = 8;
-/// Bytes that are read at once from a websocket, kept for each: people say little.
+/// The size of each websocket's read buffer in bytes: clients send little.
 const READ_BUFFER: usize = 256;
 
-/// Limits and times of sockets; `None` = no limit.
+/// Limits and times of sockets; `None` means no limit.
 #[derive(Debug, Clone)]
 pub struct SocketSettings {
-    /// Time between two heartbeats.
+    /// The time between two heartbeats.
     pub ping_interval: Duration,
-    /// Time that a client has to answer one.
+    /// The time that a client has to answer a heartbeat.
     pub ping_timeout: Duration,
-    /// Bytes of one packet, on websocket and polling.
+    /// The maximum bytes of one packet, on websocket and polling.
     pub frame_bytes: usize,
-    /// Unanswered commands of one socket.
+    /// The maximum number of unanswered commands of one socket.
     pub commands_per_socket: Option<usize>,
-    /// Bytes of commands that wait for one socket.
+    /// The maximum bytes of the commands that wait for one socket.
     pub waiting_bytes_per_socket: Option<usize>,
-    /// Bytes of commands that wait for sockets: of a user, a tenant, in all.
+    /// The maximum bytes of the commands that wait, per user, per tenant, and in all.
     pub waiting_bytes: Most,
-    /// Open sockets: of a user, a tenant, in all.
+    /// The maximum number of open sockets, per user, per tenant, and in all.
     pub sockets: Most,
-    /// Failed handshakes per minute and address.
+    /// The maximum number of failed handshakes per minute and address.
     pub connects_per_minute: Option<u32>,
 }
 
-/// What every socket shares.
+/// The state that all sockets share.
 struct SocketContext {
     state: GatewayState,
     settings: SocketSettings,
@@ -76,7 +76,7 @@ struct SocketContext {
 }
 
 impl SocketContext {
-    /// What `system:ready` says of this installation: sandbox, storage, version and limits.
+    /// Returns the installation's part of `system:ready`: sandbox, storage, version and limits.
     fn installation(&self) -> Value {
         let system = self.state.system.now();
         json!({
@@ -91,8 +91,8 @@ impl SocketContext {
     }
 }
 
-/// Builds the layer that answers below `/socket.io`. Call [`SocketIo::close`] when stopping: a
-/// pending long poll holds the server otherwise.
+/// Builds the layer that answers below `/socket.io`. Call [`SocketIo::close`] when stopping: otherwise a
+/// pending long poll keeps the server open.
 pub fn layer(
     state: GatewayState,
     settings: SocketSettings,
@@ -105,7 +105,7 @@ pub fn layer(
         .ws_max_message_size(settings.frame_bytes)
         .ws_max_frame_size(settings.frame_bytes)
         .max_buffer_size(SEND_BUFFER)
-        // Nothing takes attachments, and what comes of them is kept until the last is there.
+        // No command takes attachments, and the library buffers them until the last one has arrived.
         .with_parser(
             ParserConfig::common()
                 .max_incoming_binaries(MOST_ATTACHMENTS)
@@ -131,7 +131,7 @@ pub fn layer(
             let Some(client) = Client::of(socket) else {
                 return tracing::error!("A socket without a companion is not served");
             };
-            // What is said to a websocket goes out in the same turn of its task.
+            // Frames for a websocket are sent in the same poll of its task.
             let companion = client.companion().clone();
             let serving = serve(Arc::clone(&connected), client, connection);
             companion.give(Box::pin(connected.tasks.track_future(serving)));
@@ -141,9 +141,9 @@ pub fn layer(
     (layer, io)
 }
 
-/// A request of a socket with headers and address of its own, and nothing of the way it took
-/// through the routes: the library keeps it as long as the client is connected, and as headers
-/// come they hold the whole buffer that they were read into.
+/// Gives a socket's request its own copies of headers and address, and drops the extensions of routing: the
+/// library keeps the request as long as the client is connected, and headers share the whole buffer that
+/// they were read into.
 pub fn detach(mut request: Request) -> Request {
     if !request.uri().path().starts_with(PATH) {
         return request;
@@ -156,7 +156,7 @@ pub fn detach(mut request: Request) -> Request {
     if let Some(upgrade) = passed.remove::<OnUpgrade>() {
         kept.insert(upgrade);
     }
-    // What was parsed once can be parsed again; if not, the buffer stays.
+    // A URI that was parsed once can be parsed again; otherwise the buffer stays.
     if let Ok(uri) = Uri::try_from(request.uri().to_string()) {
         *request.uri_mut() = uri;
     }
@@ -169,13 +169,13 @@ pub fn detach(mut request: Request) -> Request {
     request
 }
 
-/// One socket from `system:ready` to its end.
+/// Serves one socket from `system:ready` to its end.
 async fn serve(context: Arc<SocketContext>, client: Client, connection: Arc<Connection>) {
     let caller = &connection.entered.caller;
     let Shows::Session(key) = &connection.shows else {
         return;
     };
-    // What is needed for a moment only lies in boxes: this task waits with thousands of its kind.
+    // Short-lived state is boxed, because thousands of these tasks wait at the same time.
     let joined = match Box::pin(context.state.sessions.join(key, caller)).await {
         Ok(joined) => Box::new(joined),
         Err(refusal) => return Box::pin(dismiss(&client, &refusal)).await,
@@ -193,7 +193,7 @@ async fn serve(context: Arc<SocketContext>, client: Client, connection: Arc<Conn
         }
     });
     let end = tokio::select! {
-        // First what a command may ask the pump for: it is found in the same look.
+        // Commands first: a resume point that a command sets is then seen in the same poll.
         biased;
         end = aside => end,
         end = pump.run(joined) => end,
@@ -204,7 +204,7 @@ async fn serve(context: Arc<SocketContext>, client: Client, connection: Arc<Conn
     }
 }
 
-/// Says why, then disconnects.
+/// Sends the reason, then disconnects.
 async fn dismiss(client: &Client, refusal: &Refusal) {
     let refused: Refused = wire::refused(refusal);
     let frame = wire::frame(

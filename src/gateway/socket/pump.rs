@@ -1,6 +1,6 @@
-//! One socket's cursor into its session. The library's `emit` never waits and drops when its
-//! buffer is full, so the cursor only moves on what was taken: a slow client delays its own
-//! events, it never loses one.
+//! Maintains one socket's cursor into its session. The library's `emit` never waits and drops packets when
+//! its buffer is full, so the cursor only moves past events that the buffer took: a slow client delays its
+//! own events, but loses none.
 
 use std::sync::Arc;
 
@@ -17,11 +17,12 @@ use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
 use crate::session::{CallStatus, Event, Refusal};
 use crate::telemetry::instruments;
 
-/// Events of the transcript that come with `system:ready`.
+/// The number of events in one page, such as that of `system:ready`.
 const PAGE: usize = 200;
-/// A client further behind than this gets the state instead of single events (docs/protocol.md).
+/// The maximum number of missed events that are replayed; beyond it, a client gets a snapshot
+/// (docs/protocol.md).
 const MOST_EVENTS_BEHIND: u64 = 1_000;
-/// The same in bytes.
+/// The same limit in bytes.
 const MOST_BYTES_BEHIND: usize = 1 << 20;
 
 impl From<Gone> for End {
@@ -36,7 +37,7 @@ impl From<Refusal> for End {
     }
 }
 
-/// Sends a session to one socket.
+/// Sends the events of a session to one socket.
 pub(super) struct Pump<'a> {
     context: &'a SocketContext,
     client: &'a Client,
@@ -44,10 +45,10 @@ pub(super) struct Pump<'a> {
     key: &'a SessionKey,
     /// `seq` of the last event that the client's buffer took.
     seq: u64,
-    /// How much of the running answer it took.
+    /// The part of the running answer that the buffer took.
     told: DeliveredAnswer,
-    /// Whether the session was not stored when the client was told of it: then another gateway may
-    /// create it, under another name of its journal.
+    /// True if the session was not stored when `system:ready` was sent: then another gateway may create it,
+    /// with another journal id.
     is_unnamed: bool,
 }
 
@@ -68,7 +69,7 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Runs until the client is gone, or for a reason that it is told.
+    /// Runs until the client is gone or the connection has to end.
     pub(super) async fn run(&mut self, joined: Box<Joined>) -> End {
         let has = self.connection.has.clone();
         let mut signals = match Box::pin(self.start(joined, has)).await {
@@ -111,7 +112,7 @@ impl<'a> Pump<'a> {
         Ok(Box::new(joined))
     }
 
-    /// `system:ready`, and either what was missed or the state as it is.
+    /// Sends `system:ready`, and then the missed events or a snapshot.
     async fn start(
         &mut self,
         joined: Box<Joined>,
@@ -119,7 +120,7 @@ impl<'a> Pump<'a> {
     ) -> Result<broadcast::Receiver<Arc<Signal>>, End> {
         let Joined { signals, view } = *joined;
         self.is_unnamed = !view.is_stored;
-        // Whoever has seen nothing has nothing of another journal.
+        // A client at `seq` 0 has no events of another journal.
         let is_of = |(seq, journal): &ResumePoint| {
             *seq == 0 || journal.as_ref().is_none_or(|it| *it == view.journal)
         };
@@ -140,7 +141,7 @@ impl<'a> Pump<'a> {
         Ok(signals)
     }
 
-    /// What came after `seq`, unless that is ahead of the head or too far behind.
+    /// Returns the events after `seq`, or `None` if `seq` is ahead of the head or too far behind.
     async fn missed(
         &self,
         seq: u64,
@@ -190,7 +191,7 @@ impl<'a> Pump<'a> {
         self.client.emit(&wire::ready(view, &ready)).await
     }
 
-    /// The state as it is, then the open cards again with their own `seq`.
+    /// Sends a snapshot, and then the open cards again with their own `seq`.
     async fn snapshot(&mut self, view: &SessionView) -> Result<(), End> {
         let page = if view.seq == 0 {
             Vec::new()
@@ -208,7 +209,7 @@ impl<'a> Pump<'a> {
         Ok(())
     }
 
-    /// Brings a client that fell behind to this view: events, the running answer, the states.
+    /// Brings a client that fell behind to the state of `view`: events, the running answer, and states.
     async fn catch_up(&mut self, view: &SessionView) -> Result<(), End> {
         self.fill_to(view.seq).await?;
         if let Some(answer) = &view.answer {
@@ -234,7 +235,8 @@ impl<'a> Pump<'a> {
         Ok(())
     }
 
-    /// Shows a signal and what has come after it. In a box, as a socket hears nothing for most of its life.
+    /// Sends a signal and those queued after it. Callers box the future, because a socket is idle for most
+    /// of its life.
     async fn show_all(
         &mut self,
         first: Arc<Signal>,
@@ -245,7 +247,7 @@ impl<'a> Pump<'a> {
             let is_named = self.is_unnamed && matches!(signal.what, What::Moved(_));
             if is_named || matches!(signal.what, What::Rewound) {
                 let has = is_named.then_some((self.seq, None));
-                // The rest of the batch is part of what is told now.
+                // The new start covers the rest of the batch.
                 *signals = Box::pin(self.begin_anew(has)).await?;
                 return Ok(());
             }
@@ -257,7 +259,7 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Signals were lost: joins anew and tells what they told.
+    /// Joins the session again after signals were lost, and sends what they contained.
     async fn make_up_for(
         &mut self,
         count: u64,
@@ -319,7 +321,7 @@ impl<'a> Pump<'a> {
         Ok(())
     }
 
-    /// Reads a gap from the journal.
+    /// Sends the events up to `seq` from the journal.
     async fn fill_to(&mut self, seq: u64) -> Result<(), End> {
         while self.seq < seq {
             let mut page = self.page(Page::After(self.seq), PAGE).await?;
@@ -345,7 +347,7 @@ impl<'a> Pump<'a> {
         Ok(())
     }
 
-    /// Tells the rest of an answer that ended while this client fell behind.
+    /// Sends the rest of an answer that ended while this client was behind.
     async fn end_answer(&mut self, event: &ShownEvent) -> Result<(), Gone> {
         match self.told.rest(&event.event) {
             Some(rest) => self.client.emit(&wire::delta_frame(&rest)).await,
@@ -361,7 +363,7 @@ impl<'a> Pump<'a> {
     }
 }
 
-/// The cards that still wait, as they were asked.
+/// Returns the cards that still wait, as they were asked.
 fn open_cards(view: &SessionView, page: &[ShownEvent]) -> Vec<ShownEvent> {
     let of_model = (view.queue.calls.iter()).filter(|call| call.origin.is_none());
     let total = of_model.count();
@@ -375,7 +377,7 @@ fn open_cards(view: &SessionView, page: &[ShownEvent]) -> Vec<ShownEvent> {
         let asked = page.iter().rev().find(|event| {
             matches!(&event.event, Event::ApprovalAsked { call: asked, .. } if asked.id == call.id)
         });
-        // A card older than the page is told with what is known of it now.
+        // A card older than the page is rebuilt from the current state.
         let ((position, total), said) = match &call.origin {
             None => ((index + 1, total), view.queue.said.clone()),
             Some(_) => ((1, 1), String::new()),

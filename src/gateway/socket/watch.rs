@@ -1,6 +1,7 @@
-//! What concerns sockets whatever session they show, told to all of them by one task: news of their
-//! tenant, another sandbox, the end of a person's right to be here, the end of the server. Thousands of tasks that
-//! wait for the same four things would each look at them with every event they send.
+//! Distributes, in one task, the news that concern sockets regardless of their session: news of their
+//! tenant, a changed sandbox, the end of a user's access, and the shutdown of the server. If each of
+//! thousands of socket tasks waited for these sources, each would poll all of them with every event that it
+//! sends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,12 +20,13 @@ use crate::session::Refusal;
 use crate::store::records::AskedRoles;
 use crate::tenancy::Revoked;
 
-/// How often a socket's right to be here is checked without a command.
+/// The interval at which each socket's access is checked without a command.
 const RECHECK: Duration = Duration::from_secs(30);
-/// In how many parts, so that not all are checked at once.
+/// The number of parts into which each round of checks is split, so that not all sockets are checked at
+/// once.
 const PARTS: u32 = 30;
 
-/// Watches until the server stops.
+/// Distributes news until the server stops.
 pub(super) async fn run(context: Arc<SocketContext>) {
     let mut news = context.state.servers.news();
     let mut rows = context.state.sessions.rows();
@@ -39,7 +41,7 @@ pub(super) async fn run(context: Arc<SocketContext>) {
             () = context.stop.cancelled() => return context.connections.dismiss(&stopping()),
             item = news.recv() => match item {
                 Ok(item) => pass_on(&context, &item),
-                // Whoever missed some reads the list again.
+                // A client that missed news reads the list again.
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return context.connections.dismiss(&stopping()),
             },
@@ -53,7 +55,7 @@ pub(super) async fn run(context: Arc<SocketContext>) {
                 }
                 Err(RecvError::Closed) => return context.connections.dismiss(&stopping()),
             },
-            // Its sender is the state's own, so it does not end before us.
+            // The sender belongs to the state, so it outlives this task.
             Ok(()) = systems.changed() => {
                 let frame = wire::sandbox_frame(&systems.borrow_and_update().sandbox);
                 tell(&context, frame, |_| true);
@@ -71,12 +73,13 @@ pub(super) async fn run(context: Arc<SocketContext>) {
     }
 }
 
-/// Sessions in which calls wait for others than the owner, and how many for whom when that was told.
+/// The sessions in which calls wait for people other than the owner, and the number of calls for each role
+/// when the clients were last told.
 #[derive(Default)]
 struct Asking(HashMap<SessionKey, AskedRoles>);
 
 impl Asking {
-    /// Tells everybody whose inbox is another by it: only that it is, and of which session.
+    /// Tells the users whose approval inbox changed. The frame only names the session.
     fn tell(&mut self, context: &SocketContext, update: &ListUpdate) {
         let (key, holder) = (update.key(), update.holder());
         let now = match update {
@@ -110,7 +113,7 @@ fn pass_on(context: &SocketContext, news: &News) {
     tell(context, wire::news_frame(news), concerned);
 }
 
-/// Rows change all the time, and mostly nobody looks: a frame is built for somebody only.
+/// Builds the frame only if there is a connection: rows change all the time, and mostly nobody watches them.
 fn tell_lists(connections: &[Arc<Connection>], frame: impl FnOnce() -> Frame) {
     if connections.is_empty() {
         return;
@@ -136,8 +139,8 @@ fn concerned(context: &SocketContext, revoked: &Revoked) -> Vec<Arc<Connection>>
     connections
 }
 
-/// Ends those whose person may no longer be here. In a task of its own, because a store that takes
-/// its time must keep nobody from hearing news.
+/// Ends the connections of users whose access ended. It runs in a separate task, so that a slow store does
+/// not delay news.
 fn check(context: &Arc<SocketContext>, connections: Vec<Arc<Connection>>) {
     if connections.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The page: files of `web/dist/` inside the binary, and `index.html` for the page's own routes.
+//! Serves the page: the files of `web/dist/` inside the binary, and `index.html` for the page's own routes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -18,20 +18,21 @@ use super::error::ApiError;
 use super::guard::RESOURCE_POLICY;
 use crate::domain::Code;
 
-/// The built page, into which its build copies the files of `public/`. A debug build reads the
-/// folder anew at each request.
+/// The built page, into which its build copies the files of `public/`. A debug build reads the folder at
+/// each request.
 #[derive(RustEmbed)]
 #[folder = "web/dist/"]
 #[allow_missing = true]
 struct Page;
 
-/// Vite puts what has a hash in its name here.
+/// The folder of Vite's files with a hash in their names.
 const HASHED: &str = "assets/";
 
-/// The sealed frame that draws what a model wrote: it has no origin, and reaches no network.
+/// The sandboxed frame that draws diagrams from a model's text: it has no origin and no network access.
 const DIAGRAM: &str = "diagram.html";
 
-/// Its program comes from here, and writes styles into the drawing; nothing else is loaded.
+/// The Content-Security-Policy of the frame: it loads its script from here and writes styles into the
+/// drawing; nothing else is loaded.
 const DIAGRAM_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; \
      style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
@@ -45,7 +46,7 @@ struct Asset {
     etag: String,
 }
 
-/// Where files come from; tests have their own.
+/// The function that finds files; tests use their own.
 type Source = fn(&str) -> Option<Asset>;
 
 fn embedded(path: &str) -> Option<Asset> {
@@ -62,12 +63,12 @@ fn embedded(path: &str) -> Option<Asset> {
     })
 }
 
-/// Whether the page is part of this build.
+/// True if the page is part of this build.
 pub fn page_is_built() -> bool {
     embedded("index.html").is_some()
 }
 
-/// Everything that no route has.
+/// Answers all paths without a route.
 pub(super) async fn fallback(
     State(state): State<GatewayState>,
     method: Method,
@@ -121,7 +122,8 @@ fn answer(
     }
 }
 
-/// Also with "not modified", whose headers replace those that a browser has kept.
+/// Adds the headers of the diagram frame, also to a 304 response, whose headers replace those in the
+/// browser's cache.
 fn seal(headers: &mut HeaderMap) {
     let policy = HeaderValue::from_static(DIAGRAM_POLICY);
     headers.insert(CONTENT_SECURITY_POLICY, policy);
@@ -135,13 +137,13 @@ fn is_program(path: &str) -> bool {
         .is_some_and(|(_, ending)| ending == "js")
 }
 
-/// A part begins with a dot: `..`, or notes of the build.
+/// True if a part of the path begins with a dot, such as `..` or metadata of the build.
 fn is_hidden(path: &str) -> bool {
     path.split(['/', '\\']).any(|part| part.starts_with('.'))
 }
 
-/// Page routes have no dot in their last part; what has one is a file that is not there. An old
-/// page that asks for a chunk of another version has to be told so.
+/// True if the path names a file. The page's routes have no dot in their last part. An old page that
+/// requests a chunk of another version has to get an error instead of `index.html`.
 fn is_file_name(path: &str) -> bool {
     path.starts_with(HASHED)
         || path
@@ -182,7 +184,7 @@ fn file(source: Source, (path, plain): (&str, Asset), headers: &HeaderMap) -> Re
     response
 }
 
-/// The variant that was compressed at build time, if the client takes one.
+/// Returns the variant that was compressed at build time, if the client accepts one.
 fn compressed(source: Source, path: &str, headers: &HeaderMap) -> Option<(&'static str, Asset)> {
     let accepted = headers
         .get(ACCEPT_ENCODING)
@@ -206,7 +208,7 @@ fn accepts(accepted: &str, encoding: &str) -> bool {
     })
 }
 
-/// `index.html`, which learns here below which path it lives.
+/// Returns `index.html` with the public base path in its `<base>` tag.
 fn index(asset: &Asset, base: &str, headers: &HeaderMap) -> Response {
     if is_known(&asset.etag, headers) {
         return (StatusCode::NOT_MODIFIED, [(ETAG, asset.etag.clone())]).into_response();

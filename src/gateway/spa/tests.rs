@@ -1,4 +1,4 @@
-//! What is answered at which path.
+//! Tests the responses for paths of the page.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::Response;
@@ -141,7 +141,7 @@ fn the_frame_of_a_diagram_has_no_origin_and_no_network() {
     assert!(!icon.headers().contains_key("content-security-policy"));
 }
 
-/// A frame without an origin is another site to its own program.
+/// For a frame without an origin, its own script comes from another site.
 #[test]
 fn the_frame_of_a_diagram_may_load_its_program_and_other_sites_no_document() {
     let policy = "cross-origin-resource-policy";

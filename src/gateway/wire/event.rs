@@ -1,4 +1,4 @@
-//! Shown events to frames. A replay gives the same frames as the live stream.
+//! Converts shown events to frames. A replay yields the same frames as the live stream.
 
 use serde_json::{Value, json};
 use smallvec::smallvec;
@@ -13,7 +13,7 @@ use crate::session::{
     SHORTEN_RESULTS,
 };
 
-/// The frames of a shown event, in order; all carry its `seq`.
+/// Returns the frames of a shown event, in order; all carry its `seq`.
 pub fn event_frames(shown: &ShownEvent) -> Frames {
     match &shown.event {
         Event::Said { .. }
@@ -94,7 +94,8 @@ fn model_frames(shown: &ShownEvent, model: &ModelChoice) -> Frames {
     changed(shown, what)
 }
 
-/// Rules that were given for the session, or taken back, and hosts that were refused for want of one.
+/// Returns the frames of rules given for the session or withdrawn, and of hosts refused because no rule
+/// allows them.
 fn rule_frames(shown: &ShownEvent) -> Frames {
     if let Event::RuleGiven { rule, by } = &shown.event {
         let sentence = sepal_policy::sentence(rule);
@@ -117,7 +118,7 @@ fn rule_frames(shown: &ShownEvent) -> Frames {
     }
 }
 
-/// Where a session was forked from, and what became of its workspace.
+/// Returns the frames of a fork's origin and of the copy of its workspace.
 fn fork_frames(shown: &ShownEvent) -> Frames {
     if let Event::Forked { origin, has_files } = &shown.event {
         let what = json!({
@@ -135,7 +136,7 @@ fn fork_frames(shown: &ShownEvent) -> Frames {
     smallvec![frame("session:workspace", &[&stamped(what, shown)])]
 }
 
-/// What the model reads of the past is less now.
+/// Returns the frames of events that reduce the context that the model reads.
 fn context_frames(shown: &ShownEvent) -> Frames {
     if let Event::ContextCut {
         strategy,
@@ -157,7 +158,7 @@ fn context_frames(shown: &ShownEvent) -> Frames {
     }
 }
 
-/// What nobody said of a message is not there.
+/// Returns the frame of a message. Optional fields are left out if they are empty.
 fn message(shown: &ShownEvent) -> Frames {
     let Event::UserMessage {
         text,
@@ -221,7 +222,8 @@ fn what_was_compacted(made: &Compacted) -> Value {
     what
 }
 
-/// The vendor counts tokens and no messages, and some vendors tell nobody what stands for them.
+/// Describes a compaction by the vendor, who counts tokens but not messages; some vendors do not reveal the
+/// summary.
 fn compacted_by_vendor(made: &CompactedByVendor) -> Value {
     let size = |tokens: Option<u64>| tokens.map(|tokens| json!({ "tokens": tokens }));
     let mut what = json!({
@@ -332,7 +334,7 @@ fn answer_frame(shown: &ShownEvent) -> Frame {
     frame("agent:response", &[text, &stamped(rest, shown)])
 }
 
-/// Most answers end as they should and drop no call, and say nothing about it.
+/// Adds the details of an unusual ending; an answer that ends normally and drops no call has no such fields.
 fn with_ending(mut rest: Value, dropped_calls: u64, stop_detail: Option<&str>) -> Value {
     if let Some(fields) = rest.as_object_mut() {
         if dropped_calls > 0 {
@@ -345,14 +347,14 @@ fn with_ending(mut rest: Value, dropped_calls: u64, stop_detail: Option<&str>) -
     rest
 }
 
-/// Most answers come from whom they were asked of.
+/// Adds the fallback that answered, if it was not the requested model.
 fn tell_answered_by(rest: &mut Value, by: Option<&AnsweredBy>) {
     if let (Some(by), Some(fields)) = (by, rest.as_object_mut()) {
         fields.insert("answeredBy".into(), json!(by));
     }
 }
 
-/// Reasoning as the page reads it; a whole one does not say how much is left out.
+/// Returns reasoning in the page's form; `leftOutBytes` is present only if text was left out.
 fn thought(reasoning: &Reasoning) -> Value {
     let mut told = serde_json::Map::new();
     told.insert("text".into(), json!(reasoning.text));

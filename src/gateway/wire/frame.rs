@@ -1,4 +1,4 @@
-//! Frames: events as packets.
+//! Encodes events as packets.
 
 use engineioxide::Str;
 use serde::Serialize;
@@ -17,13 +17,13 @@ pub struct Frame {
     pub packet: Str,
 }
 
-/// The frames of one signal; of nearly all it is one.
+/// The frames of one signal; nearly always one.
 pub(in crate::gateway) type Frames = SmallVec<[Frame; 1]>;
 
-/// Room for an event that is a token.
+/// The capacity for the event of a single token.
 pub(super) const SMALL: usize = 160;
-/// What a message begins with that is an event of the main namespace: a message packet of Engine.IO
-/// (protocol 4), and an event packet of Socket.IO (protocol 5).
+/// The prefix of an event in the main namespace: a message packet of Engine.IO (protocol 4), and an event
+/// packet of Socket.IO (protocol 5).
 const EVENT: &str = "42";
 
 /// Builds a frame from serializable arguments.
@@ -31,7 +31,7 @@ pub(in crate::gateway) fn frame(name: &'static str, args: &[&dyn Json]) -> Frame
     frame_with(name, |packet| write_all(packet, args))
 }
 
-/// The same for another namespace than the main one.
+/// Builds a frame for another namespace than the main one.
 pub(in crate::gateway) fn frame_in(
     namespace: &'static str,
     name: &'static str,
@@ -62,7 +62,7 @@ fn begin(
     args: impl FnOnce(&mut Vec<u8>),
 ) -> Frame {
     let mut packet = Vec::with_capacity(SMALL);
-    // Our names hold nothing that is to be escaped.
+    // Our event names contain nothing that has to be escaped.
     for part in [event, namespace, comma, "[\"", name, "\""] {
         packet.extend_from_slice(part.as_bytes());
     }
@@ -73,7 +73,7 @@ fn begin(
         packet.pop();
     }
     packet.push(b']');
-    // It is text, because everything in it was written as JSON.
+    // The packet is valid UTF-8, because all of it was written as JSON.
     let packet = String::from_utf8(packet).unwrap_or_default();
     Frame {
         name,
@@ -81,7 +81,7 @@ fn begin(
     }
 }
 
-/// Writes values, each behind its name as it is: in quotes, with a colon and what comes before it.
+/// Writes values with raw field names; a name includes its quotes, its colon, and the characters before it.
 pub(super) fn write_fields(to: &mut Vec<u8>, fields: &[(&str, &dyn Json)]) {
     for (name, value) in fields {
         to.extend_from_slice(name.as_bytes());
@@ -89,7 +89,7 @@ pub(super) fn write_fields(to: &mut Vec<u8>, fields: &[(&str, &dyn Json)]) {
     }
 }
 
-/// The arguments of a frame.
+/// Returns the arguments of a frame in the main namespace.
 pub(super) fn args(frame: &Frame) -> Vec<Value> {
     let array = frame.packet.strip_prefix(EVENT).unwrap_or_default();
     let mut array: Vec<Value> = serde_json::from_str(array).unwrap_or_default();
@@ -99,7 +99,7 @@ pub(super) fn args(frame: &Frame) -> Vec<Value> {
     array
 }
 
-/// Something that serializes; object safe.
+/// A serializable value; object safe.
 pub(in crate::gateway) trait Json {
     fn write(&self, to: &mut Vec<u8>);
 }
@@ -107,7 +107,7 @@ pub(in crate::gateway) trait Json {
 impl<T: Serialize> Json for T {
     fn write(&self, to: &mut Vec<u8>) {
         let before = to.len();
-        // Only maps with keys that are no strings fail; our payloads have none.
+        // Serialization fails only for maps with non-string keys, which our payloads do not have.
         if let Err(error) = serde_json::to_writer(&mut *to, self) {
             tracing::error!(%error, "A payload does not serialize");
             to.truncate(before);
@@ -116,26 +116,26 @@ impl<T: Serialize> Json for T {
     }
 }
 
-/// Why a command was refused, as acknowledgements and `agent:error` carry it.
+/// A refused command, as acknowledgements and `agent:error` carry it.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refused {
     /// The stable code.
     pub code: Code,
-    /// Who has to act.
+    /// The category of the fault, which tells who has to act.
     pub category: Fault,
-    /// In words.
+    /// The reason as text.
     pub message: String,
     /// The wrong field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<&'static str>,
-    /// Whether the same command may work later.
+    /// True if the same command may work later.
     pub retryable: bool,
-    /// Names the request in the log.
+    /// The request's id in the log.
     pub request_id: RequestId,
 }
 
-/// The outside form of a refusal.
+/// Converts a refusal to its wire form.
 pub fn refused(refusal: &Refusal) -> Refused {
     Refused {
         code: refusal.code,

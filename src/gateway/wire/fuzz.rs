@@ -1,4 +1,4 @@
-//! Fuzzes the way of a stored event to clients: whatever can be read can be shown.
+//! Fuzzes the conversion of stored events to frames: every event that can be read can be shown.
 
 use super::frame::args;
 use super::{event_frames, transcript_items};

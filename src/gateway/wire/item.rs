@@ -1,4 +1,4 @@
-//! A session as lists show it, over REST and to whoever listens to their list.
+//! Wire forms of a session in lists, for REST and for sockets that follow the list.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,7 +9,7 @@ use crate::domain::SessionKey;
 use crate::gateway::word_list;
 use crate::store::records::SessionRow;
 
-/// The namespace of what concerns a person, whatever session they look at.
+/// The namespace of news for a user, regardless of the session shown.
 pub const PERSON: &str = "/person";
 
 /// A session as lists show it.
@@ -52,7 +52,7 @@ pub(in crate::gateway) struct ForkItem {
 }
 
 impl SessionItem {
-    /// The item of a row.
+    /// Builds the item of a row.
     pub fn of(row: &SessionRow) -> Self {
         Self {
             id: row.key.session.to_string(),
@@ -73,7 +73,7 @@ impl SessionItem {
     }
 }
 
-/// The frame of one piece of news of a person's list.
+/// Builds the frame of an update to a user's session list.
 pub fn row_frame(news: &ListUpdate) -> Frame {
     match news {
         ListUpdate::Changed(row) => frame_in(PERSON, "sessions:changed", &[&SessionItem::of(row)]),
@@ -84,13 +84,13 @@ pub fn row_frame(news: &ListUpdate) -> Frame {
     }
 }
 
-/// The frame that says that what waits for somebody in another's session is another.
+/// Builds the frame that says that the calls of another user's session that wait for the reader changed.
 pub fn asking_frame(session: &SessionKey) -> Frame {
     let asking = serde_json::json!({ "id": session.session });
     frame_in(PERSON, "approvals:changed", &[&asking])
 }
 
-/// The frame that says that news may be missing: the list is to be read again.
+/// Builds the frame that says that updates may be missing, so that the client has to read the list again.
 pub fn missed_frame() -> Frame {
     frame_in(PERSON, "sessions:missed", &[&serde_json::json!({})])
 }

@@ -1,5 +1,5 @@
-//! The one event table of the outside (docs/protocol.md): events and signals to frames, client
-//! commands to what the session core is told. Socket and REST share it.
+//! The single table of wire events (docs/protocol.md): converts events and signals to frames, and client
+//! commands to session requests. Socket and REST share it.
 
 mod call;
 mod command;

@@ -1,4 +1,4 @@
-//! News of a tenant's MCP servers, and of the sandbox.
+//! Converts news of a tenant's MCP servers, and of the sandbox, to frames.
 
 use serde::Serialize;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::frame::{Frame, frame};
 use crate::servers::{News, NewsKind};
 
-/// The frame of one piece of news; no part of any session's stream.
+/// Builds the frame of one piece of news, which is not part of a session's stream.
 pub fn news_frame(news: &News) -> Frame {
     match &news.kind {
         NewsKind::Installation(state) => frame(
@@ -26,7 +26,7 @@ pub fn news_frame(news: &News) -> Frame {
     }
 }
 
-/// The frame that says what seals tools in by now; no part of any session's stream.
+/// Builds the frame with the current state of the sandbox, which is not part of a session's stream.
 pub fn sandbox_frame(sandbox: &impl Serialize) -> Frame {
     frame("system:sandbox", &[&json!({ "sandbox": sandbox })])
 }

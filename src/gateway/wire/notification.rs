@@ -1,4 +1,4 @@
-//! Notices that leave the house: bodies of webhooks (docs/notifications.md), and mail.
+//! Builds outgoing notices: bodies of webhooks (docs/notifications.md), and mail.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use crate::agent::{BatchNotice, MailText, NotificationForms};
 use crate::domain::{SessionId, Timestamp};
 use crate::store::records::NotificationEvent;
 
-/// Characters of a title in a subject.
+/// The maximum number of characters of a title in a subject.
 const SUBJECT_CHARS: usize = 80;
 
-/// The forms of notices, with links to the page.
+/// Builds the forms of notices, with links to the page.
 pub struct NotificationWire {
-    /// Where people reach the page, without a slash at its end.
+    /// The public address of the page, without a slash at its end.
     pub base_url: String,
 }
 
@@ -51,7 +51,7 @@ impl NotificationForms for NotificationWire {
             1 => "1 call waits".to_owned(),
             calls => format!("{calls} calls wait"),
         };
-        // A line break would begin another header, or another line of ours.
+        // A line break could begin another mail header, or forge a line of our text.
         let plain = |text: &str| text.replace(char::is_control, " ");
         let title = notice.title.as_deref().map(plain);
         let title = title.filter(|_| !notice.is_for_others);
@@ -65,7 +65,7 @@ impl NotificationForms for NotificationWire {
             None => format!(": {title}"),
         });
         let tools: String = notice.tools.iter().fold(String::new(), |mut lines, tool| {
-            // A text takes everything that is written to it.
+            // Writing into a `String` never fails.
             let _ = writeln!(lines, "- {}", plain(tool));
             lines
         });

@@ -1,4 +1,4 @@
-//! `system:ready`: what somebody who joins is told first.
+//! Builds `system:ready`, the first event after a client joins a session.
 
 use serde_json::{Value, json};
 
@@ -10,25 +10,25 @@ use crate::agent::{SessionView, ShownEvent};
 use crate::domain::{Caller, SessionId};
 use crate::llm::ProviderKind;
 
-/// What `system:ready` is made of, beside the session's own view.
+/// The parts of `system:ready` beside the session's own view.
 pub struct Ready<'a> {
-    /// Which session.
+    /// The id of the session.
     pub session: &'a SessionId,
-    /// Who joined.
+    /// The user who joined.
     pub caller: &'a Caller,
     /// Sandbox, storage, version and limits of this installation.
     pub installation: &'a Value,
-    /// Whether the missed events follow one by one.
+    /// True if the missed events follow one by one.
     pub is_resumed: bool,
-    /// The last page of the transcript, if not resumed.
+    /// The last page of the transcript; empty if resumed.
     pub page: &'a [ShownEvent],
 }
 
-/// The frame of `system:ready`.
+/// Builds the frame of `system:ready`.
 pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
     let first = ready.page.first().map_or(view.seq + 1, |event| event.seq);
     let events: Vec<Value> = ready.page.iter().flat_map(transcript_items).collect();
-    // The vendors keep the names that their SDKs had (D12); others go by their id.
+    // Built-in providers keep the names that their SDKs had (D12); others use their id.
     let kind = ProviderKind::parse(&view.model.provider);
     let mut what = json!({
         "provider": kind.map_or(view.model.provider.as_str(), |kind| kind.wire_name()),
@@ -88,7 +88,7 @@ fn running(view: &SessionView) -> Value {
     })
 }
 
-/// `{ seq, at, event, args }` for each frame of an event.
+/// Returns `{ seq, at, event, args }` for each frame of an event.
 pub fn transcript_items(shown: &ShownEvent) -> impl Iterator<Item = Value> {
     let (seq, at) = (shown.seq, shown.at.to_rfc3339());
     event_frames(shown).into_iter().map(

@@ -1,4 +1,4 @@
-//! The stamp of an event: what every frame of an event says beside what happened.
+//! Adds the stamp (`seq` and `at`) to the payload of an event's frames.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::agent::ShownEvent;
 use crate::domain::RequestId;
 
-/// What is said of an event, with its stamp.
+/// The payload of an event, with its stamp.
 #[derive(Serialize)]
 pub(super) struct Stamped<T> {
     #[serde(flatten)]
@@ -25,7 +25,7 @@ impl<T> Stamped<T> {
     }
 }
 
-/// Adds `seq` and `at`; what is null has no field.
+/// Adds `seq` and `at`, and removes null fields.
 pub(super) fn stamped(mut what: Value, shown: &ShownEvent) -> Value {
     if let Value::Object(map) = &mut what {
         map.retain(|_, value| !value.is_null());
@@ -35,7 +35,7 @@ pub(super) fn stamped(mut what: Value, shown: &ShownEvent) -> Value {
     what
 }
 
-/// Names a failure in the log; the same at every replay.
+/// Returns the id of a failure for the log, which is the same at every replay.
 pub(super) fn request_id(shown: &ShownEvent) -> RequestId {
     let at = u128::try_from(shown.at.0).unwrap_or_default();
     RequestId::from_bits((at << 64) | u128::from(shown.seq))

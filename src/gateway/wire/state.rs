@@ -1,4 +1,4 @@
-//! State and signals to frames: the queue, the totals, deltas, progress, notices.
+//! Converts states and signals to frames: the queue, the totals, deltas, progress, notices.
 
 use serde_json::{Value, json};
 use smallvec::smallvec;
@@ -10,7 +10,7 @@ use crate::agent::{Delta, DeltaKind, Notice, SessionView, Signal, UsageState, Wh
 use crate::domain::MicroUsd;
 use crate::session::RequestFacts;
 
-/// The frames of a signal, serialized once for all who watch.
+/// Returns the frames of a signal, which are serialized once for all clients.
 pub fn signal_frames(signal: &Signal) -> &[Frame] {
     let frames = signal.rendered(|what| match what {
         What::Event(shown) => event_frames(shown),
@@ -34,7 +34,7 @@ pub fn signal_frames(signal: &Signal) -> &[Frame] {
         What::Queue(queue) => smallvec![queue_frame(queue)],
         What::Usage(usage) => smallvec![usage_frame(usage)],
         What::Notice(notice) => smallvec![notice_frame(notice)],
-        // Who reads the last one joins anew and is told why that is refused.
+        // These have no frames. After `Damaged`, a client that joins again is refused with the reason.
         What::Moved(_) | What::Rewound | What::Damaged => Frames::new(),
         What::Deleted => smallvec![frame(
             "error",
@@ -44,17 +44,17 @@ pub fn signal_frames(signal: &Signal) -> &[Frame] {
             ],
         )],
     });
-    // Only this door renders signals.
+    // Only this door renders signals, so the rendered form always has this type.
     frames.map_or(&[], |frames: &Frames| frames.as_slice())
 }
 
-/// The states of a view, for a client that may have missed changes of them.
+/// Returns the states of a view, for a client that may have missed changes of them.
 pub fn view_frames(view: &SessionView) -> [Frame; 2] {
     [queue_frame(&view.queue), usage_frame(&view.usage)]
 }
 
-/// A piece of the running answer. Most frames are such, so the names of the fields, in which nothing
-/// is to be escaped, are part of the text already.
+/// Builds the frame of a delta. Most frames are deltas, so the field names, which need no escaping, are
+/// written as literal text.
 pub fn delta_frame(delta: &Delta) -> Frame {
     let kind = match delta.kind {
         DeltaKind::Text => "text",
@@ -115,7 +115,7 @@ pub(super) fn usage_value(usage: &UsageState) -> Value {
     })
 }
 
-/// What the last request's tokens were for.
+/// Returns the parts that the tokens of the last request were used for.
 fn request_value(request: &RequestFacts) -> Value {
     let parts = &request.parts;
     json!({
@@ -134,7 +134,7 @@ fn request_value(request: &RequestFacts) -> Value {
     })
 }
 
-/// A share of one, as clients read it.
+/// Converts thousandths to a fraction, as clients read it.
 #[expect(clippy::cast_precision_loss, reason = "shown, never summed; small")]
 pub(in crate::gateway) fn thousandths(share: u64) -> f64 {
     share as f64 / 1_000.0

@@ -1,4 +1,4 @@
-//! Entries of the registry: added, changed, removed.
+//! Adds, changes and removes entries of the registry.
 
 use secrecy::SecretString;
 use serde_json::Value;
@@ -22,15 +22,16 @@ use crate::store;
 use crate::store::clock::now;
 use crate::store::records::McpServerRow;
 
-/// Servers that a tenant has, beside those of the installation and of its people.
+/// The most servers of a tenant, not counting those of the installation and of its people.
 const MOST_OF_A_TENANT: usize = 50;
-/// Servers that a person has for themselves alone.
+/// The most servers that a person owns.
 const MOST_OF_A_PERSON: usize = 20;
 
 impl Administration<'_> {
     /// Adds a server to `mcp-config.json`, to the caller's tenant, or for the caller alone.
     pub async fn add(&self, new: NewServer) -> Result<(), Error> {
-        // A bundle is its tenant's, also where everything else would be for everybody.
+        // A bundle belongs to its tenant, so by default its server does too, even if an installation admin
+        // adds it.
         let own = new
             .config
             .bundle
@@ -50,7 +51,8 @@ impl Administration<'_> {
         self.check_bundle((&scope, owner.as_ref()), &new.config)
             .await?;
         self.check_free((&scope, owner.as_ref()), &new.name).await?;
-        // What an entry of that name left behind, removed by hand perhaps, was given to another.
+        // An earlier entry of this name, removed by hand perhaps, may have left secrets and grants that were
+        // not given for this one.
         self.forget_secrets(&scope, &new.name).await?;
         self.servers
             .0
@@ -58,7 +60,7 @@ impl Administration<'_> {
             .mcp_grants()
             .forget(&scope, &new.name)
             .await?;
-        // Before the entry: the monitor lists it as soon as it is there.
+        // Secrets come before the entry, because the monitor lists the server as soon as the entry exists.
         for (secret, value) in &new.secrets {
             self.keep_secret(&scope, &new.name, (secret, value)).await?;
         }
@@ -87,19 +89,19 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Changes an entry by a JSON merge patch; what was shown masked stays as it was, unless
-    /// the change decides what the server does, sees or reaches.
+    /// Changes an entry by a JSON merge patch. Masked values in the patch keep the stored ones, unless the
+    /// change affects what the server does, sees or reaches: then hidden values have to be given again.
     pub async fn change(&self, name: &str, patch: &Value) -> Result<(), Error> {
         loop {
             let entry = self.find_own(name).await?;
             let secrets = self.secret_names(&entry.scope, name).await?;
-            // Looks up names of hosts: not while others wait.
+            // Resolves host names, so the lock is not held.
             let config = self.patched(&entry, patch).await?;
             let _alone = self.servers.0.changing.lock().await;
             let is_same = self.find_own(name).await?.config == entry.config
                 && self.secret_names(&entry.scope, name).await? == secrets;
             if !is_same {
-                // Somebody changed something else meanwhile: that stays.
+                // The entry or its secrets have changed meanwhile: apply the patch to the new entry.
                 continue;
             }
             match &entry.scope {
@@ -109,7 +111,7 @@ impl Administration<'_> {
             if let Some(old) = &entry.config.bundle {
                 bundles::let_go(self.servers, &entry.scope, old).await?;
             }
-            // What people allowed, they allowed at the address of before.
+            // People gave their grants for the old address.
             if changes_reach(&entry.config, &config) {
                 let grants = self.servers.0.records.mcp_grants();
                 grants.forget(&entry.scope, name).await?;
@@ -119,7 +121,7 @@ impl Administration<'_> {
         }
     }
 
-    /// The entry's configuration with the patch, if it may be so.
+    /// Returns the entry's configuration with the patch applied, or the reasons why it is refused.
     async fn patched(&self, entry: &ServerEntry, patch: &Value) -> Result<McpServerConfig, Error> {
         let name = &entry.name;
         let mut merged = serde_json::to_value(&entry.config).unwrap_or_default();
@@ -128,8 +130,8 @@ impl Administration<'_> {
             .map_err(|error| Error::invalid("config", error.to_string()))?;
         unmasked(&mut config, &entry.config);
         let is_moved = changes_reach(&entry.config, &config);
-        // What an operator wrote by hand stays theirs, where they wrote that it goes; what is
-        // changed here has to be fit for it.
+        // Problems that an operator's entry had before are tolerated, unless the change affects what the
+        // server does, sees or reaches.
         let known = entry_problems(&entry.config, Author::Person);
         let is_strict = is_moved || !entry.source.is_of_operators();
         let mut problems = entry_problems(&config, Author::Person);
@@ -146,7 +148,7 @@ impl Administration<'_> {
         if transport_of(&config) != transport_of(&entry.config) {
             self.check_transport(audience, &config)?;
         }
-        // What was allowed, was allowed where it went.
+        // What the old entry was allowed counts only if the server does, sees and reaches the same as before.
         let known = Some(&entry.config).filter(|_| !is_moved);
         check_sampling(self.caller, &config, known)?;
         let on_request = self.servers.hosts_on_request();
@@ -184,7 +186,7 @@ impl Administration<'_> {
         bundles::check_kept(self.servers, scope, bundle).await
     }
 
-    /// Writes down what an entry of a tenant, or of a person of it, says now.
+    /// Stores the changed configuration of a tenant's or a person's entry.
     async fn update(&self, entry: &ServerEntry, config: &McpServerConfig) -> Result<(), Error> {
         let Scope::Tenant(tenant) = &entry.scope else {
             return Err(unknown(&entry.name));
@@ -198,8 +200,9 @@ impl Administration<'_> {
         Err(unknown(&entry.name))
     }
 
-    /// Replaces the bundle of a server, which has to be the one that was `seen`, by what another one
-    /// became. Other code gets no secret that was given for the old one: all that it wants comes along.
+    /// Replaces the bundle of a server, which has to be `seen`, by the entry made of another bundle. The
+    /// stored secrets are deleted, because they were given for the old code: `filled` contains all that the
+    /// new one needs.
     pub async fn replace_bundle(
         &self,
         name: &str,
@@ -250,7 +253,8 @@ impl Administration<'_> {
 
     /// Removes an entry with its secrets and everything decided about its tools.
     pub async fn remove(&self, name: &str) -> Result<(), Error> {
-        // The name is free before the secrets are gone: they are not those of who takes it next.
+        // Locked, because the name becomes free before the secrets are deleted: nobody may take it in
+        // between.
         let _alone = self.servers.0.changing.lock().await;
         let entry = self.find_own(name).await?;
         let tenants = match &entry.scope {
@@ -302,7 +306,7 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// An entry that the caller may change.
+    /// Returns an entry that the caller may change.
     pub(crate) async fn find_own(&self, name: &str) -> Result<ServerEntry, Error> {
         let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
@@ -333,7 +337,7 @@ impl Administration<'_> {
             .installation_entries(&self.servers.0.file.state());
         let mut is_taken = name == BUNDLED || of_all.iter().any(|entry| entry.name == name);
         let rows = match scope {
-            // It would hide a tenant's own.
+            // An entry of the installation would hide a tenant's entry of the same name.
             Scope::Installation => self.servers.0.records.mcp_servers().all().await?,
             Scope::Tenant(tenant) => self.servers.0.records.mcp_servers().list(tenant).await?,
         };
@@ -362,7 +366,7 @@ fn taken(error: store::Error) -> Error {
     Error::Store(error)
 }
 
-/// How an entry is reached; `docker run …` counts as an image.
+/// Returns the transport of an entry; `docker run …` counts as an image.
 pub(super) fn transport_of(config: &McpServerConfig) -> McpTransport {
     as_image(config).map_or(config.transport(), |config| config.transport())
 }

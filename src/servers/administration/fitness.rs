@@ -1,4 +1,4 @@
-//! What is wrong with what people send, all of it at once.
+//! Validates what people submit, and reports all problems at once.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::servers::catalogue::installations::Unavailable;
 use crate::servers::error::Error;
 use crate::servers::permission::ServerAudience;
 
-/// Bytes of a secret.
+/// The most bytes of a secret.
 const MAX_SECRET: usize = 16 * 1024;
 
-/// Names that stand for something else below `/api/mcp`.
+/// Server names that are reserved, because they are paths below `/api/mcp`.
 const RESERVED: [&str; 4] = ["add", "health", "package", "test"];
 
 /// A server to add or to try.
@@ -25,9 +25,9 @@ const RESERVED: [&str; 4] = ["add", "health", "package", "test"];
 pub struct NewServer {
     pub name: String,
     pub config: McpServerConfig,
-    /// What its `${secret:NAME}` stand for.
+    /// The values of its `${secret:NAME}` references.
     pub secrets: BTreeMap<String, SecretString>,
-    /// For whom it is; without a word for as many as the caller may add servers for.
+    /// Its audience; `None` for the widest that the caller administers.
     pub audience: Option<ServerAudience>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn check(new: &NewServer) -> Result<(), Error> {
     Err(Error::Invalid(problems))
 }
 
-/// A clear answer for a person whose entry starts a package where nothing can be installed.
+/// Refuses an enabled entry that starts a package if this installation cannot install or run packages.
 pub(crate) fn check_package(place: &SandboxHost, config: &McpServerConfig) -> Result<(), Error> {
     let starts_package = package_of(config).is_ok_and(|command| command.is_some());
     if !config.enabled || !starts_package {
@@ -80,8 +80,8 @@ pub(crate) fn check_package(place: &SandboxHost, config: &McpServerConfig) -> Re
     Ok(())
 }
 
-/// What people stored before a rule was made is told at once when it is tried, and not when its time is
-/// over.
+/// Checks a stored entry of a tenant or person against the current rules, so that a trial reports a problem
+/// at once instead of timing out.
 pub(crate) fn still_fits(entry: &ServerEntry) -> Result<(), Error> {
     if entry.source.is_of_operators() {
         return Ok(());
@@ -107,7 +107,7 @@ pub(crate) fn check_secret(name: &str, value: &SecretString) -> Result<(), Error
     Ok(())
 }
 
-/// RFC 7396, one level below the entry: maps such as `env` are merged, lists replaced.
+/// Applies a JSON merge patch (RFC 7396): maps such as `env` are merged, lists replaced.
 pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let (Value::Object(target), Value::Object(patch)) = (target, patch) else {
         return;
@@ -120,7 +120,8 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
         }
     }
 }
-/// A clear answer for a person who types a private address; what holds is the client's own check.
+/// Refuses a private address in a tenant's entry with a clear message; the check that protects our networks
+/// is that of the HTTP client.
 pub(super) async fn check_address(
     guard: &Guard,
     scope: &Scope,

@@ -1,4 +1,4 @@
-//! Keeps secrets out of the configurations that people read.
+//! Masks secrets in the configurations that people read.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::domain::McpServerConfig;
 use crate::mcp::MASK;
 use crate::mcp::config::references;
 
-/// An entry as its admins see it: names of variables and headers, references, no values.
+/// Returns an entry as its admins see it: names of variables and headers, and references, but no values.
 pub(crate) fn masked(config: &McpServerConfig) -> McpServerConfig {
     let mut shown = config.clone();
     for (field, text) in shown.private_texts() {
@@ -15,7 +15,7 @@ pub(crate) fn masked(config: &McpServerConfig) -> McpServerConfig {
     shown
 }
 
-/// A private text of an entry as people read it.
+/// Returns a private text of an entry in masked form.
 pub(super) fn shown_text(field: &str, text: &str) -> String {
     if field == "url" {
         hidden_url(text)
@@ -24,7 +24,7 @@ pub(super) fn shown_text(field: &str, text: &str) -> String {
     }
 }
 
-/// Text that is nothing but references and a word such as `Bearer` tells nothing.
+/// Masks a text, unless it consists of references and at most the words `Bearer` and `Basic`.
 pub(crate) fn hidden(value: &str) -> String {
     let is_reference = value
         .split_whitespace()
@@ -39,7 +39,7 @@ pub(crate) fn hidden(value: &str) -> String {
     }
 }
 
-/// Whether a private text holds something that people do not get to see.
+/// Returns true if a private text contains something that is masked.
 pub(super) fn is_secret(field: &str, text: &str) -> bool {
     if field != "url" {
         return hidden(text) == MASK;
@@ -52,7 +52,7 @@ pub(super) fn is_secret(field: &str, text: &str) -> bool {
     values.any(|value| hidden(value) == MASK)
 }
 
-/// An address may carry a key in its query.
+/// Masks the query of an address, which may contain a key.
 fn hidden_url(url: &str) -> String {
     match url.split_once('?') {
         Some((before, _)) => format!("{before}?{MASK}"),
@@ -60,7 +60,7 @@ fn hidden_url(url: &str) -> String {
     }
 }
 
-/// Puts back what a client only saw masked.
+/// Restores the values that a client saw only masked.
 pub(crate) fn unmasked(new: &mut McpServerConfig, old: &McpServerConfig) {
     let mut old = old.clone();
     let kept: BTreeMap<String, String> = old

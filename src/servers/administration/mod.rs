@@ -1,5 +1,5 @@
-//! What people do to the registry: add, change, remove, try, read, and decide about single tools.
-//! Nothing here can be called without a [`Caller`], whose permission each verb checks.
+//! Lets people manage the registry: add, change, remove, test and read servers, and decide about single
+//! tools. Everything here takes a [`Caller`], whose permission each operation checks.
 
 pub(super) mod entries;
 pub(super) mod fitness;
@@ -17,7 +17,7 @@ use super::person_connections::Connections;
 use super::registry::Servers;
 use crate::domain::Caller;
 
-/// What a caller may change in the registry.
+/// The operations of a caller that change the registry.
 pub struct Administration<'a> {
     servers: &'a Servers,
     caller: &'a Caller,
@@ -32,7 +32,7 @@ impl Servers {
         }
     }
 
-    /// Reads the registry as `caller` may.
+    /// Reads the registry in the name of `caller`.
     pub fn reports<'a>(&'a self, caller: &'a Caller) -> Reports<'a> {
         Reports {
             servers: self,
@@ -40,7 +40,7 @@ impl Servers {
         }
     }
 
-    /// Connects `caller` to servers that want it.
+    /// Manages the connections of `caller` to servers that require them.
     pub fn person_connections<'a>(&'a self, caller: &'a Caller) -> Connections<'a> {
         Connections {
             servers: self,
@@ -48,7 +48,7 @@ impl Servers {
         }
     }
 
-    /// Tries servers in the name of `caller`.
+    /// Tests servers in the name of `caller`.
     pub fn trials<'a>(&'a self, caller: &'a Caller) -> Trials<'a> {
         Trials {
             servers: self,

@@ -1,4 +1,5 @@
-//! What people are told of servers and tools. Configurations go to admins only, values masked.
+//! Reports servers and tools to people. Configurations go only to those who may change them, with masked
+//! values.
 
 use super::masking::masked;
 use super::unknown;
@@ -23,53 +24,53 @@ use crate::servers::registry::Servers;
 use crate::store::clock::now;
 use crate::store::records::{GrantKey, ToolVersion};
 
-/// A server as people see it.
+/// The report about a server, for people.
 #[derive(Debug, Clone)]
 pub struct ServerReport {
     pub name: String,
-    /// Where it is written down.
+    /// The place where its entry is defined.
     pub source: Source,
-    /// How it is reached.
+    /// The transport.
     pub transport: McpTransport,
-    /// Whether sessions get it.
+    /// True if sessions may use it.
     pub enabled: bool,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
-    /// Its entry, masked; for those who may change it.
+    /// Its masked configuration, for those who may change it.
     pub config: Option<McpServerConfig>,
-    /// The names of the secrets that are set; for those who may change it.
+    /// The names of its secrets, for those who may change it.
     pub secrets: Option<Vec<String>>,
     /// Where its calls run.
     pub runs_in: RunsIn,
     pub health: Health,
-    /// Whether it was ever listed.
+    /// True if its tools were ever listed.
     pub is_listed: bool,
-    /// How many tools it offers.
+    /// The number of tools that it offers.
     pub tool_count: usize,
-    /// How many of them the model is told of.
+    /// The number of tools that the model is told of.
     pub enabled_tools: usize,
-    /// What their definitions cost in each request, estimated.
+    /// The estimated tokens of their definitions in each request.
     pub definition_tokens: u64,
-    /// The tools that are others than those the tenant said yes to.
+    /// The names of tools that differ from the accepted definition.
     pub drift: Vec<String>,
-    /// Whether the caller looks after it: tests it, starts it afresh, reads its log, decides about its
+    /// True if the caller manages the server: may test it, restart it, read its log and decide about its
     /// tools.
     pub is_looked_after: bool,
-    /// The hosts that it was refused in the caller's tenant; for those who look after it.
+    /// The hosts that it was refused in the caller's tenant, for those who manage it.
     pub refused_hosts: Vec<RefusedHost>,
-    /// Why tools are not offered.
+    /// The reasons why tools are not offered and hosts are withheld.
     pub problems: Vec<String>,
-    /// The caller's own connection, where people connect to it.
+    /// The caller's own connection, if people connect to the server.
     pub connection: Option<ConnectionReport>,
 }
 
-/// How a trial went.
+/// The result of a trial.
 #[derive(Debug, Clone)]
 pub struct TestReport {
-    /// The phases that were reached.
+    /// The phases that were run.
     pub phases: Vec<Phase>,
     pub tools: Vec<Tool>,
-    /// Its last lines on stderr.
+    /// The last lines of its stderr.
     pub stderr: Vec<String>,
     pub error: Option<String>,
     pub reason: Option<&'static str>,
@@ -122,19 +123,19 @@ impl ToolReport {
     }
 }
 
-/// What a caller may read of the registry.
+/// The operations of a caller that read the registry.
 pub struct Reports<'a> {
     pub(super) servers: &'a Servers,
     pub(super) caller: &'a Caller,
 }
 
 impl Reports<'_> {
-    /// Of which transports the caller may add servers for them.
+    /// Returns the transports with which the caller may add servers for that audience.
     pub fn addable(&self, audience: ServerAudience) -> Vec<McpTransport> {
         addable(self.caller, self.servers.0.roles, audience)
     }
 
-    /// Every server that the caller sees.
+    /// Returns the reports of all servers that the caller sees.
     pub async fn list(&self) -> Result<Vec<ServerReport>, Error> {
         let view = self.servers.view(self.caller.whose()).await?;
         let mut reports = Vec::new();
@@ -144,14 +145,14 @@ impl Reports<'_> {
         Ok(reports)
     }
 
-    /// One of them.
+    /// Returns the report of one server.
     pub async fn one(&self, name: &str) -> Result<ServerReport, Error> {
         let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
         self.report(&view, server).await
     }
 
-    /// What a server offers, and what was decided about it.
+    /// Returns a server's tools, with what was decided about them.
     pub async fn tools(&self, name: &str) -> Result<Vec<ToolReport>, Error> {
         let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
@@ -161,7 +162,7 @@ impl Reports<'_> {
             .collect())
     }
 
-    /// The definitions of a tool that the tenant was offered, newest first, as far as they are kept.
+    /// Returns the stored definitions of a tool that the tenant was offered, newest first.
     pub async fn tool_history(
         &self,
         name: &str,
@@ -179,7 +180,8 @@ impl Reports<'_> {
                 let (server, tool) = (name.to_owned(), tool.to_owned());
                 return Err(Error::NoTool { server, tool });
             };
-            // Servers of an earlier release are as they were first seen.
+            // Tools that an earlier release listed have no history: the current definition is the only
+            // version.
             versions.push(ToolVersion {
                 hash: now.hash().as_str().to_owned(),
                 first_seen: server.since.unwrap_or(Timestamp(0)),
@@ -189,7 +191,7 @@ impl Reports<'_> {
         Ok(tool_history::reports(&versions))
     }
 
-    /// The last lines of a server's stderr, for those who look after it.
+    /// Returns the last lines of a server's stderr, for those who manage the server.
     pub async fn logs(&self, name: &str) -> Result<Vec<LogLine>, Error> {
         let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
@@ -198,7 +200,7 @@ impl Reports<'_> {
         Ok(self.servers.0.logs.of(&self.caller.tenant.id, name, shared))
     }
 
-    /// What was seen of a server in the last 24 hours, at this gateway and since it started.
+    /// Returns the checks of a server in the last 24 hours, by this gateway since it started.
     pub async fn day(&self, name: &str) -> Result<Vec<HealthStep>, Error> {
         let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
@@ -264,7 +266,7 @@ impl Reports<'_> {
         refused.list(&self.caller.tenant.id, entry)
     }
 
-    /// The caller's own connection: where they have one, or the server is known to want them.
+    /// Returns the caller's own connection, if they have one or people are known to connect to the server.
     async fn connection(&self, entry: &ServerEntry) -> Result<Option<ConnectionReport>, Error> {
         let oauth = entry.config.oauth.as_ref();
         let is_of_client = oauth.is_some_and(|it| it.grant == McpGrant::ClientCredentials);
@@ -291,7 +293,7 @@ impl Reports<'_> {
     fn health_of(&self, entry: &ServerEntry) -> Health {
         let mut health = self.servers.0.health.of(&self.caller.tenant.id, entry);
         if entry.source == Source::Bundled && health.status == Status::Unknown {
-            // The sandbox was tried at start, else the entry would not be there.
+            // The sandbox was checked at the start of the gateway; otherwise this entry would not exist.
             health.status = Status::Healthy;
         }
         health

@@ -1,5 +1,5 @@
-//! Decides when the secrets of an entry have to be given again: whenever what its program does, sees or
-//! reaches changes, because whoever makes that change may not know them.
+//! Decides when the secrets of an entry have to be given again: whenever its program does, sees or reaches
+//! something else, because the person who makes that change may not know the secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ use crate::servers::mcp_registry::FilledEntry;
 const AGAIN: &str =
     "it was given for another address or program: give it again, or `null` for none";
 
-/// The fields that leave what a server does, sees and reaches as it is: they say what people read and
-/// which of its tools sessions get, and what one call may use up. Every other field counts, so one that
-/// is added later counts until it is named here.
+/// The fields that do not affect what a server does, sees or reaches: they change only what people read,
+/// which of its tools sessions get, and the resources of a call. All other fields count, including fields
+/// that are added later.
 const HARMLESS: [&str; 10] = [
     "containerCpu",
     "containerMemory",
@@ -32,12 +32,12 @@ const HARMLESS: [&str; 10] = [
     "trusted",
 ];
 
-/// Whether a change touches anything that decides what the server does, sees or reaches: its program
-/// and words, variables, image, files, hosts, address with its path, headers and so on.
+/// Returns true if a change affects what the server does, sees or reaches: its program and arguments,
+/// variables, image, files, hosts, address with its path, headers and so on.
 pub(crate) fn changes_reach(old: &McpServerConfig, new: &McpServerConfig) -> bool {
     let deciding = |config: &McpServerConfig| {
         let config = McpServerConfig {
-            // Two spellings of the same.
+            // Different spellings of the same value are equal.
             transport: Some(config.transport()),
             network: config.network.clone().filter(|it| !it.hosts().is_empty()),
             ..config.clone()
@@ -51,7 +51,7 @@ pub(crate) fn changes_reach(old: &McpServerConfig, new: &McpServerConfig) -> boo
     deciding(old) != deciding(new)
 }
 
-/// The part of an address that is before its path.
+/// Returns the part of an address before its path.
 fn before_path(url: &str) -> &str {
     let host = url.find("://").map_or(0, |at| at + "://".len());
     let rest = url.get(host..).unwrap_or_default();
@@ -59,14 +59,14 @@ fn before_path(url: &str) -> &str {
     url.get(..host + length).unwrap_or(url)
 }
 
-/// The part of an address that is before its query.
+/// Returns the part of an address before its query.
 fn before_query(url: &str) -> &str {
     let length = url.find(['?', '#']).unwrap_or(url.len());
     url.get(..length).unwrap_or(url)
 }
 
-/// Where the address of an entry leads with certain secrets; none while one of them is missing, so that
-/// nothing is sent.
+/// The address of an entry once certain secrets are filled in; `None` while one of them is missing, because
+/// then nothing is sent.
 #[derive(Default)]
 struct Lead {
     /// Scheme, host and port.
@@ -95,19 +95,19 @@ fn lead(config: &McpServerConfig, from: &References<'_>) -> Lead {
     Lead { origin, address }
 }
 
-/// Whether a secret that is set or replaced leads to another address, up to its query. As the value of
-/// a header or of a variable a secret leads nowhere.
+/// Returns true if setting or replacing a secret changes the server's address, up to its query. A secret in a
+/// header or a variable does not.
 pub(crate) fn leads_elsewhere(
     config: &McpServerConfig,
     (old, new): (&References<'_>, &References<'_>),
 ) -> bool {
     let new = lead(config, new).address;
-    // What leads nowhere yet gets nothing.
+    // An incomplete address is sent nothing.
     new.is_some() && new != lead(config, old).address
 }
 
-/// What an entry would hand to the address that a secret leads to, and that was given for another:
-/// hidden values, and the other secrets that are set, but for those that make up the new address.
+/// Returns the values that the entry would send to the new address although they were given for another:
+/// hidden values, and the other secrets that are set, except those that are part of the new address.
 pub(crate) fn kept_for_another(
     config: &McpServerConfig,
     secret: &str,
@@ -119,7 +119,7 @@ pub(crate) fn kept_for_another(
     } else {
         before_path(url)
     };
-    // What stands before the `@` is sent.
+    // The part before the `@` is sent as credentials.
     let part = Some(part).filter(|part| !part.contains('@'));
     let parts = part.map(references).unwrap_or_default();
     let kept = old.secrets.keys().filter(|other| {
@@ -138,7 +138,7 @@ pub(crate) fn kept_for_another(
     values.chain(kept).map(problem).collect()
 }
 
-/// Values that nobody gets to see and that the change did not give again.
+/// Returns the hidden values that the change keeps and does not give again.
 pub(crate) fn kept_values(
     (old, new): (&McpServerConfig, &McpServerConfig),
     patch: &Value,
@@ -170,7 +170,8 @@ pub(crate) fn kept_values(
     found
 }
 
-/// A secret that is set. Whether the entry names it now does not matter: it could later.
+/// The problem of a secret that is set. It counts even if the entry does not name it now, because it could
+/// later.
 pub(crate) fn kept_secret(server: &str, secret: &str) -> EntryProblem {
     EntryProblem {
         field: format!("secrets.{secret}"),
@@ -181,14 +182,15 @@ pub(crate) fn kept_secret(server: &str, secret: &str) -> EntryProblem {
     }
 }
 
-/// An entry with what a newer bundle became; what people decided about it stays.
+/// Returns an entry with the configuration that a newer bundle gives; people's decisions about the server are
+/// kept.
 pub(super) fn replaced(
     old: &McpServerConfig,
     entry: &FilledEntry,
 ) -> Result<McpServerConfig, Error> {
     let filled: McpServerConfig = serde_json::from_value(entry.config.clone())
         .map_err(|error| Error::invalid("config", error.to_string()))?;
-    // What the program was not to have, it does not get now.
+    // The hosts of secrets that the new bundle does not use are dropped.
     let mut secret_hosts = old.secret_hosts.clone();
     secret_hosts.retain(|secret, _| entry.secrets.contains_key(secret));
     let workspace = match old.workspace {
@@ -200,7 +202,7 @@ pub(super) fn replaced(
         args: filled.args,
         env: filled.env,
         bundle: filled.bundle,
-        // Other packages, to whose code nobody said yes.
+        // The packages differ, and nobody allowed scripts for them.
         allow_scripts: false,
         description: filled.description,
         container_env: BTreeMap::new(),
@@ -243,7 +245,7 @@ mod tests {
         assert_eq!((new.allow_scripts, new.timeout), (false, old.timeout));
     }
 
-    /// For each field of an entry another value, and whether it decides what the server does, sees or
+    /// For each field of an entry, another value, and true if it affects what the server does, sees or
     /// reaches.
     fn changes() -> Vec<(&'static str, Value, bool)> {
         vec![
@@ -283,7 +285,7 @@ mod tests {
         ]
     }
 
-    /// An entry in which every field is set; a new field does not compile until it stands here.
+    /// An entry in which every field is set; a new field does not compile until it is added here.
     fn full() -> McpServerConfig {
         let map = || BTreeMap::from([("A".to_owned(), "one".to_owned())]);
         McpServerConfig {
@@ -321,14 +323,14 @@ mod tests {
         }
     }
 
-    /// Asserts that each field of an entry is classed, and that a change of each that decides what the
-    /// server does, sees or reaches wants every hidden value again.
+    /// Asserts that each field of an entry is classified, and that a change of each field that affects what
+    /// the server does, sees or reaches requires every hidden value again.
     #[test]
     fn every_field_is_classed_and_a_change_of_one_that_decides_wants_the_secrets_again() {
         let old = full();
         let mut fields: BTreeSet<String> = BTreeSet::new();
         let mut all = serde_json::to_value(&old).unwrap();
-        // Written only where it is set.
+        // Serialized only if set.
         for name in ["allowScripts", "sampling"] {
             all[name] = json!(true);
         }
@@ -349,7 +351,7 @@ mod tests {
             assert_ne!(old, new, "{field}");
             assert_eq!(changes_reach(&old, &new), decides, "{field}");
             assert_eq!(HARMLESS.contains(&field), !decides, "{field}");
-            // What is changed itself is given with the change.
+            // The changed field itself is given with the change.
             let patch = json!({ field: if value.is_object() { json!({}) } else { value } });
             let kept = kept_values((&old, &new), &patch);
             let kept: BTreeSet<&str> = kept.iter().map(|it| it.field.as_str()).collect();

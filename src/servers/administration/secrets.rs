@@ -1,4 +1,4 @@
-//! The secrets of servers: set, removed, and never read by people.
+//! Sets and removes the secrets of servers; people can never read them.
 
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -14,15 +14,16 @@ use crate::store::clock::now;
 use crate::store::records::SecretRow;
 
 impl Administration<'_> {
-    /// Sets what `${secret:NAME}` of a server stands for. It never comes back. One that leads the
-    /// server's address elsewhere is refused while something is set that was given for another.
+    /// Sets the value of `${secret:NAME}` of a server. It is never returned. A secret that would change the
+    /// server's address is refused while a hidden value or another secret is set that was given for the old
+    /// address.
     pub async fn set_secret(
         &self,
         (server, name): (&str, &str),
         value: &SecretString,
     ) -> Result<(), Error> {
         check_secret(name, value)?;
-        // Neither the entry nor another secret changes between the check and what it is for.
+        // Locked, so that neither the entry nor another secret changes after the check.
         let _alone = self.servers.0.changing.lock().await;
         let entry = self.find_own(server).await?;
         self.check_lead(&entry, (name, value)).await?;
@@ -32,7 +33,7 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Refuses a secret that would hand what was given for one address to another.
+    /// Refuses a secret that would send values that were given for one address to another.
     async fn check_lead(
         &self,
         entry: &ServerEntry,
@@ -52,7 +53,7 @@ impl Administration<'_> {
         if !kept.is_empty() {
             return Err(Error::Invalid(kept));
         }
-        // What people allowed, they allowed at the address of before.
+        // People gave their grants for the old address.
         let grants = self.servers.0.records.mcp_grants();
         Ok(grants.forget(&entry.scope, &entry.name).await?)
     }
@@ -77,7 +78,7 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// The names of the secrets that are set for a server.
+    /// Returns the names of the secrets that are set for a server.
     pub(crate) async fn secret_names(
         &self,
         scope: &Scope,
@@ -103,7 +104,7 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Seals a secret and keeps it.
+    /// Seals a secret and stores it.
     pub(crate) async fn keep_secret(
         &self,
         scope: &Scope,

@@ -1,4 +1,4 @@
-//! What a tenant decides about single tools.
+//! Stores decisions about single tools.
 
 use super::{Administration, unknown};
 use crate::domain::{Digest, ToolRef};
@@ -8,25 +8,26 @@ use crate::servers::permission::must_look_after;
 use crate::session::PolicyEffect;
 use crate::store::records::ToolSetting;
 
-/// What is decided about one tool.
+/// A decision about one tool.
 #[derive(Debug, Clone, Default)]
 pub struct ToolChange {
-    /// Whether the model is told of it.
+    /// Enables or disables the tool.
     pub enabled: Option<bool>,
-    /// What happens to its calls.
+    /// The effect on its calls.
     pub effect: Option<PolicyEffect>,
-    /// Hash of the definition that this was decided about.
+    /// The hash of the definition that the person saw.
     pub hash: Option<Digest>,
 }
 
 impl ToolChange {
-    /// Whether it says yes to the definition as it is now. One that has changed is said yes to only by
-    /// whoever names it.
+    /// Returns true if the decision accepts the current definition. A drifted definition is accepted only if
+    /// the decision names its hash.
     fn accepts(&self, is_drifted: bool) -> bool {
         self.effect.is_some() && (self.hash.is_some() || !is_drifted)
     }
 
-    /// Whether it is about the definition as it is now. What only takes away needs no reading.
+    /// Returns true if the decision is about the current definition. A decision without a hash may always
+    /// restrict a drifted tool, but not permit it.
     fn is_about(&self, now: &Digest, is_drifted: bool) -> bool {
         let lets_more = matches!(self.effect, Some(PolicyEffect::Allow | PolicyEffect::Ask));
         match &self.hash {
@@ -37,8 +38,8 @@ impl ToolChange {
 }
 
 impl Administration<'_> {
-    /// Decides about one tool for those who are offered its server. Whoever names the definition that they saw and
-    /// says what happens to its calls says yes to it.
+    /// Stores a decision about one tool for everybody who is offered its server. A decision with the current
+    /// hash and an effect also accepts the definition.
     pub async fn set_tool(
         &self,
         (name, tool): (&str, &str),

@@ -1,4 +1,4 @@
-//! Trials of servers, and starting one afresh: each runs in a place that is thrown away.
+//! Tests servers and restarts them; each test runs in a temporary sandbox.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ use crate::servers::permission::{
 use crate::servers::registry::Servers;
 use crate::servers::try_out::try_out;
 
-/// What a caller may try.
+/// The operations of a caller that test servers.
 pub struct Trials<'a> {
     pub(super) servers: &'a Servers,
     pub(super) caller: &'a Caller,
 }
 
 impl Trials<'_> {
-    /// Starts a server in a place that is thrown away, and says how each phase went.
+    /// Starts a server in a temporary sandbox, and reports each phase.
     pub async fn test(&self, name: &str) -> Result<TestReport, Error> {
         let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name).ok_or_else(|| unknown(name))?;
@@ -45,7 +45,7 @@ impl Trials<'_> {
         Ok(TestReport::new(phases, tried))
     }
 
-    /// The same for an entry that is not stored.
+    /// Tests an entry that is not stored.
     pub async fn test_new(&self, new: NewServer) -> Result<TestReport, Error> {
         adds_servers(self.caller, self.servers.0.roles)?;
         let audience = audience_for(self.caller, new.audience)?;
@@ -64,7 +64,7 @@ impl Trials<'_> {
             (Scope::Tenant(_), Some(_)) => Source::Person,
         };
         let mut entry = self.servers.entry(new.name, source, scope, new.config);
-        // The environment is for what operators wrote, not for what somebody tries.
+        // Only entries that operators stored read the environment, not trials.
         entry.is_trial = true;
         entry.owner = owner;
         let sandbox = SandboxId::from_bits(rand::random());
@@ -100,10 +100,10 @@ impl Trials<'_> {
         Ok(TestReport::new(phases, tried))
     }
 
-    /// Ends the connections that sessions of the caller's tenant have to a server, and lists it in
-    /// a place that is thrown away. A call that runs becomes unknown with words that say so; the next one
-    /// starts the server anew. Other gateways are told to do the same. How many connections ended
-    /// at this one, and how the start went.
+    /// Restarts a server: ends the connections of the tenant's sessions to it, here and at the other
+    /// gateways, and lists it in a temporary sandbox. A running call becomes unknown, with a message that
+    /// says so; the next call starts the server again. Returns the number of connections that ended here, and
+    /// the report of the start.
     pub async fn restart(&self, name: &str) -> Result<(usize, TestReport), Error> {
         let tenant = &self.caller.tenant.id;
         let view = self.servers.view(self.caller.whose()).await?;

@@ -1,5 +1,5 @@
-//! Entries that connect by themselves (`client_credentials`): one token for everybody who uses the entry,
-//! kept in memory, as another can be had at any time.
+//! Gets tokens for entries that connect by themselves (`client_credentials`): one token for everybody who
+//! uses the entry, kept in memory, because a new one can be requested at any time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -17,7 +17,7 @@ use crate::mcp::authorization::{
 use crate::mcp::{Authorizer, Refused, RefusedRequest};
 use crate::store::clock::now;
 
-/// Scope, server, address and client: a changed entry has another place.
+/// Scope, server, address and client: a changed entry has another key.
 type Place = (String, String, String, String);
 
 /// The tokens of one entry.
@@ -28,7 +28,7 @@ type Shared = Arc<Mutex<Option<Tokens>>>;
 pub(crate) struct ClientGrants(Arc<std::sync::Mutex<HashMap<Place, Shared>>>);
 
 impl ClientGrants {
-    /// What sends the entry's own tokens.
+    /// Returns the authorizer that sends the entry's own tokens.
     pub(crate) fn authorizer(&self, target: Target, grants: Grants) -> impl Authorizer + use<> {
         let secret = target.client_secret.clone().unwrap_or_default();
         let place = (
@@ -51,12 +51,12 @@ impl ClientGrants {
 struct ClientAuthorizer {
     target: Target,
     grants: Grants,
-    /// Held while a token is asked for, so that calls side by side ask once.
+    /// Held while a token is requested, so that concurrent calls request one.
     tokens: Shared,
 }
 
 impl ClientAuthorizer {
-    /// A token that is fresh and not the refused one.
+    /// Returns a fresh token that is not the refused one.
     async fn token_but(
         &self,
         (refused, challenge): (Option<&SecretString>, Option<&Challenge>),

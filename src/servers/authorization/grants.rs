@@ -1,4 +1,4 @@
-//! Grants as they are kept: sealed, one for each person and server, renewed once for all gateways.
+//! Stores grants sealed, one for each person and server, and renews each once for all gateways.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::store::clock::now;
 use crate::store::records::{GrantKey, GrantRow, SealedTokens, SecretHash};
 use crate::store::{self, Records, Sealer};
 
-/// How long one gateway alone may renew tokens. It is longer than the one request that this takes; after
-/// it the gateway counts as gone, and another one tries with the same tokens.
+/// The lease of a gateway that renews tokens. It is longer than the one request that a renewal takes; after
+/// it the gateway counts as dead, and another one tries with the same tokens.
 const LEASE_MS: i64 = 40_000;
-/// How often another gateway's renewal is looked at.
+/// How often another gateway's renewal is polled.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long it is waited for.
+/// How long another gateway's renewal is waited for.
 const PATIENCE_MS: i64 = 45_000;
 
-/// Between two attempts to keep renewed tokens.
+/// The pause between two attempts to store renewed tokens.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long a call waits for its person to connect.
 const WAIT: Duration = Duration::from_mins(10);
@@ -44,7 +44,7 @@ struct Kept {
     grant: Grant,
 }
 
-/// A grant of the version that the row counts.
+/// A grant and its version in the row.
 #[derive(Clone)]
 pub(crate) struct Held {
     pub(crate) version: i64,
@@ -52,9 +52,9 @@ pub(crate) struct Held {
 }
 
 impl Grants {
-    /// Refuses an issuer that the client of an entry is not registered with: that the entry names, or else
-    /// the one that was found first with this client and secret at this address. A server whose metadata
-    /// change is not given the secret for somebody else.
+    /// Refuses an issuer with which the client of an entry is not registered. The expected issuer is the one
+    /// that the entry names, or else the first one that was found with this client and secret at this
+    /// address. So a server that changes its metadata cannot obtain the secret for another issuer.
     pub(crate) async fn bind_client(
         &self,
         target: &Target,
@@ -82,7 +82,7 @@ impl Grants {
         Err(AuthorizationError::OtherClient { expected, found })
     }
 
-    /// The issuer that was kept under a name, or this one, which is kept from now on.
+    /// Returns the issuer that is stored under a name; if there is none, stores and returns `found`.
     async fn first_issuer(
         &self,
         target: &Target,
@@ -101,13 +101,13 @@ impl Grants {
         Ok(found.to_owned())
     }
 
-    /// What is kept of a person at a server.
+    /// Returns the row of a person at a server.
     pub(crate) async fn row(&self, key: &GrantKey) -> Result<Option<GrantRow>, store::Error> {
         self.records.mcp_grants().get(key).await
     }
 
-    /// A person's grant, if they are connected to this very address: an entry that leads elsewhere by now
-    /// gets nothing of what was given for another.
+    /// Returns a person's grant if it is for this address: an entry that has another address by now gets no
+    /// grant that was made for the old one.
     pub(crate) async fn held(
         &self,
         target: &Target,
@@ -124,7 +124,7 @@ impl Grants {
         Ok(is_here.then_some(Held { version, grant }))
     }
 
-    /// Keeps what a person has allowed, and tells their pages and calls that wait.
+    /// Stores a person's grant, and notifies their pages and waiting calls.
     pub(crate) async fn connect(
         &self,
         target: &Target,
@@ -145,8 +145,8 @@ impl Grants {
         Ok(())
     }
 
-    /// Renews a grant, unless somebody has: one request for all who ask at any gateway. `None`: only the
-    /// person can help.
+    /// Renews a grant that is still of version `stale`, with one request for all callers at all gateways.
+    /// `None`: only the person can help.
     pub(crate) async fn renewed(
         &self,
         target: &Target,
@@ -154,7 +154,8 @@ impl Grants {
         stale: i64,
     ) -> Result<Option<Held>, AuthorizationError> {
         let (grants, target, person) = (self.clone(), target.clone(), person.clone());
-        // Whoever asks may stop asking; new tokens must be kept all the same, as the old are used up.
+        // The caller may be cancelled; new tokens must be stored all the same, because the old ones are used
+        // up.
         let renewing = async move { grants.renew(&target, &person, stale).await };
         let renewed = self.tasks.spawn(renewing).await;
         renewed.unwrap_or_else(|_| Err(away("the renewal was stopped")))
@@ -215,7 +216,7 @@ impl Grants {
                     let version = held.version + 1;
                     return Ok(Some(Held { version, grant }));
                 }
-                // The person has connected anew meanwhile.
+                // The person has connected again meanwhile.
                 let person = Holder {
                     tenant: key.tenant.clone(),
                     user: key.user.clone(),
@@ -238,8 +239,9 @@ impl Grants {
         }
     }
 
-    /// Keeps renewed tokens. The old ones are used up, so records that do not answer are asked again for
-    /// as long as nobody else may renew them.
+    /// Stores renewed tokens. The old ones are used up, so a failing store is retried for half of the lease,
+    /// in which nobody else may renew them. Returns false if the tokens were not stored, because the lease or
+    /// the version has changed.
     async fn keep_renewed(
         &self,
         target: &Target,
@@ -263,25 +265,25 @@ impl Grants {
         }
     }
 
-    /// Waits until the person has connected to a server that wants them; false if they do not want to, or
-    /// do not do it in time.
+    /// Waits until the person has connected to a server that requires it; returns false if they decline, or
+    /// after ten minutes.
     pub(crate) async fn wait(&self, key: &GrantKey) -> bool {
         let mut news = self.teller.listen();
         let until = tokio::time::Instant::now() + WAIT;
         loop {
             match self.row(key).await {
                 Ok(Some(row)) if row.needed_since.is_some() => {}
-                // Only who connects ends what the server wanted; who puts it off leaves that noted, also
-                // where they allowed less before.
+                // Only connecting clears the challenge. A person who dismisses the request leaves the
+                // challenge in the row, even if they had allowed less before.
                 Ok(Some(row)) => return row.sealed.is_some() && row.challenge.is_none(),
                 Ok(None) => return false,
-                // It is looked at again.
+                // The row is read again.
                 Err(error) => tracing::debug!(?error, "A connection cannot be looked at"),
             }
             if tokio::time::Instant::now() >= until {
                 return false;
             }
-            // What other gateways tell may be lost, so nothing is waited for alone.
+            // Updates of other gateways may be lost, so the row is also polled.
             let told = async {
                 while let Ok(told) = news.recv().await {
                     if told.server == key.server && matches!(told.kind, NewsKind::Connection(_)) {
@@ -293,7 +295,7 @@ impl Grants {
         }
     }
 
-    /// The server wants the person: their pages show it.
+    /// Records that the server requires the person to connect, and notifies their pages.
     pub(crate) async fn need(&self, key: &GrantKey, challenge: &Challenge) {
         let text = serde_json::to_string(challenge).unwrap_or_default();
         match self.records.mcp_grants().need(key, &text, now()).await {
@@ -304,14 +306,14 @@ impl Grants {
         }
     }
 
-    /// Tokens of that version are refused and cannot be renewed.
+    /// Deletes the tokens of that version, which are refused and cannot be renewed.
     pub(crate) async fn end(&self, key: &GrantKey, version: i64) {
         if let Err(error) = self.records.mcp_grants().end(key, version).await {
             tracing::warn!(mcp.server = %key.server, ?error, "That a connection has ended was not kept");
         }
     }
 
-    /// Forgets a person at a server, and their grant if they had one.
+    /// Deletes a person's row at a server, and returns their grant if they had one.
     pub(crate) async fn disconnect(&self, key: &GrantKey) -> Result<Option<Grant>, store::Error> {
         let sealed = self.records.mcp_grants().disconnect(key).await?;
         self.tell(key);
@@ -319,11 +321,11 @@ impl Grants {
         Ok(kept.map(|kept| kept.grant))
     }
 
-    /// Tells the person's pages and waiting calls, here and at the other gateways.
+    /// Notifies the person's pages and waiting calls, here and at the other gateways.
     pub(crate) fn tell(&self, key: &GrantKey) {
         self.teller.tell(News {
             tenant: Some(key.tenant.clone()),
-            // Only they are told anyway.
+            // `NewsKind::Connection` reaches only this user anyway.
             owner: None,
             server: key.server.clone(),
             kind: NewsKind::Connection(key.user.clone()),
@@ -349,7 +351,7 @@ impl Grants {
     }
 }
 
-/// The place that a sealed grant belongs to.
+/// The sealing context of a grant.
 fn context(key: &GrantKey) -> String {
     let GrantKey {
         scope,
@@ -360,7 +362,7 @@ fn context(key: &GrantKey) -> String {
     format!("mcp-grant/{}/{server}/{tenant}/{user}", scope.as_str())
 }
 
-/// Seals something for its place.
+/// Seals a value for its context.
 pub(in crate::servers) fn seal(
     sealer: &Sealer,
     context: &str,
@@ -371,18 +373,18 @@ pub(in crate::servers) fn seal(
     sealer.seal(context, &text)
 }
 
-/// Opens what [`seal`] gave.
+/// Opens a value that [`seal`] has sealed.
 pub(in crate::servers) fn open<T: serde::de::DeserializeOwned>(
     sealer: &Sealer,
     context: &str,
     kept: &str,
 ) -> Result<T, store::Error> {
     let text = sealer.open(context, kept)?;
-    // What is wrong with it is not told: the text holds secrets.
+    // The error text is not passed on, because it may contain secrets.
     serde_json::from_slice(&text).map_err(|_| store::Error::corrupt("sealed value", "not shown"))
 }
 
-/// The records did not answer, as whoever sends a request hears it.
+/// Makes the error of a request from an error of the store, and logs the latter.
 pub(super) fn records(error: &store::Error) -> AuthorizationError {
     tracing::warn!(?error, "The tokens of a server cannot be read or kept");
     away("the records do not answer")

@@ -1,5 +1,5 @@
-//! People connect to remote servers that want it (OAuth): each for themselves, with tokens that are kept
-//! sealed, renewed by one gateway at a time, and sent to nobody but their server.
+//! Connects people to remote servers that require authorization (OAuth): each person for themselves, with
+//! tokens that are stored sealed, renewed by one gateway at a time, and sent only to their server.
 
 mod client_grant;
 mod grants;

@@ -1,4 +1,4 @@
-//! The tokens of requests to a server: one person's, or nobody's.
+//! Authorizes requests to a server, in the name of one person or of nobody.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -11,7 +11,7 @@ use crate::mcp::authorization::{AuthorizationError, Challenge, is_protected};
 use crate::mcp::{Authorizer, Refused, RefusedRequest};
 use crate::store::clock::now;
 
-/// Sends what a person has allowed, and takes note where a server wants more.
+/// Sends a person's token, and records when a server requires more.
 pub(crate) struct PersonAuthorizer {
     pub(crate) grants: Grants,
     pub(crate) target: Target,
@@ -25,7 +25,7 @@ impl PersonAuthorizer {
             return Ok(None);
         };
         let tokens = &held.grant.tokens;
-        // One that cannot be renewed is sent as long as the server takes it.
+        // A token that cannot be renewed is sent for as long as the server accepts it.
         if tokens.is_fresh(now().0) || !tokens.is_renewable() {
             return Ok(Some(tokens.access().into()));
         }
@@ -40,7 +40,7 @@ impl PersonAuthorizer {
         Ok(renewed.map(|held| held.grant.tokens.access().into()))
     }
 
-    /// Another token than the one that was refused, if there is one without the person.
+    /// Returns another token than the refused one, if there is one without the person's help.
     async fn other_than(&self, refused: Option<&SecretString>) -> Option<SecretString> {
         let held = self.grants.held(&self.target, &self.person).await.ok()??;
         let access = held.grant.tokens.access();
@@ -89,7 +89,7 @@ impl Authorizer for PersonAuthorizer {
     }
 }
 
-/// For looks in nobody's name: says whether the server wants people.
+/// For probes in nobody's name: detects that a server requires people to connect.
 pub(crate) struct Nobody(pub(crate) Target);
 
 impl Authorizer for Nobody {

@@ -1,4 +1,4 @@
-//! A remote server that may want people to connect, as a token is bound to it.
+//! A remote server that may require people to connect, and the address to which tokens are bound.
 
 use url::Url;
 
@@ -7,22 +7,24 @@ use crate::mcp::authorization::KnownClient;
 use crate::servers::catalogue::entry::ServerEntry;
 use crate::store::records::GrantKey;
 
-/// One server and how we are known to whoever authorises for it.
+/// A server, with our client's identity at its authorization server.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) scope: Scope,
     pub(crate) server: String,
-    /// Where it is.
+    /// The server's address.
     pub(crate) url: Url,
     pub(crate) oauth: McpOAuth,
-    /// Its client's secret, filled in.
+    /// The secret of the entry's client, filled in.
     pub(crate) client_secret: Option<String>,
-    /// What reaches it and its authorisation server: nothing private for an entry of a tenant.
+    /// The HTTP client for the server and its authorization server: it cannot reach private addresses for an
+    /// entry of a tenant.
     pub(crate) client: reqwest::Client,
 }
 
 impl Target {
-    /// `None` where the entry says what is sent in its place, or has no address.
+    /// Returns `None` if the server is not remote, its entry sets the `Authorization` header, or it has no
+    /// valid address.
     pub(crate) fn new(
         entry: &ServerEntry,
         url: &str,
@@ -42,7 +44,8 @@ impl Target {
         })
     }
 
-    /// What tokens are bound to: the address, without what may change from request to request.
+    /// The address to which tokens are bound: without query and fragment, which may change from request to
+    /// request.
     pub(crate) fn address(&self) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
@@ -50,7 +53,7 @@ impl Target {
         url.into()
     }
 
-    /// A person at this server.
+    /// The key of a person's grant at this server.
     pub(crate) fn key(&self, person: &Holder) -> GrantKey {
         GrantKey {
             scope: self.scope.clone(),
@@ -60,14 +63,14 @@ impl Target {
         }
     }
 
-    /// The client that the entry names.
+    /// The client that the entry names, if any.
     pub(crate) fn known(&self) -> Option<KnownClient> {
         let id = self.oauth.client_id.clone()?;
         let secret = self.client_secret.clone();
         Some(KnownClient { id, secret })
     }
 
-    /// Whether the entry connects by itself, for everybody who uses it.
+    /// Returns true if the entry connects by itself, for everybody who uses it.
     pub(crate) fn is_of_client(&self) -> bool {
         self.oauth.grant == McpGrant::ClientCredentials
     }

@@ -1,5 +1,5 @@
-//! The file of a bundle: a ZIP archive. All of it is looked at before anything of it is unpacked, and
-//! what it unpacks to is bounded, whatever it says of itself.
+//! Reads the file of a bundle, a ZIP archive. All of it is checked before any of it is unpacked, and its
+//! unpacked size is bounded, whatever its headers claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Cursor, Read, Write};
@@ -10,36 +10,36 @@ use super::path::{checked, shown};
 use crate::mcp::config::EntryProblem;
 use crate::skills::repeated;
 
-/// What says how a bundle is started.
+/// The file that describes how a bundle is started.
 pub(super) const MANIFEST: &str = "manifest.json";
-/// Entries of one bundle: a Node program with all that it uses has some thousands.
+/// The most entries of a bundle: a Node program with its dependencies has some thousands.
 pub(super) const MAX_ENTRIES: usize = 50_000;
-/// How many times as large as its file a bundle may be, unpacked. Honest ones stay below ten.
+/// The highest ratio of a bundle's unpacked size to its file's size. Honest bundles stay below ten.
 pub(super) const MAX_RATIO: u64 = 100;
-/// From how many unpacked bytes on that counts.
+/// The unpacked size in bytes up to which the ratio does not count.
 const RATIO_FROM: u64 = 8 << 20;
-/// Bytes of the manifest.
+/// The most bytes of the manifest.
 const MAX_MANIFEST: u64 = 1 << 20;
-/// Problems that are named.
+/// The most problems that are reported.
 const MAX_PROBLEMS: usize = 20;
 
 /// A file of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Packed {
-    /// Its number in the archive.
+    /// Its index in the archive.
     at: usize,
     bytes: u64,
     is_executable: bool,
 }
 
-/// A bundle's file that was looked at, all of it.
+/// A bundle's file that was checked completely.
 pub(super) struct Archive<'f> {
     zip: ZipArchive<Cursor<&'f [u8]>>,
     files: BTreeMap<String, Packed>,
 }
 
 impl<'f> Archive<'f> {
-    /// Opens a file, or names what is wrong with it. `most` is what it may unpack to, in bytes.
+    /// Opens and checks a file, or returns its problems. `most` is the limit of its unpacked size, in bytes.
     pub(super) fn read(file: &'f [u8], most: u64) -> Result<Self, Vec<EntryProblem>> {
         if !file.starts_with(b"PK\x03\x04") {
             let text = "this is no bundle: an `.mcpb` file is a ZIP archive with a `manifest.json`; \
@@ -97,7 +97,7 @@ impl<'f> Archive<'f> {
         names.into_iter().map(twice).collect()
     }
 
-    /// Looks at one entry, and at all of its content.
+    /// Checks an entry and reads all of its content.
     fn take_in(&mut self, at: usize, room: &mut u64) -> Result<(), Wrong> {
         let entry = self.zip.by_index_data(at).map_err(|it| broken(&it))?;
         let name = entry.name_raw().to_vec();
@@ -139,7 +139,8 @@ impl<'f> Archive<'f> {
         Ok(())
     }
 
-    /// Files that are folders too, and names that differ in case alone: on some machines they are one.
+    /// Returns the problems of paths that are both a file and a folder, and of names that differ only in
+    /// case, which some file systems do not distinguish.
     fn collisions(&self) -> Vec<EntryProblem> {
         let mut found = Vec::new();
         let mut folded = BTreeSet::new();
@@ -160,7 +161,7 @@ impl<'f> Archive<'f> {
         found
     }
 
-    /// How many files there are, and how many bytes they have together.
+    /// Returns the number of files, and their total size in bytes.
     pub(super) fn size(&self) -> (usize, u64) {
         let bytes = self.files.values().map(|file| file.bytes).sum();
         (self.files.len(), bytes)
@@ -178,7 +179,7 @@ impl<'f> Archive<'f> {
             .is_some_and(|(next, _)| next.starts_with(&below))
     }
 
-    /// The manifest.
+    /// Returns the content of the manifest.
     pub(super) fn manifest(&mut self) -> Result<Vec<u8>, EntryProblem> {
         let Some(file) = self.files.get(MANIFEST) else {
             let text = "it has no `manifest.json` at its top: pack the server with `npx \
@@ -192,7 +193,7 @@ impl<'f> Archive<'f> {
         self.head(MANIFEST, MAX_MANIFEST)
     }
 
-    /// The first bytes of a file.
+    /// Returns the first `most` bytes of a file; empty if there is no such file.
     pub(super) fn head(&mut self, path: &str, most: u64) -> Result<Vec<u8>, EntryProblem> {
         let Some(file) = self.files.get(path) else {
             return Ok(Vec::new());
@@ -204,7 +205,7 @@ impl<'f> Archive<'f> {
         Ok(bytes)
     }
 
-    /// Writes all files as a tar archive. `entry_point` can be run, whatever its packer made of it.
+    /// Writes all files as a tar archive. `entry_point` is made executable, whatever its mode in the bundle.
     pub(super) fn write_tar(&mut self, to: impl Write, entry_point: &str) -> io::Result<()> {
         let mut tar = tar::Builder::new(to);
         for (path, file) in &self.files {
@@ -214,7 +215,7 @@ impl<'f> Archive<'f> {
         tar.finish()
     }
 
-    /// How many bytes that archive has.
+    /// Returns the size of that archive in bytes.
     pub(super) fn tar_bytes(&self, entry_point: &str) -> io::Result<u64> {
         let mut count = Count(0);
         let mut tar = tar::Builder::new(&mut count);
@@ -241,11 +242,11 @@ fn append(
     header.set_size(file.bytes);
     header.set_mode(if is_run { 0o755 } else { 0o644 });
     header.set_mtime(0);
-    // Exactly as much as the header says.
+    // Never more than the header says.
     tar.append_data(&mut header, path, content.take(file.bytes))
 }
 
-/// Counts what is written.
+/// A writer that counts its bytes.
 struct Count(u64);
 
 impl Write for Count {
@@ -259,10 +260,10 @@ impl Write for Count {
     }
 }
 
-/// What is wrong with an entry of the archive.
+/// The problem of an entry of the archive.
 enum Wrong {
     Entry(EntryProblem),
-    /// It and those before it have more bytes than there is room for.
+    /// The entries up to this one exceed the limit of the unpacked size.
     TooLarge,
 }
 

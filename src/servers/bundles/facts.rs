@@ -1,5 +1,4 @@
-//! What is known of a bundle: what its manifest says, as it was checked against its files and made ready
-//! for this kind of machine.
+//! The facts of a bundle: its manifest, checked against its files and prepared for this kind of machine.
 
 use std::collections::BTreeMap;
 
@@ -14,50 +13,51 @@ use super::template;
 use crate::domain::visible_line;
 use crate::mcp::config::EntryProblem;
 
-/// Letters of a name, and of a longer text, that are kept.
+/// The most characters that are stored of a name, and of a longer text.
 const NAME: usize = 200;
 const TEXT: usize = 1_000;
-/// Tools and prompts of one bundle that are shown.
+/// The most tools, and the most prompts, of a bundle that are shown.
 const MOST: usize = 200;
 
-/// A bundle, as people are shown it and as it is started.
+/// The facts about a bundle that people are shown and that its start needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundleFacts {
-    /// For programs.
+    /// Its name for programs.
     pub name: String,
-    /// For people.
+    /// Its name for people.
     pub title: String,
     pub version: String,
     pub description: String,
     pub author: String,
-    /// An https address.
+    /// The address of its homepage, with `https`.
     #[serde(default)]
     pub homepage: Option<String>,
     #[serde(default)]
     pub license: Option<String>,
     /// `node`, `python` or `binary`.
     pub kind: String,
-    /// What is started, `${user_config.KEY}` and all.
+    /// The command, with `${user_config.KEY}` unresolved.
     pub command: String,
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
     /// The file that is started, below the bundle's folder.
     pub entry_point: String,
-    /// Which versions of `node` or `python` it runs with; `None` = any.
+    /// The range of versions of `node` or `python` that it supports; `None` for any.
     #[serde(default)]
     pub runtime: Option<String>,
-    /// What is installed from the Python package index; `None` for one that brings everything along.
+    /// The packages that are installed from the Python package index; `None` if it contains everything it
+    /// needs.
     #[serde(default)]
     pub dependencies: Option<Dependencies>,
     pub tools: Vec<NamedPart>,
     pub prompts: Vec<NamedPart>,
-    /// Whether it may have more tools than it names.
+    /// True if it may have more tools than the manifest names.
     pub has_more_tools: bool,
     pub values: Vec<WantedValue>,
-    /// Whether it names folders of a person, whose place the session's files take.
+    /// True if it names folders of a person, which the session's files replace.
     pub names_folders: bool,
     pub files: u64,
-    /// Bytes of all files together.
+    /// The total size of all files in bytes.
     pub unpacked_bytes: u64,
 }
 
@@ -78,9 +78,9 @@ pub struct WantedValue {
     pub kind: String,
     pub is_required: bool,
     pub is_secret: bool,
-    /// Each line is a value of its own.
+    /// True if each line of the answer is a separate value.
     pub is_repeated: bool,
-    /// What is taken where nothing is answered.
+    /// The value that is used if nothing is answered.
     #[serde(default)]
     pub default: Option<String>,
     #[serde(default)]
@@ -90,13 +90,13 @@ pub struct WantedValue {
 }
 
 impl WantedValue {
-    /// Whether it is a path, which lies in the workspace here.
+    /// Returns true if it is a path, which lies in the workspace here.
     pub(super) fn is_path(&self) -> bool {
         matches!(self.kind.as_str(), "directory" | "file")
     }
 }
 
-/// The facts of a bundle, or everything that is in its way.
+/// Returns the facts of a bundle, or all its problems.
 pub(super) fn facts(
     manifest: Manifest,
     archive: &mut Archive<'_>,
@@ -175,7 +175,7 @@ fn value((key, wanted): &(String, Wanted)) -> WantedValue {
         None => Vec::new(),
     };
     if is_path {
-        // Folders of a person do not exist here, nor what is in them.
+        // The folders of a person, and files in them, do not exist here.
         for text in &mut defaults {
             template::WORKSPACE.clone_into(text);
         }
@@ -189,7 +189,7 @@ fn value((key, wanted): &(String, Wanted)) -> WantedValue {
         is_required: wanted.required,
         is_secret,
         is_repeated: wanted.multiple,
-        // A secret that everybody has is none, and would stand in what people are shown.
+        // A default that everybody knows is not secret, and would be shown to people.
         default: Some(defaults.join("\n")).filter(|text| !text.is_empty() && !is_secret),
         min: wanted.min.clone(),
         max: wanted.max.clone(),
@@ -214,13 +214,13 @@ fn named_part(named: &Named) -> NamedPart {
 fn kind_name(kind: ServerKind) -> &'static str {
     match kind {
         ServerKind::Node => "node",
-        // uv is one way to start Python.
+        // uv is a way to start Python.
         ServerKind::Python | ServerKind::Uv => "python",
         ServerKind::Binary => "binary",
     }
 }
 
-/// The beginning of a text that others wrote, in visible signs.
+/// Cuts a foreign text to `most` characters, all of them visible.
 fn clip(text: &str, most: usize) -> String {
     let text = visible_line(text.trim());
     match text.char_indices().nth(most) {

@@ -1,4 +1,4 @@
-//! The entry that a bundle becomes with what a person answered.
+//! Makes the entry of a bundle, filled in with a person's answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use super::template::{self, Part, WORKSPACE};
 use crate::mcp::config::EntryProblem;
 use crate::servers::mcp_registry::FilledEntry;
 
-/// Bytes of one answer.
+/// The most bytes of an answer.
 const MOST_BYTES: usize = 8 * 1024;
-/// Values of a question that takes several.
+/// The most values of a repeated answer.
 const MOST_VALUES: usize = 50;
 
-/// A value as it is put into the command.
+/// An answer, as it is put into the command.
 enum Answer {
-    /// None was given, and there is no default.
+    /// No answer was given, and there is no default.
     Nothing,
     Texts(Vec<String>),
-    /// It stands behind a name.
+    /// The value of a secret, and the name that refers to it.
     Secret {
         name: String,
         value: String,
     },
 }
 
-/// Makes the entry, or names every answer that is wrong.
+/// Makes the entry, or returns all problems of the answers.
 pub(super) fn fill(
     (facts, sha256): (&BundleFacts, &str),
     given: &BTreeMap<String, String>,
@@ -97,7 +97,8 @@ impl Filling<'_> {
         Json::Object(config)
     }
 
-    /// Whether a path is given, or the bundle names folders of a person: here the session's files.
+    /// Returns true if a path is answered, or if the bundle names folders of a person: then the server sees
+    /// the session's files.
     fn sees_files(&self) -> bool {
         let is_given = |wanted: &WantedValue| {
             let answer = self.answers.get(wanted.key.as_str());
@@ -106,7 +107,7 @@ impl Filling<'_> {
         self.facts.names_folders || self.facts.values.iter().any(is_given)
     }
 
-    /// What was answered, but for secrets.
+    /// Returns the answers without secrets, by key.
     fn kept(&self) -> BTreeMap<&str, String> {
         let answers = self.answers.iter();
         let texts = answers.filter_map(|(key, answer)| match answer {
@@ -125,7 +126,7 @@ impl Filling<'_> {
         secrets.collect()
     }
 
-    /// A variable; `None` where all that it is for was left out.
+    /// Returns the value of a variable; `None` if it consists of an answer that was left out.
     fn variable(&self, text: &str) -> Option<String> {
         let parts = template::parts(text);
         if let [Part::Name(name)] = parts.as_slice()
@@ -149,7 +150,7 @@ impl Filling<'_> {
         self.answers.get(name.strip_prefix("user_config.")?)
     }
 
-    /// The command line. Secrets in it come from variables by a shell, so that they stand nowhere in
+    /// Returns the command line. A shell takes secrets in it from variables, so that they appear nowhere in
     /// plain text.
     fn words(&self, env: &mut Map<String, Json>) -> (String, Vec<String>) {
         let args = &self.facts.args;
@@ -174,7 +175,7 @@ impl Filling<'_> {
         ("/bin/sh".to_owned(), vec!["-c".to_owned(), script])
     }
 
-    /// A word without secrets, or as many words as it has values; none where it was left out.
+    /// Returns the words for a word without secrets: one for each value, none if the answer was left out.
     fn spread(&self, word: &str) -> Vec<String> {
         let parts = template::parts(word);
         if let [Part::Name(name)] = parts.as_slice() {
@@ -187,7 +188,7 @@ impl Filling<'_> {
         vec![self.variable(word).unwrap_or_default()]
     }
 
-    /// The same for a shell.
+    /// Returns the words of [`Self::spread`], quoted for a shell, with secrets as variables.
     fn quoted(&self, word: &str) -> Vec<String> {
         let is_secret = |key: &str| matches!(self.answers.get(key), Some(Answer::Secret { .. }));
         if !template::keys(word).any(is_secret) {
@@ -206,17 +207,17 @@ impl Filling<'_> {
     }
 }
 
-/// The variable by which a secret comes into a command line.
+/// The name of the variable that brings a secret into a command line.
 fn variable_of(secret: &str) -> String {
     format!("BUNDLE_{secret}")
 }
 
-/// A word that a shell reads as it is.
+/// Quotes a word for a shell.
 fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// What was answered, else the default; or what is wrong with it.
+/// Returns the answer, or else the default; or the problem of the answer.
 fn answer(wanted: &WantedValue, given: Option<&String>) -> Result<Answer, String> {
     let given = given.map(|text| text.trim_end_matches(['\r', '\n']));
     let given = given.filter(|text| !text.is_empty());
@@ -252,7 +253,7 @@ fn answer(wanted: &WantedValue, given: Option<&String>) -> Result<Answer, String
     texts.map(Answer::Texts)
 }
 
-/// One value as the server gets it.
+/// Returns one value in the form that the server gets, or its problem.
 fn fit(wanted: &WantedValue, text: &str) -> Result<String, String> {
     match wanted.kind.as_str() {
         "number" => number(wanted, text.trim()),
@@ -282,7 +283,7 @@ fn number(wanted: &WantedValue, text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A path of the session's files, which are all that a server can see.
+/// Returns a path below the session's files, which are all that a server can see, or the problem of the path.
 fn path(text: &str) -> Result<String, String> {
     let inside = match text.strip_prefix(WORKSPACE) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => Some(rest),
@@ -304,7 +305,7 @@ fn path(text: &str) -> Result<String, String> {
     })
 }
 
-/// As entries may be called.
+/// Returns a name in the characters that names of entries allow.
 fn short_name(name: &str) -> String {
     let fit = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' {

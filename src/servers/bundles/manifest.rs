@@ -1,4 +1,5 @@
-//! `manifest.json` of a bundle, versions 0.1 to 0.4 of its format. What we do not use is not looked at.
+//! Parses `manifest.json` of a bundle, versions 0.1 to 0.4 of its format. Fields that we do not use are
+//! ignored.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,17 +11,17 @@ use serde_json::{Number, Value};
 use super::path::shown;
 use crate::mcp::config::EntryProblem;
 
-/// The versions of the format that are understood.
+/// The supported versions of the format.
 const VERSIONS: [&str; 4] = ["0.1", "0.2", "0.3", "0.4"];
-/// Values that a bundle may ask for.
+/// The most values that a bundle may ask for.
 pub(super) const MAX_VALUES: usize = 100;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Manifest {
-    /// Of the format.
+    /// The version of the format.
     #[serde(default, rename = "manifest_version")]
     format: Option<String>,
-    /// What that was called before.
+    /// The former name of `manifest_version`.
     #[serde(default, rename = "dxt_version")]
     old_format: Option<String>,
     pub(super) name: String,
@@ -61,7 +62,7 @@ pub(super) struct Server {
     pub(super) mcp_config: Option<McpConfig>,
 }
 
-/// What a bundle is run with.
+/// The kind of a bundle's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ServerKind {
@@ -107,7 +108,7 @@ pub(super) struct Compatibility {
     pub(super) runtimes: BTreeMap<String, String>,
 }
 
-/// A value that the server wants of a person.
+/// A value that a person is asked for.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Wanted {
     #[serde(rename = "type")]
@@ -131,7 +132,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Whether it is kept from everybody's eyes.
+    /// Returns true if the value is a secret. Only strings can be.
     pub(super) fn is_secret(&self) -> bool {
         self.sensitive && self.kind == WantedKind::String
     }
@@ -147,7 +148,7 @@ pub(super) enum WantedKind {
     File,
 }
 
-/// Reads a manifest, or says where it is wrong.
+/// Parses a manifest, or returns the first problem with its place.
 pub(super) fn read(text: &[u8]) -> Result<Manifest, EntryProblem> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut from = serde_json::Deserializer::from_slice(text);
@@ -182,7 +183,7 @@ pub(super) fn read(text: &[u8]) -> Result<Manifest, EntryProblem> {
     }
 }
 
-/// The members of an object in the order of their author.
+/// Parses the members of an object in their order in the file.
 fn in_order<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, Wanted)>, D::Error> {
     struct Members;
     impl<'de> Visitor<'de> for Members {
@@ -193,7 +194,7 @@ fn in_order<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, Wanted)>,
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            // One more, to see that there are too many; the rest is looked at no further.
+            // One more than the limit, so that the excess is detected; the rest is skipped.
             let mut members: BTreeMap<String, (usize, Wanted)> = BTreeMap::new();
             let mut place = 0;
             while members.len() <= MAX_VALUES {

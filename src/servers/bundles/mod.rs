@@ -1,9 +1,10 @@
-//! Bundles of MCP servers (`.mcpb`, once `.dxt`): a ZIP archive with a manifest, uploaded by an admin,
-//! looked at, kept by its hash for the tenant, and made into an entry that is added like any other.
+//! Manages bundles of MCP servers (`.mcpb`, formerly `.dxt`): ZIP archives with a manifest that an admin
+//! uploads. They are checked, stored for the tenant by their hash, and turned into entries that are added
+//! like any other.
 //!
-//! Nothing of a bundle is believed: its archive is bounded and checked before anything of it is
-//! unpacked, and what it proposes is an entry that a person sees first. Its files come into the same
-//! kind of volume as packages do, and it runs in the same kind of sandbox.
+//! Nothing in a bundle is trusted: its archive is bounded and checked before it is unpacked, and the entry
+//! that it proposes is shown to a person first. Its files go into the same kind of volume as packages, and it
+//! runs in the same kind of sandbox.
 
 mod archive;
 mod facts;
@@ -37,26 +38,26 @@ use crate::store;
 use crate::store::clock::now;
 use crate::store::records::BundleRow;
 
-/// Bundles that a tenant keeps, those that no server uses included.
+/// The most bundles that a tenant stores, including those that no server uses.
 const MOST_KEPT: usize = 60;
-/// How long a bundle is kept that no server uses.
+/// How long an unused bundle is stored.
 const KEPT_MS: i64 = 60 * 60 * 1_000;
 
-/// What a caller may do with the bundles of their tenant.
+/// The operations of a caller on the bundles of their tenant.
 pub struct Bundles<'a> {
     servers: &'a Servers,
     caller: &'a Caller,
 }
 
-/// A bundle as an admin is shown it.
+/// The report about a bundle, for admins.
 #[derive(Debug, Clone)]
 pub struct BundleReport {
-    /// SHA-256 of its file, in hex.
+    /// The SHA-256 of its file, in hex.
     pub sha256: String,
-    /// Bytes of its file.
+    /// The size of its file in bytes.
     pub bytes: u64,
     pub facts: BundleFacts,
-    /// Servers of the tenant that run a bundle of this name.
+    /// The servers of the tenant that run a bundle of this name.
     pub used_by: Vec<BundleUse>,
 }
 
@@ -66,17 +67,18 @@ pub struct BundleUse {
     pub server: String,
     pub version: String,
     pub sha256: String,
-    /// What was answered for it, but for secrets.
+    /// The answers that were given for it, without secrets.
     pub values: BTreeMap<String, String>,
 }
 
 impl<'a> Bundles<'a> {
-    /// In the name of `caller`.
+    /// Operations in the name of `caller`.
     pub fn new(servers: &'a Servers, caller: &'a Caller) -> Self {
         Self { servers, caller }
     }
 
-    /// Whether the caller may upload one, and this installation could run it; how many bytes it may have.
+    /// Checks that the caller may upload a bundle and that this installation can run it; returns the most
+    /// bytes that its file may have.
     pub fn admit(&self) -> Result<u64, Error> {
         administers_tenant(self.caller)?;
         let place = &self.servers.0.place;
@@ -90,8 +92,8 @@ impl<'a> Bundles<'a> {
         Ok(place.packages.bundle_bytes)
     }
 
-    /// Looks at an uploaded file and keeps it, or names what is wrong with it. The place is given back when
-    /// it was looked at, also if its sender hung up before.
+    /// Checks an uploaded file and stores it, or returns its problems. The place in the pool is released when
+    /// the check ends, even if the client disconnects before.
     pub async fn take_in(&self, file: Vec<u8>, place: Place) -> Result<BundleReport, Error> {
         let most_bytes = self.admit()?;
         if file.len() as u64 > most_bytes {
@@ -128,13 +130,13 @@ impl<'a> Bundles<'a> {
         self.reported(row, facts).await
     }
 
-    /// A bundle that is kept.
+    /// Returns the report of a stored bundle.
     pub async fn report(&self, sha256: &str) -> Result<BundleReport, Error> {
         let (row, facts) = self.find(sha256).await?;
         self.reported(row, facts).await
     }
 
-    /// The entry that a bundle becomes with what a person answered. Nothing is kept.
+    /// Returns the entry of a bundle, filled in with a person's answers. Stores nothing.
     pub async fn entry(
         &self,
         sha256: &str,
@@ -184,7 +186,7 @@ impl<'a> Bundles<'a> {
     }
 }
 
-/// Reads a file, or names what is wrong with it.
+/// Checks a file and reads its facts, or returns its problems.
 fn look(file: &[u8], most: u64) -> Result<BundleFacts, Vec<EntryProblem>> {
     let mut archive = Archive::read(file, most)?;
     let text = archive.manifest().map_err(|problem| vec![problem])?;
@@ -192,7 +194,7 @@ fn look(file: &[u8], most: u64) -> Result<BundleFacts, Vec<EntryProblem>> {
     facts::facts(manifest, &mut archive)
 }
 
-/// Whether an entry's bundle is its tenant's, and kept.
+/// Checks that the bundle of an entry belongs to the entry's tenant and is stored; marks it as used.
 pub(super) async fn check_kept(
     servers: &Servers,
     scope: &Scope,
@@ -232,7 +234,7 @@ pub(super) async fn let_go(
         .await
 }
 
-/// Removes bundles that no server runs and nobody looked at for an hour.
+/// Removes bundles that no server runs and nobody has used for an hour.
 pub(super) async fn tidy(servers: &Servers) -> Result<(), store::Error> {
     let then = Timestamp(now().0 - KEPT_MS);
     let bundles = servers.0.records.mcp_bundles();
@@ -240,7 +242,8 @@ pub(super) async fn tidy(servers: &Servers) -> Result<(), store::Error> {
     if unused.is_empty() {
         return Ok(());
     }
-    // Read afterwards: whoever adds a server meanwhile has used its bundle by then.
+    // Read after the bundles: adding a server marks its bundle as used, so a server that is added meanwhile
+    // keeps it.
     let servers = servers.0.records.mcp_servers().all().await?;
     for row in unused {
         let is_run = servers.iter().any(|server| {

@@ -1,24 +1,24 @@
-//! Names of the files of a bundle.
+//! Checks the names of the files of a bundle.
 
 use crate::domain::visible_line;
 
 /// The longest path, in bytes.
 const MAX_PATH: usize = 1_024;
-/// The longest part of a path, in bytes: what file systems take.
+/// The longest part of a path, in bytes: the limit of file systems.
 const MAX_PART: usize = 255;
-/// Parts of a path.
+/// The most parts of a path.
 const MAX_DEPTH: usize = 64;
-/// Letters of a name that a problem repeats.
+/// The most characters of a name that a message repeats.
 const MAX_SHOWN: usize = 160;
 
-/// A name as problems repeat it: in visible signs, and short.
+/// Makes a name safe to show in messages: visible characters only, and short.
 pub(super) fn shown(name: &str) -> String {
     let short: String = name.chars().take(MAX_SHOWN).collect();
     let rest = if short.len() < name.len() { "…" } else { "" };
     format!("{}{rest}", visible_line(&short))
 }
 
-/// The path of an entry below the bundle's folder, or what is wrong with it.
+/// Returns the path of an entry below the bundle's folder, or the problem of its name.
 pub(super) fn checked(name: &[u8]) -> Result<String, &'static str> {
     let Ok(name) = std::str::from_utf8(name) else {
         return Err("its name is not UTF-8: pack the bundle with UTF-8 names");

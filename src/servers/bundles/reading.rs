@@ -1,5 +1,5 @@
-//! A manifest beside the files of its bundle: what is started on this kind of machine, and what is in its
-//! way.
+//! Checks a manifest against the files of its bundle: how it is started on this kind of machine, and which
+//! problems prevent that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,15 @@ use super::project::{self, Start};
 use super::template::{self, FOLDER, Part};
 use crate::mcp::config::EntryProblem;
 
-/// Programs that the sandboxes of packages have.
+/// The programs that package sandboxes have.
 const PROGRAMS: [&str; 5] = ["node", "python3", "python", "sh", "bash"];
-/// Programs that fetch what they start.
+/// The programs that download what they start.
 const RUNNERS: [&str; 8] = ["npx", "npm", "pnpm", "yarn", "bun", "bunx", "uvx", "pipx"];
 
-/// Problems that are named.
+/// The most problems that are reported.
 const MAX_PROBLEMS: usize = 20;
 
-/// What is read so far.
+/// The state of checking a manifest.
 pub(super) struct Reading<'r, 'f> {
     pub(super) archive: &'r mut Archive<'f>,
     pub(super) problems: Vec<EntryProblem>,
@@ -33,7 +33,7 @@ impl Reading<'_, '_> {
         self.problems.push(EntryProblem::new(field, text));
     }
 
-    /// How it is started on Linux.
+    /// Returns the start configuration for Linux.
     fn config(&mut self, manifest: &Manifest) -> Option<McpConfig> {
         let Some(mut config) = manifest
             .server
@@ -55,7 +55,7 @@ impl Reading<'_, '_> {
         Some(config)
     }
 
-    /// How it is started here, and what has to be installed for that.
+    /// Returns the start configuration for our sandboxes, and the packages that have to be installed for it.
     pub(super) fn start(&mut self, manifest: &Manifest) -> Option<Start> {
         let config = self.config(manifest)?;
         if manifest.server.kind != ServerKind::Uv && !project::is_uv(&config.command) {
@@ -69,7 +69,7 @@ impl Reading<'_, '_> {
         read.map_err(|problems| self.problems.extend(problems)).ok()
     }
 
-    /// An entry keeps so many answers, and each secret under a name of its own.
+    /// Checks that there are not too many values, and that each secret gets a name of its own.
     pub(super) fn check_values(&mut self, values: &[(String, Wanted)]) {
         if values.len() > MAX_VALUES {
             let text = format!("it asks for more than {MAX_VALUES} values: leave some of them out");
@@ -95,7 +95,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// The file that is started, which has to be one that runs here.
+    /// Returns the file that is started; refuses one that is missing or made for another kind of machine.
     pub(super) fn entry_point(&mut self, manifest: &Manifest) -> String {
         let path = template::resolved(&manifest.server.entry_point);
         let path = path.strip_prefix(&format!("{FOLDER}/")).unwrap_or(&path);
@@ -119,7 +119,8 @@ impl Reading<'_, '_> {
         path
     }
 
-    /// Command, words and variables with all that needs no person, and whether they name folders of one.
+    /// Returns the command, the arguments and the variables with the known names resolved, and true if they
+    /// name folders of a person.
     pub(super) fn started(
         &mut self,
         config: &McpConfig,
@@ -158,7 +159,7 @@ impl Reading<'_, '_> {
         (command, args, env.collect(), names_folders)
     }
 
-    /// The program, which is in the bundle or in every sandbox that runs packages.
+    /// Returns the program, which has to be in the bundle or in every package sandbox.
     fn command(&mut self, written: &str) -> String {
         let command = self.word(written);
         let name = command.trim_end_matches(".exe");
@@ -170,7 +171,7 @@ impl Reading<'_, '_> {
             return command;
         }
         if PROGRAMS.contains(&name) {
-            // Where there is no Python 2, mostly nothing is called `python`.
+            // Most systems without Python 2 have no `python`.
             return if name == "python" { "python3" } else { name }.to_owned();
         }
         let text = if RUNNERS.contains(&name) {
@@ -189,7 +190,7 @@ impl Reading<'_, '_> {
         command
     }
 
-    /// A word of the command line; one that names a file of the bundle becomes its path.
+    /// Returns a word of the command line; the name of a file of the bundle becomes its full path.
     fn word(&self, written: &str) -> String {
         let word = template::resolved(written);
         let below = word.strip_prefix("./").unwrap_or(&word);
@@ -201,7 +202,7 @@ impl Reading<'_, '_> {
     }
 }
 
-/// How uv starts a bundle that does not say it.
+/// Returns the default start configuration of a uv bundle.
 fn of_uv(manifest: &Manifest) -> Option<McpConfig> {
     (manifest.server.kind == ServerKind::Uv).then(|| McpConfig {
         command: "uv".to_owned(),
@@ -211,9 +212,9 @@ fn of_uv(manifest: &Manifest) -> Option<McpConfig> {
     })
 }
 
-/// Why a file does not run on this kind of machine.
+/// Returns the reason why a file does not run on this kind of machine, if any.
 fn binary_problem(head: &[u8]) -> Option<String> {
-    // The number of a machine in the header of ELF files.
+    // The machine number in the header of ELF files.
     let own: u8 = match std::env::consts::ARCH {
         "x86_64" => 62,
         "aarch64" => 183,

@@ -1,8 +1,8 @@
-//! Versions of Node and Python: what a bundle runs with, and what the sandboxes have.
+//! Compares the versions of Node and Python that a bundle requires with those of the sandboxes.
 
 use semver::{Comparator, Op, Version, VersionReq};
 
-/// The program of a kind of bundle; `None` for one that needs none.
+/// Returns the program that runs a kind of bundle; `None` if it needs none.
 pub(super) fn program(kind: &str) -> Option<&'static str> {
     match kind {
         "node" => Some("node"),
@@ -11,15 +11,15 @@ pub(super) fn program(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a version such as `v20.19.2` or `Python 3.11.2` is among those that are wanted. What we cannot
-/// read excludes nothing.
+/// Returns true if a version such as `v20.19.2` or `Python 3.11.2` is within the wanted range. Text that
+/// cannot be parsed excludes nothing.
 pub(super) fn fits(wanted: &str, has: &str) -> bool {
     let Some(has) = version(has) else { return true };
     let alternatives: Option<Vec<VersionReq>> = wanted.split("||").map(range).collect();
     alternatives.is_none_or(|ranges| ranges.iter().any(|range| range.matches(&has)))
 }
 
-/// The first number of a text, with what belongs to it.
+/// Parses the first version number of a text.
 fn version(text: &str) -> Option<Version> {
     let from = text.find(|c: char| c.is_ascii_digit())?;
     let text = text.get(from..)?;
@@ -29,7 +29,7 @@ fn version(text: &str) -> Option<Version> {
     Some(Version::new(next()?, next()?, next()?))
 }
 
-/// A range as npm and pip write it: comparators side by side, with spaces or commas between them.
+/// Parses a range as npm and pip write it: comparators that all apply, separated by spaces or commas.
 fn range(text: &str) -> Option<VersionReq> {
     let spaced = text.replace(',', " ");
     let mut words: Vec<String> = Vec::new();
@@ -51,7 +51,7 @@ fn range(text: &str) -> Option<VersionReq> {
 
 fn comparator(word: &str) -> Option<Comparator> {
     if matches!(word, "*" | "x" | "latest") {
-        // It holds nothing; the range leaves it out.
+        // It excludes nothing, so `range` drops it.
         return Some(Comparator {
             op: Op::Wildcard,
             major: 0,
@@ -62,7 +62,7 @@ fn comparator(word: &str) -> Option<Comparator> {
     }
     let word = match word.split_at(word.len().min(2)) {
         ("==", rest) => format!("={rest}"),
-        // About the same in both worlds: the last part that is named may grow.
+        // The operators mean about the same: the last named part may grow.
         ("~=", rest) => format!("~{rest}"),
         (_, _) => word.replace('v', ""),
     };
@@ -89,7 +89,7 @@ mod tests {
             (">=3.10", "Python 3.13.0rc1", true),
             ("~=3.11", "Python 3.11.2", true),
             ("==3.11.*", "Python 3.11.2", true),
-            // Nobody here knows these.
+            // Not parsed, so nothing is excluded.
             ("!=3.9", "Python 3.11.2", true),
             ("recent", "v20.19.2", true),
             (">=99", "unknown", true),

@@ -1,19 +1,19 @@
-//! `${…}` in the words of a manifest.
+//! Parses and resolves `${…}` in the texts of a manifest.
 
-/// Where the files of a bundle lie for its program.
+/// The folder of a bundle's files, as its program sees it.
 pub(super) const FOLDER: &str = "/packages/bundle";
-/// What stands for the folders of a person.
+/// The folder that replaces folders of a person.
 pub(super) const WORKSPACE: &str = "/workspace";
 
-/// A part of a text.
+/// A part of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part<'t> {
     Text(&'t str),
-    /// The name of what stands there.
+    /// The name in `${…}`.
     Name(&'t str),
 }
 
-/// The parts of a text, in order.
+/// Returns the parts of a text, in order.
 pub(super) fn parts(mut text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     while let Some((before, rest)) = text.split_once("${") {
@@ -29,7 +29,7 @@ pub(super) fn parts(mut text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// The keys of values of a person that a text names.
+/// Returns the keys of a person's values that a text names.
 pub(super) fn keys(text: &str) -> impl Iterator<Item = &str> {
     parts(text).into_iter().filter_map(|part| match part {
         Part::Name(name) => name.strip_prefix("user_config."),
@@ -37,7 +37,7 @@ pub(super) fn keys(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What a name stands for that needs no person: the bundle's folder, a folder of theirs, a separator.
+/// Returns the value of a name that needs no answer: the bundle's folder, a person's folder, or a separator.
 pub(super) fn known(name: &str) -> Option<&'static str> {
     match name {
         "__dirname" => Some(FOLDER),
@@ -47,7 +47,7 @@ pub(super) fn known(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A text with what is known put in its place; the rest stays as it is.
+/// Replaces the names with known values; other names are left as they are.
 pub(super) fn resolved(text: &str) -> String {
     let parts = parts(text).into_iter();
     parts
@@ -58,7 +58,7 @@ pub(super) fn resolved(text: &str) -> String {
         .collect()
 }
 
-/// The name of a secret in our entries, by the key of its value.
+/// Returns the name of a secret in our entries, by the key of its value.
 pub(super) fn secret_name(key: &str) -> String {
     let upper = |c: char| {
         if c.is_ascii_alphanumeric() {

@@ -1,5 +1,5 @@
-//! What comes into the volume of a bundle: its files, written by this gateway as a tar archive to a shell
-//! in the sandbox of the installation. So nothing in there reads what a stranger packed.
+//! Writes the files of a bundle into its volume: this gateway sends them as a tar archive to a shell in the
+//! sandbox of the installation, so nothing in that sandbox parses the uploaded file.
 
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -16,7 +16,8 @@ use crate::jobs::Pool;
 use crate::mcp::config::EntryProblem;
 use crate::store::{self, Records};
 
-/// Says which runtime there is, then takes exactly as many bytes as it is told: stdin stays open.
+/// Reports the version of the runtime, then reads exactly as many bytes as it is told, because stdin stays
+/// open.
 const UNPACK: &str = r#"set -e
 if [ -n "$1" ]; then
   command -v "$1" >/dev/null || exit 127
@@ -25,29 +26,29 @@ fi
 printf '{"phase":"installing"}\n'
 mkdir /workspace/bundle
 head -c "$2" | tar --extract --file=- --directory=/workspace/bundle --no-same-owner --preserve-permissions"#;
-/// Pieces of the archive that wait for the sandbox.
+/// The number of pieces of the archive that wait for the sandbox.
 const PIECES: usize = 8;
-/// Bytes of one.
+/// The size of a piece in bytes.
 const PIECE: usize = 64 << 10;
 
-/// Bundles that are unpacked at the same time: each lasts as long as its sandbox reads.
+/// Limits the bundles that are unpacked at the same time: each lasts as long as its sandbox reads.
 static UNPACKERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("unpacking of bundles", 16));
 
-/// A bundle that is kept.
+/// A stored bundle.
 pub(crate) struct KeptBundle {
     pub(crate) facts: BundleFacts,
     file: Vec<u8>,
 }
 
-/// The files of a bundle on their way into a sandbox.
+/// The files of a bundle, sent into a sandbox.
 pub(crate) struct Unpacking {
-    /// How many bytes come.
+    /// The size of the archive in bytes.
     pub(crate) bytes: u64,
-    /// A tar archive.
+    /// The pieces of the tar archive.
     pub(crate) archive: mpsc::Receiver<Bytes>,
 }
 
-/// A bundle of a tenant; `None` where its file is not kept any more, or is another.
+/// Returns a bundle of a tenant; `None` if its file is not stored, or does not match the hash.
 pub(crate) async fn kept(
     records: &Records,
     scope: &Scope,
@@ -64,7 +65,7 @@ pub(crate) async fn kept(
     Ok(file.map(|file| KeptBundle { facts, file }))
 }
 
-/// The facts of one.
+/// Returns the facts of a stored bundle.
 pub(crate) async fn kept_facts(
     records: &Records,
     scope: &Scope,
@@ -78,7 +79,7 @@ pub(crate) async fn kept_facts(
 }
 
 impl KeptBundle {
-    /// Begins to unpack it, to `most` bytes at most.
+    /// Begins to unpack the bundle, to at most `most` bytes.
     pub(crate) async fn unpack(self, most: u64) -> Result<Unpacking, String> {
         let (tell, told) = oneshot::channel();
         let (pieces, archive) = mpsc::channel(PIECES);
@@ -95,7 +96,8 @@ impl KeptBundle {
     }
 }
 
-/// What unpacks so many bytes in the sandbox of a bundle that brings everything along.
+/// Returns the command that unpacks an archive of `bytes` bytes, for a bundle that contains everything it
+/// needs.
 pub(crate) fn command(facts: &BundleFacts, bytes: u64) -> Vec<String> {
     let program = runtime::program(&facts.kind).unwrap_or_default();
     let bytes = bytes.to_string();
@@ -103,7 +105,8 @@ pub(crate) fn command(facts: &BundleFacts, bytes: u64) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-/// Why it does not run with what the sandboxes have, if they said what that is.
+/// Returns the problem if the sandboxes' runtime has not the version that the bundle requires; `None` if the
+/// version is unknown.
 pub(crate) fn runtime_problem(
     facts: &BundleFacts,
     has: Option<&str>,
@@ -118,7 +121,7 @@ pub(crate) fn runtime_problem(
     })
 }
 
-/// Tells how many bytes the archive has, then writes it for as long as somebody reads.
+/// Sends the size of the archive, then the archive for as long as somebody receives it.
 fn pour(
     file: &[u8],
     (facts, most): (&BundleFacts, u64),
@@ -140,12 +143,12 @@ fn pour(
     }
     let to = io::BufWriter::with_capacity(PIECE, Pieces(pieces));
     if let Err(error) = archive.write_tar(to, &facts.entry_point) {
-        // Whoever reads says why it ended.
+        // The receiver reports why it ended.
         tracing::debug!(%error, "A bundle was not unpacked to its end");
     }
 }
 
-/// Passes on what is written.
+/// A writer that sends its bytes to a channel.
 struct Pieces(mpsc::Sender<Bytes>);
 
 impl Write for Pieces {

@@ -1,8 +1,8 @@
-//! Tools whose definitions are searched instead of sent: with many servers they would take a good part
-//! of each request.
+//! Lets models search tool definitions instead of sending all of them: with many servers they would take a
+//! large part of each request.
 //!
-//! The model gets two tools in their place, whose definitions depend on nothing that it finds. What it
-//! calls through them is decided about, and runs, as the tool itself.
+//! The model gets two tools in their place, whose definitions do not depend on searches. A call through them
+//! is decided and run as a call of the tool itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,28 +18,29 @@ use crate::llm::tokens;
 use crate::llm::tool_search::{Searchable, ServerTools};
 use crate::mcp::Toolbox;
 
-/// Tools that one search gives at most.
+/// The most tools that one search returns.
 const MAX_FOUND: usize = 8;
-/// Names that are listed where nothing was searched for.
+/// The most names that an empty search lists.
 const MAX_LISTED: usize = 200;
-/// Bytes of definitions that one search gives, unless the first one alone is longer.
+/// The most bytes of definitions that one search returns, unless the first one alone is longer.
 const MAX_FOUND_BYTES: usize = 24 * 1024;
-/// Characters of a description in a list of names.
+/// The most characters of a description in a list of names.
 const MAX_LINE_CHARS: usize = 120;
 
-/// The definitions of a view that need not be sent.
+/// The definitions of a view that can be searched instead of sent.
 pub(crate) struct Deferred {
-    /// What is sent: the bundled server's tools, and how the others are found and called.
+    /// The definitions that are sent: the bundled server's tools, and the two tools that find and call the
+    /// others.
     pub(crate) definitions: Arc<[Tool]>,
-    /// The same for a vendor that searches by itself.
+    /// The same for a vendor with a tool search of its own.
     pub(crate) searchable: Arc<Searchable>,
-    /// What the two tools take by which the others are found and called, estimated.
+    /// The estimated tokens of the two tools.
     pub(crate) tokens: u64,
-    /// Made at the first search.
+    /// The search index, built at the first search.
     index: OnceLock<SearchEngine<usize, u32, Words>>,
 }
 
-/// Splits names and descriptions into words: `create_pull_request` and `createPullRequest` hold three.
+/// Splits names and descriptions into words: `create_pull_request` and `createPullRequest` have three.
 #[derive(Debug, Default)]
 struct Words;
 
@@ -60,7 +61,7 @@ impl Tokenizer for Words {
             }
         }
         words.retain(|word| !word.is_empty());
-        // Almost all definitions are English; a word of another language keeps its ending.
+        // Almost all definitions are English; words of other languages are hardly changed by the stemmer.
         let stemmer = Stemmer::create(Algorithm::English);
         let stems = words.iter().map(|word| stemmer.stem(word).into_owned());
         stems.collect()
@@ -93,7 +94,7 @@ impl Deferred {
         }
     }
 
-    /// The tools that are searched, by server.
+    /// Returns the searchable tools, by server.
     fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.searchable.deferred()
     }
@@ -103,7 +104,7 @@ impl Deferred {
             let servers = self.searchable.servers.iter();
             let tools = servers.flat_map(|of| of.tools.iter().map(|tool| (&*of.server, tool)));
             let documents = tools.enumerate().map(|(at, (server, tool))| {
-                // The name counts twice: it is what the tool does.
+                // The name counts twice, because it says what the tool does.
                 let name = &tool.name;
                 let parameters = tool.input_schema.get("properties");
                 let parameters = parameters.and_then(Value::as_object);
@@ -120,7 +121,7 @@ impl Deferred {
         })
     }
 
-    /// What a call of `find_tools` is answered, or what is wrong with its arguments.
+    /// Returns the result of a call of `find_tools`, or the error in its arguments.
     pub(crate) fn find(&self, args: &Value) -> Result<String, String> {
         let query = args.get("query").map_or(Some(""), Value::as_str);
         let query =
@@ -128,7 +129,7 @@ impl Deferred {
         if query.trim().is_empty() {
             return Ok(self.names());
         }
-        // A name is found as it is.
+        // An exact name comes first.
         let exact = self.tools().filter(|tool| tool.name == query.trim());
         let ranked = self.index().search(query, MAX_FOUND).into_iter();
         let ranked = ranked.filter_map(|found| self.tools().nth(found.document.id));
@@ -166,14 +167,14 @@ impl Deferred {
         }
         let more = self.tools().count().saturating_sub(MAX_LISTED);
         if more > 0 {
-            // Writing into a text does not fail.
+            // Writing to a `String` does not fail.
             let _ = writeln!(told, "and {more} more; search for them by words");
         }
         told
     }
 }
 
-/// The tool and the arguments that a call of `use_tool` is about, or what is wrong with it.
+/// Returns the tool and the arguments of a call of `use_tool`, or the error in the call.
 pub(crate) fn asked_for(args: &Value) -> Result<(String, Value), String> {
     let tool = args.get("tool").and_then(Value::as_str);
     let tool = tool.filter(|tool| *tool != USE_TOOL && *tool != FIND_TOOLS);
@@ -186,7 +187,7 @@ pub(crate) fn asked_for(args: &Value) -> Result<(String, Value), String> {
     match args.get("arguments") {
         None | Some(Value::Null) => Ok((tool.to_owned(), json!({}))),
         Some(inner @ Value::Object(_)) => Ok((tool.to_owned(), inner.clone())),
-        // Some models write them as text.
+        // Some models send the arguments as a string.
         Some(Value::String(text)) => match serde_json::from_str(text) {
             Ok(inner @ Value::Object(_)) => Ok((tool.to_owned(), inner)),
             Ok(_) | Err(_) => Err(no_object()),

@@ -1,21 +1,22 @@
-//! What each server offers, kept by its configuration, so that no model request waits for one.
+//! Stores the tools that each server offers, under a key of its configuration, so that no model request waits
+//! for a server.
 
 use std::sync::Arc;
 
 use crate::domain::{Digest, ServerOffer, TenantId, Timestamp, Tool};
 use crate::store::{self, Records};
 
-/// The definitions of all servers.
+/// The stored definitions of all servers.
 pub(crate) struct Definitions {
     records: Records,
 }
 
-/// What a tenant has accepted of a server, and when it last changed.
+/// The tools of a server that a tenant has accepted, and when the server's tools last changed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Accepted {
-    /// The tools as they were when the tenant first saw them, or last said yes to a change.
+    /// The tools as the tenant first saw them, or last accepted a change.
     pub(crate) tools: Arc<[Tool]>,
-    /// Since when the server offers what it offers now.
+    /// When the server began to offer its current tools.
     pub(crate) since: Option<Timestamp>,
 }
 
@@ -24,12 +25,12 @@ impl Definitions {
         Self { records }
     }
 
-    /// What was last listed; `None` if nothing ever was.
+    /// Returns the tools that were last listed; `None` if the server was never listed.
     pub(crate) async fn get(&self, key: &Digest) -> Result<Option<Arc<[Tool]>>, store::Error> {
         self.read(key.as_str()).await
     }
 
-    /// Takes a new list; whether it is another than before.
+    /// Stores a list of tools; returns true if it differs from the stored one.
     pub(crate) async fn put(&self, key: &Digest, tools: &[Tool]) -> Result<bool, store::Error> {
         let before = self.get(key).await?;
         if before.as_deref() == Some(tools) {
@@ -39,12 +40,12 @@ impl Definitions {
         Ok(true)
     }
 
-    /// The resources and prompts that were last listed; `None` if nothing ever was.
+    /// Returns the resources and prompts that were last listed; `None` if they never were.
     pub(crate) async fn offer(&self, key: &Digest) -> Result<Option<ServerOffer>, store::Error> {
         self.records.server_offers().get(key.as_str()).await
     }
 
-    /// Takes a new list of them; whether it is another than before.
+    /// Stores a list of resources and prompts; returns true if it differs from the stored one.
     pub(crate) async fn put_offer(
         &self,
         key: &Digest,
@@ -60,8 +61,9 @@ impl Definitions {
         Ok(true)
     }
 
-    /// What the tenant has accepted of a server. Tools that it never saw are accepted as they are:
-    /// nothing was decided about them yet.
+    /// Returns the tools of a server that the tenant has accepted, and adds the offered tools that the tenant
+    /// has never seen: they count as accepted, because nothing was decided about them yet. Also notes changed
+    /// definitions in the history.
     pub(crate) async fn accepted(
         &self,
         (tenant, server): (&TenantId, &str),
@@ -99,7 +101,7 @@ impl Definitions {
         Ok(Accepted { tools, since })
     }
 
-    /// The tenant says yes to a tool as it is now.
+    /// Marks a tool as accepted by the tenant as it is now.
     pub(crate) async fn accept(
         &self,
         (tenant, server): (&TenantId, &str),
@@ -112,7 +114,7 @@ impl Definitions {
         self.write(&key, &all).await
     }
 
-    /// Another server of that name inherits nothing.
+    /// Forgets the accepted tools, so that another server of the same name does not inherit them.
     pub(crate) async fn forget(&self, tenant: &TenantId, server: &str) -> Result<(), store::Error> {
         self.write(&accepted_key(tenant, server), &[]).await
     }

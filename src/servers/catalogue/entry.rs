@@ -1,4 +1,4 @@
-//! One server of the registry, wherever it was written down.
+//! The entry of one server of the registry, from any source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::domain::{
 use crate::mcp::config::{as_image, package_of};
 use crate::sandbox::Image;
 
-/// The name of the server that runs in every sandbox.
+/// The name of the bundled server, which runs in every sandbox.
 pub(crate) const BUNDLED: &str = BUNDLED_SERVER;
 
-/// Where an entry is written down.
+/// The place where an entry is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// It comes with the program.
+    /// The program itself.
     Bundled,
     /// The operator's settings; read-only.
     Settings,
@@ -24,12 +24,13 @@ pub enum Source {
     Installation,
     /// The records of a tenant.
     Tenant,
-    /// The records of a tenant, for one person of it alone.
+    /// The records of a tenant, for the person who owns the entry.
     Person,
 }
 
 impl Source {
-    /// Whether operators wrote it; others reach nothing private and get no more than the installation gives.
+    /// Returns true if an operator wrote the entry. Servers of other entries reach no private address and get
+    /// no more resources than the installation's limits.
     pub(crate) fn is_of_operators(self) -> bool {
         match self {
             Self::Bundled | Self::Settings | Self::Installation => true,
@@ -52,27 +53,27 @@ impl Source {
 /// A server of the registry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerEntry {
-    /// Its name, unique for whoever sees it.
+    /// The server's name, unique for everybody who sees it.
     pub name: String,
-    /// Where it is written down.
+    /// The place where the entry is defined.
     pub source: Source,
     pub scope: Scope,
-    /// The person whose it is alone.
+    /// The owner of a personal server.
     pub owner: Option<UserId>,
-    /// As it is written down, references and all.
+    /// The configuration as written, with its references.
     pub config: McpServerConfig,
-    /// Counts the changes of its secrets, so that a connection with old ones is not used again.
+    /// The epoch of its secrets, so that a connection with old secrets is not reused.
     pub(crate) epoch: u64,
-    /// What is installed of the package that it starts.
+    /// The installed package that it starts.
     pub(crate) package: Option<Arc<InstalledPackage>>,
-    /// Hosts of `network` that it does not reach: its person may not open them.
+    /// Hosts of `network` that the server may not reach, because its owner may not open them.
     pub(crate) withheld: Vec<String>,
-    /// Whether somebody only tries it: then it reads no environment and no kept secret.
+    /// True for a trial, which reads no environment and no stored secret.
     pub(crate) is_trial: bool,
 }
 
 impl ServerEntry {
-    /// The server that runs in every sandbox.
+    /// The entry of the bundled server.
     pub(crate) fn bundled(network: &McpNetwork) -> Self {
         Self {
             name: BUNDLED.to_owned(),
@@ -90,7 +91,7 @@ impl ServerEntry {
         }
     }
 
-    /// The tenant that it belongs to alone.
+    /// Returns the tenant that owns the entry; `None` for the installation.
     pub(crate) fn tenant(&self) -> Option<&TenantId> {
         match &self.scope {
             Scope::Installation => None,
@@ -98,12 +99,12 @@ impl ServerEntry {
         }
     }
 
-    /// How it is reached; `docker run …` counts as an image.
+    /// Returns its transport; `docker run …` counts as an image.
     pub fn transport(&self) -> McpTransport {
         as_image(&self.config).map_or(self.config.transport(), |config| config.transport())
     }
 
-    /// What its place is started from; nothing of ours for one that runs elsewhere.
+    /// Returns the image from which its sandbox starts; `None` for a remote server.
     pub(crate) fn image(&self) -> Option<Image> {
         if self.is_remote() {
             return None;
@@ -116,12 +117,12 @@ impl ServerEntry {
         Some(named.map_or(Image::Sandbox, Image::Named))
     }
 
-    /// Whether it starts a package that is not installed yet.
+    /// Returns true if it starts a package that is not installed yet.
     pub(crate) fn is_installing(&self) -> bool {
         self.package.is_none() && package_of(&self.config).is_ok_and(|it| it.is_some())
     }
 
-    /// Whether it runs elsewhere.
+    /// Returns true if the server is remote.
     pub fn is_remote(&self) -> bool {
         matches!(
             self.config.transport(),
@@ -129,13 +130,13 @@ impl ServerEntry {
         )
     }
 
-    /// Whether it runs here and sees nothing of the workspace.
+    /// Returns true if it runs in a sandbox of its own without access to the workspace.
     pub(crate) fn is_without_workspace(&self) -> bool {
         let is_ours = self.source == Source::Bundled;
         !is_ours && !self.is_remote() && self.config.workspace == McpWorkspace::None
     }
 
-    /// Where its calls run, as people are told it.
+    /// Returns where its calls run, for people.
     pub(crate) fn runs_in(&self) -> RunsIn {
         let hosts = self.reached_hosts();
         match (self.source, self.is_remote()) {
@@ -154,13 +155,13 @@ impl ServerEntry {
         }
     }
 
-    /// The hosts that it may reach from where it runs here. An entry that cannot be read, which its
-    /// check has said, allows nothing.
+    /// Returns the hosts that it may reach from its sandbox: none if the list is invalid, which the check of
+    /// the entry reports.
     pub(crate) fn allowed_hosts(&self) -> AllowedHosts {
         AllowedHosts::parse(self.reached_hosts()).unwrap_or_default()
     }
 
-    /// The hosts that it names, but for those that its person may not open.
+    /// Returns the hosts that it names, without the withheld ones.
     fn reached_hosts(&self) -> Vec<String> {
         let hosts = self.config.network.as_ref();
         let hosts = hosts.map_or(&[][..], McpNetwork::hosts).iter();
@@ -168,16 +169,16 @@ impl ServerEntry {
         reached.cloned().collect()
     }
 
-    /// The host of a remote server; its name only, as an address may hold a key.
+    /// Returns the host of a remote server, without the rest of the address, which may contain a key.
     pub fn host(&self) -> Option<String> {
         let url = url::Url::parse(self.config.url.as_deref()?).ok()?;
         url.host_str().map(ToOwned::to_owned)
     }
 
-    /// What its definitions are kept under: everything that decides what it offers. Entries of two
-    /// tenants never share one, even when they read the same.
+    /// Returns the key under which its definitions are stored: a digest of everything that decides what it
+    /// offers. Entries of two tenants never share a key, even if they are equal.
     pub(crate) fn definitions_key(&self, image: &str) -> Digest {
-        // What runs elsewhere is the same whatever seals tools in here.
+        // A remote server does not depend on the image.
         let image = (!self.is_remote()).then_some(image);
         let McpServerConfig {
             transport: _,
@@ -192,7 +193,7 @@ impl ServerEntry {
             command,
             args,
             allow_scripts: _,
-            // The package stands for it.
+            // The package's content covers it.
             bundle: _,
             env,
             cwd,
@@ -207,7 +208,7 @@ impl ServerEntry {
             headers,
             oauth: _,
         } = &self.config;
-        // The package by its content: another version is another server.
+        // The package counts by its content, so another version is another server.
         let package = self.package.as_ref().map(|it| it.content.as_str());
         let mut key = serde_json::json!({
             "scope": self.scope.as_str(), "name": self.name, "image": image,
@@ -225,14 +226,14 @@ impl ServerEntry {
         Digest::of_json(&key)
     }
 
-    /// Whether a connection that was made for this one is right for the other.
+    /// Returns true if a connection that was made for this entry is still valid for the other.
     pub(crate) fn connects_like(&self, other: &Self) -> bool {
         let is_same =
             (&self.scope, &self.config, self.epoch) == (&other.scope, &other.config, other.epoch);
         is_same && self.package == other.package && self.withheld == other.withheld
     }
 
-    /// Changes whenever a running connection is not the right one any more.
+    /// A digest that changes when existing connections are no longer valid.
     pub(crate) fn fingerprint(&self) -> Digest {
         Digest::of_json(&serde_json::json!({
             "scope": self.scope.as_str(), "config": self.config, "epoch": self.epoch,
@@ -242,7 +243,7 @@ impl ServerEntry {
     }
 }
 
-/// An entry in which nothing is set.
+/// The configuration of the bundled server, without its network.
 fn bundled_config() -> McpServerConfig {
     McpServerConfig {
         transport: None,

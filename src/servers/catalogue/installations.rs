@@ -1,5 +1,5 @@
-//! What is known of the packages of servers: how far each is installed, and where on this gateway's
-//! engine it is. Read from the records, so that every gateway knows the same.
+//! Tracks the packages of servers: the state of each installation, and its volume on this gateway's engine.
+//! Read from the records, so that all gateways agree.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,23 +14,23 @@ use crate::sandbox::host::SandboxHost;
 use crate::store::records::{InstallationRow, PackageVolume};
 use crate::store::{self, Records};
 
-/// How long a start waits for an installation.
+/// How long the start of a server waits for its installation.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How often the records are read while one waits: another gateway may install.
+/// How often a waiting caller reads the records, because another gateway may be installing.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Whose installation it is: scope and name of the server.
+/// The scope and the name of the server that an installation belongs to.
 pub(crate) type ServerKey = (Scope, String);
 
-/// Installations of all servers.
+/// The installations of all servers.
 pub(crate) struct Installations {
     pub(crate) records: Records,
     pub(crate) place: Arc<SandboxHost>,
     /// Never held across an await.
     known: Mutex<Known>,
-    /// Counts the changes of what is known.
+    /// Counts the changes of the known state.
     changes: watch::Sender<u64>,
-    /// Rung when there is something to install.
+    /// Wakes the installer when there may be something to install.
     pub(crate) bell: Notify,
 }
 
@@ -38,18 +38,18 @@ pub(crate) struct Installations {
 struct Known {
     rows: HashMap<ServerKey, Arc<InstallationRow>>,
     volumes: Vec<PackageVolume>,
-    /// Why what others installed could not be installed here.
+    /// The reasons why packages that another gateway installed could not be installed here.
     failed_here: HashMap<ServerKey, String>,
 }
 
 /// A package that can be started here.
 pub(crate) struct Available {
     pub(crate) package: InstalledPackage,
-    /// In whose workspace it is.
+    /// The sandbox whose workspace contains the package.
     pub(crate) sandbox: SandboxId,
 }
 
-/// Why a package cannot be started now.
+/// The reason why a package cannot be started now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unavailable {
     #[error("its package is being installed ({}): try again in a moment", .0.as_str())]
@@ -83,7 +83,7 @@ impl Installations {
         }
     }
 
-    /// Reads what is known anew; whether it is another than before.
+    /// Reads the state from the records again; returns true if it has changed.
     pub(crate) async fn refresh(&self) -> Result<bool, store::Error> {
         let rows = self.records.packages().all().await?;
         let volumes = self.records.packages().volumes().await?;
@@ -107,13 +107,13 @@ impl Installations {
         Ok(!is_same)
     }
 
-    /// How far that server's package is; `None` if nothing of it was begun.
+    /// Returns the installation of that server's package; `None` if none was begun.
     pub(crate) fn of(&self, scope: &Scope, server: &str) -> Option<Arc<InstallationRow>> {
         let key = (scope.clone(), server.to_owned());
         self.known().rows.get(&key).cloned()
     }
 
-    /// What is installed for what an entry asks for.
+    /// Returns the installed package for a spec; `None` if another spec or nothing is installed.
     pub(crate) fn package(
         &self,
         (scope, server): (&Scope, &str),
@@ -129,12 +129,12 @@ impl Installations {
         Some(Arc::new(installed.clone()))
     }
 
-    /// What is kept for servers, wherever.
+    /// Returns the volumes of all servers on all engines.
     pub(crate) fn volumes(&self) -> Vec<PackageVolume> {
         self.known().volumes.clone()
     }
 
-    /// Where that content is on this gateway's engine.
+    /// Returns the sandbox whose volume has that content on this gateway's engine.
     pub(crate) fn sandbox(
         &self,
         (scope, server): (&Scope, &str),
@@ -152,7 +152,7 @@ impl Installations {
         found.map(|volume| volume.sandbox.clone())
     }
 
-    /// What others installed cannot be installed here, or can again.
+    /// Records or clears the reason why a package that another gateway installed cannot be installed here.
     pub(crate) fn note_failure_here(&self, key: &ServerKey, failure: Option<String>) {
         let mut known = self.known();
         match failure {
@@ -163,8 +163,8 @@ impl Installations {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Waits until the package of an entry can be started here, for as long as a start may take. What
-    /// was shown is what is started: never another content than the entry's, where it has one.
+    /// Waits until the package of an entry can be started here, for at most a minute. Only the content that
+    /// was shown is started: if the entry has a package, never one with another content.
     pub(crate) async fn available(
         &self,
         entry: &ServerEntry,
@@ -193,8 +193,8 @@ impl Installations {
         }
     }
 
-    /// Waits until each of these can be started here or has failed. `tell` hears how each is, at each
-    /// change; `None` = it can be started.
+    /// Waits until each of these packages can be started here or has failed. Calls `tell` with the name and
+    /// state of each at every change; `None` means that it can be started.
     pub(crate) async fn settled(
         &self,
         entries: &[(ServerEntry, PackageSpec)],
@@ -224,7 +224,8 @@ impl Installations {
         }
     }
 
-    /// Why a server cannot be used now; `None` = it can, and its tools were listed.
+    /// Returns the reason why a server cannot be used now; `None` if its package can be started and its tools
+    /// were listed.
     fn state(&self, entry: &ServerEntry, spec: &PackageSpec) -> Option<Unavailable> {
         match self.look(entry, spec) {
             Ok(_) => {
@@ -276,7 +277,7 @@ impl Installations {
         }
     }
 
-    /// What was kept there is gone: it is installed again.
+    /// Forgets a volume that is gone, so that the package is installed again.
     pub(crate) async fn lost(&self, sandbox: &SandboxId) -> Result<(), store::Error> {
         self.records.packages().forget_volume(sandbox).await?;
         self.refresh().await?;
@@ -284,7 +285,7 @@ impl Installations {
         Ok(())
     }
 
-    /// A server is gone: what was installed for it is nobody's, and goes.
+    /// Forgets the installation of a removed server, so that its volumes are removed.
     pub(crate) async fn forget(&self, scope: &Scope, server: &str) -> Result<(), store::Error> {
         self.records.packages().forget(scope, server).await?;
         self.refresh().await?;

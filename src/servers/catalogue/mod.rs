@@ -1,4 +1,5 @@
-//! What there is: the entries of the registry, the tools that each server offers, and what a tenant's sessions see of them.
+//! Keeps the catalogue: the entries of the registry, the tools that each server offers, and the views of
+//! tenants' sessions.
 
 pub(super) mod deferred;
 pub(super) mod definitions;

@@ -1,18 +1,18 @@
-//! Whose alone servers are, as this gateway last read or heard it: news of such a server are told to
-//! nobody else.
+//! Remembers the owners of personal servers, as this gateway last read or heard, so that news of such a
+//! server reaches nobody else.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::domain::{Scope, TenantId, UserId};
 
-/// The owners of servers that people have for themselves alone. A server that is gone keeps its owner
-/// until its name is another's, so that the news of its end finds them.
+/// The owners of personal servers. A removed server keeps its owner until its name is reused, so that the
+/// news of its removal reaches the owner.
 #[derive(Default)]
 pub(crate) struct Owners(Mutex<HashMap<(TenantId, String), UserId>>);
 
 impl Owners {
-    /// Whose a server is from now on; `None` = everybody's.
+    /// Records the owner of a server; `None` if it belongs to everybody.
     pub(crate) fn note(&self, scope: &Scope, server: &str, owner: Option<&UserId>) {
         let Scope::Tenant(tenant) = scope else {
             return;
@@ -25,7 +25,7 @@ impl Owners {
         };
     }
 
-    /// The person whose server it is alone.
+    /// Returns the owner of a personal server.
     pub(crate) fn of(&self, tenant: &TenantId, server: &str) -> Option<UserId> {
         let owners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         owners.get(&(tenant.clone(), server.to_owned())).cloned()

@@ -1,5 +1,6 @@
-//! What decides about the calls of a tenant's sessions: the rules of the settings, what admins said of
-//! single tools, the tenant's rules, and those of each person. The rules of one session are in its journal.
+//! Collects the rules that decide about the calls of a tenant's sessions: the rules of the settings, admins'
+//! settings of single tools, the tenant's rules, and those of each person. The rules of one session are in
+//! its journal.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,18 +12,18 @@ use crate::domain::{Timestamp, UserId};
 use crate::session::{Policy, Rules};
 use crate::store::records::{RuleRow, ToolSetting};
 
-/// Where a rule was written down.
+/// The place where a rule is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleOrigin {
-    /// In the journal of its session.
+    /// The journal of its session.
     Session,
-    /// By a person for their own sessions.
+    /// A person, for their own sessions.
     Person,
-    /// By an admin for all sessions of the tenant.
+    /// An admin, for all sessions of the tenant.
     Tenant,
-    /// As what happens to the calls of one tool, beside its server.
+    /// The setting of one tool.
     Tool,
-    /// In the settings of the installation.
+    /// The settings of the installation.
     Settings,
 }
 
@@ -39,12 +40,12 @@ impl RuleOrigin {
     }
 }
 
-/// A rule, and where it comes from.
+/// A rule and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedRule {
     pub rule: Rule,
     pub origin: RuleOrigin,
-    /// Whose sessions it is for; none = everybody's.
+    /// The person whose sessions it applies to; `None` for everybody's.
     pub owner: Option<UserId>,
     pub created: Option<(UserId, Timestamp)>,
 }
@@ -82,12 +83,12 @@ impl RuleSets {
         }
     }
 
-    /// What decides in the sessions of that person.
+    /// Returns the rules for the sessions of that person.
     pub(crate) fn of(&self, owner: &UserId) -> &Arc<Rules> {
         self.of_person.get(owner).unwrap_or(&self.everybody)
     }
 
-    /// All of them, wherever they come from.
+    /// Returns all rules of all origins.
     pub(crate) fn listed(&self) -> &[ListedRule] {
         &self.listed
     }
@@ -136,7 +137,8 @@ fn of_row(row: &RuleRow) -> ListedRule {
     }
 }
 
-/// Whether a setting of a tool is a rule: what asks without a word would ask anyhow.
+/// Returns true if a tool's setting makes a rule: `ask` makes none, because a call without a rule asks
+/// anyway.
 pub(crate) fn is_rule(setting: &ToolSetting) -> bool {
     setting.effect != Effect::Ask
 }

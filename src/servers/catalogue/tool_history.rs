@@ -1,14 +1,14 @@
-//! How a tool's definition changed: each kept version against the one before. Pure.
+//! Compares each stored version of a tool's definition with the version before. Pure.
 
 use serde_json::{Map, Value, json};
 
 use crate::domain::Timestamp;
 use crate::store::records::ToolVersion;
 
-/// Changes of one version that are told; more make a definition another one altogether.
+/// The most changes that are reported for one version; with more, the definition is a different one anyway.
 const MAX_CHANGES: usize = 100;
 
-/// One definition of a tool, and what is other in it than in the one before.
+/// One version of a tool's definition, with its differences from the version before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolChangeReport {
     pub hash: String,
@@ -20,13 +20,13 @@ pub struct ToolChangeReport {
 /// A part of a definition that differs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DefinitionDifference {
-    /// Where, as a JSON pointer.
+    /// The place, as a JSON pointer.
     pub path: String,
     pub before: Option<Value>,
     pub after: Option<Value>,
 }
 
-/// Of versions, newest first.
+/// Returns the reports of versions, which are newest first.
 pub(in crate::servers) fn reports(versions: &[ToolVersion]) -> Vec<ToolChangeReport> {
     let older = versions.iter().skip(1).map(Some).chain([None]);
     let pairs = versions.iter().zip(older);

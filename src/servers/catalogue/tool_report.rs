@@ -1,4 +1,4 @@
-//! A tool of a server as people see it.
+//! Defines the report about a tool of a server, for people.
 
 use std::sync::Arc;
 
@@ -12,25 +12,26 @@ use crate::session::PolicyEffect;
 pub struct ToolReport {
     /// The server's own name for it.
     pub name: String,
-    /// The name that the model uses; none while it is off.
+    /// The name that the model uses; `None` if the model is not told of it.
     pub model_name: Option<String>,
     /// A name for people.
     pub title: Option<String>,
-    /// What it does, as the model reads it.
+    /// Its description, as the model reads it.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of its arguments.
     pub schema: Value,
-    /// The server's claims.
+    /// The server's claims about it.
     pub annotations: ToolAnnotations,
     pub hash: Digest,
-    /// Whether the model is told of it.
+    /// True if the tool is enabled.
     pub enabled: bool,
-    /// Whether it works only as a task: then the model is not told of it, enabled or not.
+    /// True if it works only as a task, which its server does not support; then the model is not told of it,
+    /// enabled or not.
     pub needs_tasks: bool,
-    /// What it says of views.
+    /// Its declaration of a view.
     pub view: Option<Arc<ToolView>>,
-    /// What happens to its calls.
+    /// The effect on its calls: allow, ask or deny.
     pub effect: PolicyEffect,
-    /// Since when it is another than the one the tenant said yes to.
+    /// Since when it differs from the definition that the tenant accepted.
     pub drift: Option<Timestamp>,
 }

@@ -1,4 +1,5 @@
-//! What the sessions of one tenant, or of one person of it, are offered: tools, rules, and where each of them runs.
+//! Builds the view of a tenant, or of one person of it: the tools and rules of its sessions, and the servers
+//! behind them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -17,69 +18,71 @@ use crate::session::{PolicyEffect, Rules};
 use crate::skills;
 use crate::store::records::{RuleRow, ToolSetting};
 
-/// More tools than these are worth a word: each definition is sent with each request.
+/// The number of tools above which a warning is logged, because each definition is sent with each request.
 const MANY_TOOLS: usize = 100;
 
-/// What a view is made of; equal ones give equal views.
+/// The inputs of a view; equal inputs give equal views.
 #[derive(PartialEq)]
 pub(crate) struct Ingredients {
     pub(crate) naming: Naming,
     pub(crate) servers: Vec<Ingredient>,
-    /// What was decided about calls beforehand, by the tenant and its people.
+    /// The rules of the tenant and its people.
     pub(crate) rules: Vec<RuleRow>,
-    /// Who of the tenant has servers for themselves alone.
+    /// The users of the tenant who own servers.
     pub(crate) owners: BTreeSet<UserId>,
 }
 
-/// One server of it.
+/// One server of a view.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Ingredient {
     pub(crate) entry: Arc<ServerEntry>,
-    /// What it offers; `None` if it was never listed.
+    /// The tools that it offers; `None` if it was never listed.
     pub(crate) listed: Option<Arc<[Tool]>>,
-    /// What the tenant said yes to.
+    /// The tools as the tenant accepted them.
     pub(crate) accepted: Arc<[Tool]>,
-    /// Since when it offers that.
+    /// When the server began to offer these tools.
     pub(crate) since: Option<Timestamp>,
     pub(crate) settings: Vec<ToolSetting>,
 }
 
-/// What the sessions of one tenant are offered, or of one person of it.
+/// The tools and rules that the sessions of one tenant are offered, or of one person of it.
 pub struct View {
     pub(crate) ingredients: Ingredients,
     pub(crate) toolbox: Toolbox,
-    /// What views may call; made when the first of them does.
+    /// The tools that views may call; made at the first such call.
     app_toolbox: OnceLock<Toolbox>,
     pub(crate) definitions: Arc<[Tool]>,
-    /// What is sent instead where those take too much of a window; made when it is first needed.
+    /// The definitions that are sent if all definitions would take too much of a window; made when first
+    /// needed.
     deferred: OnceLock<Deferred>,
-    /// Each of the two with tools of Sepal's own: [`OwnTools::place`] and four more for the second; made
-    /// when it is first needed.
+    /// The two offers with Sepal's own tools: all definitions at [`OwnTools::place`], the deferred ones four
+    /// places higher. Made when first needed.
     with_own: [OnceLock<ToolOffer>; 8],
-    /// What the definitions take that may be searched, estimated; counted when it is first needed.
+    /// The estimated tokens of the definitions that may be deferred; counted when first needed.
     deferrable_tokens: OnceLock<u64>,
-    /// What [`View::identity`] says of each server with that image: every call asks for it.
+    /// The results of [`View::identity`] for each server with the image of the first call, because every call
+    /// asks for one.
     identities: OnceLock<(String, BTreeMap<String, Digest>)>,
-    /// What decides about calls.
+    /// The rules that decide about calls.
     pub(crate) rules: RuleSets,
-    /// Why tools are not offered, by server.
+    /// The reasons why tools are not offered, by server.
     pub(crate) problems: BTreeMap<String, Vec<String>>,
 }
 
-/// What a model is told of the tools.
+/// The tool definitions that a model is sent.
 #[derive(Clone)]
 pub(crate) struct ToolOffer {
     pub(crate) definitions: Arc<[Tool]>,
-    /// What a vendor that searches by itself is told instead; none = no definition is held back.
+    /// The definitions for a vendor with a tool search of its own; `None` if no definition is deferred.
     pub(crate) searchable: Option<Arc<Searchable>>,
 }
 
-/// Which tools of Sepal's own a model is told of.
+/// The tools of Sepal's own that a model is told of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OwnTools {
-    /// Those that read skills.
+    /// The tools that read skills.
     pub(crate) skills: bool,
-    /// The one that reads shortened results on.
+    /// The tool that reads on in shortened results.
     pub(crate) read_more: bool,
 }
 
@@ -94,8 +97,8 @@ impl OwnTools {
 }
 
 impl ToolOffer {
-    /// The same with tools of Sepal's own behind all others, the one last that comes in the middle of a
-    /// session: what is before it stays the same, byte for byte.
+    /// Returns this offer with Sepal's own tools after all others. `read_more` comes last, because it appears
+    /// in the middle of a session: everything before it stays the same, byte for byte.
     fn with_own(&self, own: OwnTools) -> Self {
         let with = |tools: &Arc<[Tool]>| {
             let skills = own.skills.then(skills::definitions);
@@ -116,19 +119,19 @@ impl ToolOffer {
     }
 }
 
-/// What tenants are offered, as it was last looked up.
+/// The cache of views.
 #[derive(Default)]
 pub(crate) struct Views {
     pub(crate) known: HashMap<(TenantId, Option<UserId>), (Instant, Arc<View>)>,
-    /// How often everything was forgotten: what was read before the last time is not kept.
+    /// The number of invalidations: a view that was read before the last one is not cached.
     pub(crate) age: u64,
-    /// The last one for sessions of whose tenant nothing was known.
+    /// The last view that was made for sessions whose tenant's view was not read yet.
     bare: Option<Arc<View>>,
 }
 
 impl Views {
-    /// What sessions are offered while nothing is known of their tenant. Each asks for it when it is
-    /// opened, and compiling schemas is dear: it is made once.
+    /// Returns the view of a session whose tenant's view was not read yet. It is cached, because each session
+    /// needs it when it opens and compiling schemas is expensive.
     pub(crate) fn bare(&mut self, ingredients: Ingredients, rules: &Rules) -> Arc<View> {
         let known = self.bare.as_ref();
         if let Some(known) = known.filter(|known| known.ingredients == ingredients) {
@@ -139,13 +142,14 @@ impl Views {
 }
 
 impl Ingredient {
-    /// What was decided about a tool; without a word it is on and asks.
+    /// Returns the setting of a tool: enabled or not, and its effect. By default a tool is enabled and asks.
     pub(crate) fn setting(&self, tool: &str) -> (bool, PolicyEffect) {
         let setting = self.settings.iter().find(|it| it.tool.tool == tool);
         setting.map_or((true, PolicyEffect::Ask), |it| (it.is_enabled, it.effect))
     }
 
-    /// Since when the tool is another than the one that the tenant said yes to.
+    /// Returns since when the tool differs from the definition that the tenant accepted; `None` if it does
+    /// not.
     pub(crate) fn drift(&self, tool: &Tool) -> Option<Timestamp> {
         let accepted = self.accepted.iter().find(|known| known.name == tool.name)?;
         (!accepted.is_known_as(tool)).then(|| self.since.unwrap_or(Timestamp(0)))
@@ -155,24 +159,24 @@ impl Ingredient {
         is_offered(&self.entry.config, tool) && self.setting(&tool.name).0
     }
 
-    /// Whether the model is told of a tool.
+    /// Returns true if the model is told of the tool.
     fn offers(&self, tool: &Tool) -> bool {
         self.is_on(tool) && !tool.needs_tasks && !tool.is_app_only()
     }
 
-    /// Whether views of its server may call a tool. Models need not be told of it.
+    /// Returns true if views of the tool's server may call the tool, whether or not models are told of it.
     fn offers_to_apps(&self, tool: &Tool) -> bool {
         self.is_on(tool) && !tool.needs_tasks && tool.is_for_apps()
     }
 
-    /// How its tools are named.
+    /// Returns the naming and trust of its tools.
     fn offer(&self, naming: Naming) -> Offer<'_> {
         let config = &self.entry.config;
         Offer {
             server: &self.entry.name,
             prefix: config.tool_prefix.as_deref().unwrap_or_default(),
             naming: match self.entry.source {
-                // The session's own tools keep their plain names.
+                // The tools of the session's own sandbox keep their plain names.
                 Source::Bundled => Naming::Auto,
                 Source::Settings | Source::Installation | Source::Tenant | Source::Person => naming,
             },
@@ -180,7 +184,7 @@ impl Ingredient {
         }
     }
 
-    /// The tools that the model would be told of if it could begin tasks, in words for people.
+    /// Returns a message for people about each enabled tool that is not offered because it needs tasks.
     fn needing_tasks(&self) -> Vec<String> {
         let listed = self.listed.iter().flat_map(|tools| tools.iter());
         let left_out = listed.filter(|tool| tool.needs_tasks && self.is_on(tool));
@@ -234,7 +238,7 @@ impl View {
         }
     }
 
-    /// The tool that a view of its server may call by the server's own name for it.
+    /// Returns the tool that a view of its server may call, by the server's own name for it.
     pub(crate) fn find_for_apps(&self, at: &ToolRef) -> Option<&ToolboxTool> {
         let toolbox = self.app_toolbox.get_or_init(|| {
             let mut toolbox = Toolbox::default();
@@ -245,7 +249,7 @@ impl View {
                     .filter(|tool| server.offers_to_apps(tool))
                     .cloned()
                     .collect();
-                // Those that a name is not free for are told of where models are offered them.
+                // Problems with names are reported where models are offered the tools.
                 toolbox.add(server.offer(self.ingredients.naming), &offered);
             }
             toolbox
@@ -253,16 +257,16 @@ impl View {
         toolbox.tools().find(|tool| tool.at == *at)
     }
 
-    /// The tools whose definitions may be searched instead of sent: all but the bundled server's.
+    /// Returns the deferred definitions: all tools but the bundled server's can be searched instead of sent.
     pub(crate) fn deferred(&self) -> &Deferred {
         self.deferred.get_or_init(|| Deferred::new(&self.toolbox))
     }
 
-    /// What a model is told that reads `window` tokens: all definitions, or, where those of the servers
-    /// take more than `percent` of it, the bundled ones and how to find the others. The same from turn
-    /// to turn, whatever was found, so that what a vendor has cached stays right.
+    /// Returns the definitions for a model with a window of `window` tokens: all of them, or, if the servers'
+    /// definitions take more than `percent` of the window, the bundled ones and the tools that find the
+    /// others. The result does not depend on earlier searches, so that vendors' prompt caches stay valid.
     ///
-    /// With them, the tools of Sepal's own.
+    /// `own` adds tools of Sepal's own.
     pub(crate) fn offer_within(&self, window: u64, percent: u8, own: OwnTools) -> ToolOffer {
         let tokens = self.deferrable_tokens();
         let is_too_much =
@@ -297,7 +301,7 @@ impl View {
         })
     }
 
-    /// Tells the log what so many tools cost.
+    /// Logs a warning if the definitions are expensive because there are many.
     pub(crate) fn warn_of_cost(&self, tenant: &TenantId) {
         let tools = self.definitions.len();
         if tools > MANY_TOOLS {
@@ -307,56 +311,58 @@ impl View {
         }
     }
 
-    /// A server by its name.
+    /// Returns a server by its name.
     pub(crate) fn server(&self, name: &str) -> Option<&Ingredient> {
         let mut servers = self.ingredients.servers.iter();
         servers.find(|server| server.entry.name == name)
     }
 
-    /// The entry of a server that sessions may use.
+    /// Returns the entry of a server that sessions may use.
     pub(crate) fn entry(&self, name: &str) -> Option<&Arc<ServerEntry>> {
         let server = self.server(name)?;
         server.entry.config.enabled.then_some(&server.entry)
     }
 
-    /// The entries of all servers that sessions may use.
+    /// Returns the entries of all servers that sessions may use.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<ServerEntry>> {
         let servers = self.ingredients.servers.iter().map(|server| &server.entry);
         servers.filter(|entry| entry.config.enabled)
     }
 
-    /// All rules about the tenant's calls, those of its people too.
+    /// Returns all rules about the tenant's calls, including those of its people.
     pub(crate) fn listed_rules(&self) -> &[ListedRule] {
         self.rules.listed()
     }
 
-    /// Where the tool lives that models know by that name.
+    /// Returns the server and the tool behind a name that models use.
     pub(crate) fn tool_of(&self, name: &str) -> Option<ToolRef> {
         Some(self.toolbox.find(name)?.at.clone())
     }
 
-    /// The hash of a tool's definition as it is offered now.
+    /// Returns the hash of a tool's definition as it is offered now.
     pub(crate) fn definition(&self, server: &str, tool: &str) -> Option<String> {
         let mut tools = self.toolbox.tools();
         let tool = tools.find(|it| it.at.server == server && it.at.tool == tool)?;
         Some(tool.definition.as_str().to_owned())
     }
 
-    /// Whether a tool that is offered now only reads, by the word of a server that is trusted.
+    /// Returns true if a tool that is offered now only reads, according to its server, and the server is
+    /// trusted.
     pub(crate) fn only_reads(&self, server: &str, tool: &str) -> bool {
         let mut tools = self.toolbox.tools();
         let tool = tools.find(|it| it.at.server == server && it.at.tool == tool);
         tool.is_some_and(|it| it.is_trusted && it.tool.annotations.read_only_hint == Some(true))
     }
 
-    /// Since when a tool is another than the one that the tenant said yes to.
+    /// Returns since when a tool differs from the definition that the tenant accepted; `None` if it does not.
     pub(crate) fn drift(&self, at: &ToolRef) -> Option<Timestamp> {
         let server = self.server(&at.server)?;
         let mut tools = server.listed.iter().flat_map(|tools| tools.iter());
         server.drift(tools.find(|tool| tool.name == at.tool)?)
     }
 
-    /// Whether a connection that was made for a server of the other view is right for this one.
+    /// Returns true if a connection that was made with the other view's entry of a server is still valid for
+    /// this view's entry.
     pub(crate) fn connects_like(&self, other: &Self, name: &str) -> bool {
         match (self.entry(name), other.entry(name)) {
             (Some(now), Some(then)) => now.connects_like(then),
@@ -364,14 +370,15 @@ impl View {
         }
     }
 
-    /// What the places of the servers that sessions may use are started from.
+    /// Returns the images from which the sandboxes of the enabled servers start.
     pub(crate) fn images(&self) -> impl Iterator<Item = Image> {
         let servers = self.ingredients.servers.iter();
         let enabled = servers.filter(|server| server.entry.config.enabled);
         enabled.filter_map(|server| server.entry.image())
     }
 
-    /// What decides what a server's calls do; the same in every life of the program.
+    /// Returns the digest of everything that decides what a server's calls do; it is stable across restarts
+    /// of the gateway.
     pub(crate) fn identity(&self, name: &str, image: &str) -> Option<Digest> {
         let work_out = |entry: &Arc<ServerEntry>| entry.definitions_key(image);
         let (of, known) = self.identities.get_or_init(|| {

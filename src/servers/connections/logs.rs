@@ -1,4 +1,4 @@
-//! The last words of each server on stderr, bounded, per tenant, and without its secrets.
+//! Keeps the last lines of each server's stderr, bounded, per tenant, without the server's secrets.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::domain::{TenantId, Timestamp};
 use crate::servers::catalogue::entry::ServerEntry;
 
-/// Lines that are kept of one server.
+/// The most lines that are kept of one server.
 const MAX_LINES: usize = 500;
-/// Bytes of one line.
+/// The most bytes of one line.
 const MAX_LINE: usize = 1_000;
-/// Servers whose lines are kept.
+/// The most servers, counted per tenant, whose lines are kept.
 const MAX_RINGS: usize = 1_000;
 
-/// One line.
+/// One line of stderr.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
     pub at: Timestamp,
@@ -31,7 +31,8 @@ impl Logs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a line that was cleaned of secrets before.
+    /// Keeps a line, from which secrets were already removed. At the limit, the server whose latest line is
+    /// oldest is forgotten.
     pub(crate) fn keep(&self, whose: Option<&TenantId>, name: &str, line: LogLine) {
         let mut all = self.all();
         let key = (whose.cloned(), name.to_owned());
@@ -49,8 +50,8 @@ impl Logs {
         ring.push_back(line);
     }
 
-    /// The lines that a tenant's admin may read; with `shared`, those of the installation's own
-    /// looks as well.
+    /// Returns the lines that a tenant's admin may read, by time; with `shared`, also the lines of the
+    /// installation's own probes.
     pub(crate) fn of(&self, tenant: &TenantId, name: &str, shared: bool) -> Vec<LogLine> {
         let all = self.all();
         let of = |whose: Option<&TenantId>| all.get(&(whose.cloned(), name.to_owned()));
@@ -61,7 +62,7 @@ impl Logs {
         lines
     }
 
-    /// Forgets a server that is gone.
+    /// Forgets a removed server.
     pub(crate) fn forget(&self, entry: &ServerEntry) {
         let whose = entry.tenant();
         self.all().retain(|(of, name), _| {
@@ -70,7 +71,7 @@ impl Logs {
     }
 }
 
-/// A line, cut between characters.
+/// Cuts a line to the longest length, between characters.
 pub(crate) fn cut(mut text: String) -> String {
     if text.len() > MAX_LINE {
         text.truncate(text.floor_char_boundary(MAX_LINE));

@@ -1,4 +1,4 @@
-//! Running servers: how one is started or reached, which are open, and what they wrote on stderr.
+//! Opens connections to servers, tracks the open ones, and keeps their latest log lines and refused hosts.
 
 pub(super) mod logs;
 pub(super) mod opening;

@@ -1,4 +1,5 @@
-//! The hosts that servers wanted to reach and may not, per tenant, bounded and in memory like health.
+//! Remembers the hosts that servers tried to reach and were refused, per tenant, bounded and in memory like
+//! health.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,18 +8,19 @@ use crate::domain::{RefusedHost, TenantId};
 use crate::net::Refusals;
 use crate::servers::catalogue::entry::ServerEntry;
 
-/// Servers whose refused hosts are remembered.
+/// The most servers, counted per tenant, whose refused hosts are remembered.
 const MAX_SERVERS: usize = 1_000;
 
 type Key = (Option<TenantId>, String);
 
-/// What all servers were refused.
+/// The refused hosts of all servers.
 #[derive(Default)]
 pub(crate) struct RefusedHosts(Mutex<HashMap<Key, Refusals>>);
 
 impl RefusedHosts {
-    /// Where the programs of a server note it that run for that tenant; without one, for the
-    /// installation itself.
+    /// Returns the record into which a server's programs that run for that tenant note refused hosts; without
+    /// a tenant, the record of the installation itself. At the limit, a server without refusals is forgotten,
+    /// or else the one whose latest refusal is oldest.
     pub(crate) fn of_server(&self, whose: Option<&TenantId>, name: &str) -> Refusals {
         let mut all = self.all();
         let key = (whose.cloned(), name.to_owned());
@@ -32,8 +34,8 @@ impl RefusedHosts {
         all.entry(key).or_default().clone()
     }
 
-    /// What a tenant's programs of that server were refused, but for what its entry allows by now; the
-    /// latest first.
+    /// Returns the hosts that a tenant's programs of that server were refused, without those that its entry
+    /// allows by now, latest first.
     pub(crate) fn list(&self, tenant: &TenantId, entry: &ServerEntry) -> Vec<RefusedHost> {
         let key = (Some(tenant.clone()), entry.name.clone());
         let refusals = self.all().get(&key).cloned().unwrap_or_default();
@@ -43,7 +45,7 @@ impl RefusedHosts {
         list
     }
 
-    /// Forgets a server that is gone.
+    /// Forgets a removed server.
     pub(crate) fn forget(&self, entry: &ServerEntry) {
         let whose = entry.tenant();
         self.all().retain(|(of, name), _| {

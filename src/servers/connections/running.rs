@@ -1,4 +1,5 @@
-//! The connections that are open for sessions of this gateway, so that somebody can end them.
+//! Tracks the open connections of this gateway's sessions, so that a restart or removal of a server can end
+//! them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,7 +13,7 @@ fn still_open(open: impl Iterator<Item = Weak<Opened>>) -> Vec<Arc<Opened>> {
         .collect()
 }
 
-/// Who uses which server.
+/// The tenant and the server.
 type Key = (TenantId, String);
 
 /// All open connections, by tenant and server.
@@ -23,7 +24,7 @@ pub(crate) struct RunningServers(
 );
 
 impl RunningServers {
-    /// Takes note of a connection; it is forgotten with its session's hold on it.
+    /// Tracks a connection, with a weak reference: dropping it in its session ends the tracking.
     pub(crate) fn note(&self, tenant: &TenantId, server: &str, opened: &Arc<Opened>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, open| {
@@ -34,14 +35,14 @@ impl RunningServers {
         all.entry(key).or_default().push(Arc::downgrade(opened));
     }
 
-    /// The open ones of a tenant to a server, which are no longer noted.
+    /// Removes and returns the open connections of a tenant to a server.
     pub(crate) fn take(&self, tenant: &TenantId, server: &str) -> Vec<Arc<Opened>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let open = all.remove(&(tenant.clone(), server.to_owned()));
         still_open(open.into_iter().flatten())
     }
 
-    /// The open ones to a server that is gone, of one tenant or of all, which are no longer noted.
+    /// Removes and returns the open connections of one tenant or of all tenants to a removed server.
     pub(crate) fn take_removed(&self, tenant: Option<&TenantId>, server: &str) -> Vec<Arc<Opened>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_removed =

@@ -1,5 +1,5 @@
-//! What one session's own sandbox may reach beside the settings: by rules of the session, for commands
-//! that were shown with them.
+//! Tracks the hosts that one session's own sandbox may reach beside those of the settings: hosts that rules
+//! of the session allow to the commands that were shown with them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -14,23 +14,24 @@ use crate::servers::catalogue::entry::BUNDLED;
 use crate::session::Control;
 use crate::store::clock::now;
 
-/// Hosts that a session is told of until people act; a program can make up any number of them.
+/// The most refused hosts that a session is told of before it answers; a program can invent any number of
+/// hosts.
 const MAX_TOLD: usize = 32;
-/// Refusals that are remembered for the results of calls.
+/// The most refusals that are kept for the results of calls; the latest remain.
 const MAX_RECENT: usize = 32;
 
-/// Where the session hears of a refused host; whether it could be told.
+/// Tells the session of a refused host; returns false if the session could not be told.
 type Report = Box<dyn Fn(HostRefusal) -> bool + Send + Sync>;
 
-/// The reach of one session's sandbox on this gateway.
+/// The network access of one session's sandbox on this gateway.
 pub struct SessionReach {
-    /// Whether the settings name hosts for every session.
+    /// True if the settings name hosts for every session.
     has_hosts: bool,
-    /// What people may allow for their own sessions.
+    /// The hosts that people may allow for their own sessions.
     on_request: Arc<AllowedHosts>,
-    /// What connections are judged by.
+    /// The grants by which the proxy judges each connection.
     grants: Grants,
-    /// Whether the sandbox that was started last has a way out.
+    /// True if the sandbox that was started last has a tunnel to the proxy.
     has_tunnel: AtomicBool,
     /// Never held across an await.
     state: Mutex<State>,
@@ -39,7 +40,7 @@ pub struct SessionReach {
 #[derive(Default)]
 struct State {
     grants: Vec<Grant>,
-    /// What the session was told of and has not answered.
+    /// The refused hosts that the session was told of and has not answered.
     told: BTreeSet<(String, u16)>,
     recent: VecDeque<RefusedHost>,
     report: Option<Report>,
@@ -53,7 +54,8 @@ impl fmt::Debug for SessionReach {
 }
 
 impl SessionReach {
-    /// A session that was allowed nothing, where the settings name those hosts for all sessions.
+    /// The access of a session that was allowed nothing yet. `network` holds the hosts that the settings
+    /// allow to all sessions.
     pub(crate) fn new(network: &McpNetwork, on_request: Arc<AllowedHosts>) -> Self {
         Self {
             has_hosts: !network.hosts().is_empty(),
@@ -64,8 +66,8 @@ impl SessionReach {
         }
     }
 
-    /// What the session was allowed, as its journal says it now. It counts for a command that runs if the
-    /// command was shown with it: what was shown is what runs.
+    /// Takes over the hosts that the session's journal allows now. A host applies to a running command only
+    /// if the command was shown with it: what was shown is what runs.
     pub(crate) fn follow(&self, control: &Control) {
         let running = control.calls().filter(|call| call.is_executing());
         let facts = running.filter_map(|call| call.facts.as_ref());
@@ -82,7 +84,7 @@ impl SessionReach {
             let until = given.rule.until_ms;
             let until = until.map(|until| Timestamp(i64::try_from(until).unwrap_or(i64::MAX)));
             for host in &network.hosts {
-                // It was checked when it was given.
+                // Invalid hosts were refused when the rule was made.
                 let Ok(host) = host.parse::<AllowedHost>() else {
                     continue;
                 };
@@ -91,7 +93,8 @@ impl SessionReach {
                     continue;
                 }
                 grants.push(Grant {
-                    // The operator's own entries may be at private addresses, as those of `sandbox.network`.
+                    // The operator's own entries may be at private addresses, as may those of
+                    // `sandbox.network`.
                     reach: match cover {
                         Some(Listed::Exactly) => Reach::Private,
                         Some(Listed::Below) | None => Reach::Public,
@@ -110,7 +113,7 @@ impl SessionReach {
         self.grants.replace(grants);
     }
 
-    /// The hosts that a command is shown with that is asked for now.
+    /// Returns the hosts that are allowed now; a new command is shown with them.
     pub(crate) fn hosts(&self) -> Vec<String> {
         let (now, mut hosts) = (now(), Vec::new());
         for grant in &self.state().grants {
@@ -122,36 +125,38 @@ impl SessionReach {
         hosts
     }
 
-    /// Whether a sandbox that starts now needs a way out: something can be reached, or can be asked for.
+    /// Returns true if a sandbox that starts now needs a tunnel: some host can be reached or requested.
     pub(crate) fn needs_tunnel(&self) -> bool {
         self.has_hosts || !self.on_request.is_empty() || !self.hosts().is_empty()
     }
 
-    /// Whether the sandbox that runs was started before anything could be reached.
+    /// Returns true if a tunnel is needed and the running sandbox has none, because it started before any
+    /// host could be reached.
     pub(crate) fn lacks_tunnel(&self) -> bool {
         !self.has_tunnel.load(Ordering::Relaxed) && self.needs_tunnel()
     }
 
-    /// What a sandbox that starts now is judged by, if it has a way out.
+    /// Called at the start of a sandbox: returns the grants for its tunnel, or `None` if it needs no tunnel.
     pub(super) fn begin(&self) -> Option<Grants> {
         let needs = self.needs_tunnel();
         self.has_tunnel.store(needs, Ordering::Relaxed);
         needs.then(|| self.grants.clone())
     }
 
-    /// Who tells the session of refused hosts from now on.
+    /// Sets the function that tells the session of refused hosts from now on.
     pub(crate) fn report_to(&self, report: impl Fn(HostRefusal) -> bool + Send + Sync + 'static) {
         self.state().report = Some(Box::new(report));
     }
 
-    /// What was refused since then, for the model that reads the result of a command.
+    /// Returns the recent refusals since then, for the model that reads the result of a command.
     pub(crate) fn refused_since(&self, since: Timestamp) -> Vec<RefusedHost> {
         let state = self.state();
         let recent = state.recent.iter().filter(|it| it.at >= since);
         recent.cloned().collect()
     }
 
-    /// The refusal with the entry of a rule that would help, and who may give it.
+    /// Makes the refusal that the session is told, with the host entry of a rule that would allow it, and
+    /// whether people may allow that entry themselves.
     fn refusal(&self, refused: &RefusedHost) -> HostRefusal {
         let port = refused.port;
         let exactly = format!("{}:{port}", refused.host);
@@ -191,7 +196,7 @@ impl Witness for SessionReach {
             return;
         }
         let report = state.report.as_ref();
-        // A session that is busy hears of it when it is refused again.
+        // A session that could not be told is told when the host is refused again.
         if report.is_some_and(|report| report(self.refusal(refused))) {
             state.told.insert(key);
         }

@@ -1,37 +1,38 @@
-//! What was seen of a server in the last 24 hours, counted in steps: bounded whatever happens.
+//! Counts the successful and failed checks of a server in the last 24 hours, in steps of half an hour, so
+//! that its size is bounded.
 
 use std::collections::VecDeque;
 
 use crate::domain::Timestamp;
 
-/// Milliseconds of one step.
+/// The length of a step.
 const STEP_MS: i64 = 30 * 60 * 1000;
-/// How far back it goes.
+/// How far the history goes back.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Steps that are kept: 24 hours of them, and the one that has begun.
+/// The number of steps that are kept: those of 24 hours, and the one that has begun.
 const STEPS: usize = 49;
 
-/// What was seen in one step of time.
+/// The checks in one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HealthStep {
     pub from: Timestamp,
     /// How often the server answered.
     pub well: u32,
-    /// How often it did not, or not well.
+    /// How often it did not answer, or answered badly.
     pub badly: u32,
 }
 
 impl HealthStep {
-    /// How long each step is.
+    /// The length of a step, in seconds.
     pub const SECONDS: i64 = STEP_MS / 1000;
 }
 
-/// The steps in which something was seen, oldest first.
+/// The steps with at least one check, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HealthHistory(VecDeque<HealthStep>);
 
 impl HealthHistory {
-    /// Counts one look or use.
+    /// Counts one check or use.
     pub(crate) fn count(&mut self, is_well: bool, now: Timestamp) {
         let (well, badly) = (u32::from(is_well), u32::from(!is_well));
         self.add(HealthStep {
@@ -54,7 +55,7 @@ impl HealthHistory {
         }
     }
 
-    /// What both have seen.
+    /// Merges two histories.
     pub(crate) fn joined(mut self, other: &Self) -> Self {
         other.0.iter().for_each(|step| self.add(*step));
         self

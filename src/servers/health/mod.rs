@@ -1,4 +1,4 @@
-//! How the servers are: from their real use, from tests, and from a light look at remote ones.
+//! Tracks the health of servers from their real use, from tests, and from light probes of remote servers.
 
 pub(super) mod health_history;
 pub(super) mod probe_limits;
@@ -14,21 +14,21 @@ use self::health_history::{HealthHistory, HealthStep};
 use super::catalogue::entry::ServerEntry;
 use crate::domain::{TenantId, Timestamp};
 
-/// How a server is.
+/// The health status of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It answered last time.
+    /// The last check or use succeeded.
     Healthy,
-    /// It did not.
+    /// The last check or use failed.
     Unhealthy,
-    /// It is being connected to again.
+    /// A session is reconnecting to it.
     Reconnecting,
-    /// It went away while it was in use.
+    /// It disconnected while it was in use.
     Disconnected,
-    /// It answers, and wants its people to connect to it.
+    /// It answers, and requires people to connect to it.
     Unauthorized,
-    /// It was not used yet.
+    /// It was neither checked nor used yet.
     Unknown,
 }
 
@@ -56,19 +56,19 @@ impl Status {
     }
 }
 
-/// What is known of a server's health.
+/// The health of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Health {
     pub status: Status,
-    /// When somebody last looked or used it.
+    /// When it was last checked or used.
     pub last_check: Option<Timestamp>,
-    /// When that last went well.
+    /// When a check or use last succeeded.
     pub last_success: Option<Timestamp>,
-    /// How often in a row it did not.
+    /// The number of consecutive failures.
     pub consecutive_failures: u32,
-    /// How long the last answer took.
+    /// The latency of the last answer.
     pub latency_ms: Option<u64>,
-    /// What went wrong last, without secrets.
+    /// The last error, without secrets.
     pub error: Option<String>,
 }
 
@@ -83,13 +83,14 @@ impl Health {
     };
 }
 
-/// Whose experience it is: what one tenant saw of a shared server is not told to another.
+/// The tenant that made the observation, and the server: one tenant's observations of a shared server are not
+/// shown to another.
 type Key = (Option<TenantId>, String);
 
-/// What is known of one server.
+/// The records about one server.
 struct Page {
     health: Health,
-    /// What was seen of it lately.
+    /// The checks of the last 24 hours.
     day: HealthHistory,
 }
 
@@ -106,11 +107,11 @@ impl Default for Page {
 #[derive(Default)]
 pub(crate) struct HealthRecords(Mutex<HashMap<Key, Page>>);
 
-/// What somebody saw.
+/// The result of a check or use.
 pub(crate) enum Seen {
-    /// It answered.
+    /// The server answered, after this time.
     Well(Duration),
-    /// It did not, or not well.
+    /// The server did not answer, or answered badly.
     Badly(Status, String),
 }
 
@@ -119,7 +120,7 @@ impl HealthRecords {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of it; the new state if it is another than before.
+    /// Records a result; returns the new status and error if they have changed.
     pub(crate) fn note(
         &self,
         whose: Option<&TenantId>,
@@ -155,8 +156,8 @@ impl HealthRecords {
         (before != after).then_some(after)
     }
 
-    /// Takes over what another gateway saw; whether it is another state than before. How long the
-    /// answer took, and how often it failed in a row, is known where it was seen.
+    /// Takes over the observation of another gateway; returns true if the status or the error has changed.
+    /// Latency and the count of failures stay known only where they were observed.
     pub(crate) fn adopt(
         &self,
         (whose, name): (Option<&TenantId>, &str),
@@ -176,7 +177,8 @@ impl HealthRecords {
         is_news
     }
 
-    /// The newest that this tenant or the installation knows of a server.
+    /// Returns the latest health of a server that this tenant observed, or the installation in the case of a
+    /// shared server.
     pub(crate) fn of(&self, tenant: &TenantId, entry: &ServerEntry) -> Health {
         let all = self.all();
         let of = |whose: Option<&TenantId>| {
@@ -190,7 +192,8 @@ impl HealthRecords {
         newest.cloned().unwrap_or(Health::UNKNOWN)
     }
 
-    /// What this tenant and the installation saw of a server in the last 24 hours.
+    /// Returns the checks of the last 24 hours by this tenant, and those by the installation in the case of a
+    /// shared server.
     pub(crate) fn day_of(
         &self,
         tenant: &TenantId,
@@ -210,7 +213,7 @@ impl HealthRecords {
         day.steps(now)
     }
 
-    /// Forgets a server that is gone.
+    /// Forgets a removed server.
     pub(crate) fn forget(&self, whose: Option<&TenantId>, server: &str) {
         self.all()
             .retain(|(of, name), _| name != server || (whose.is_some() && of.as_ref() != whose));

@@ -1,5 +1,5 @@
-//! Trials and restarts that run side by side, so that nobody fills the machine with them, and no
-//! tenant takes the turns of the others.
+//! Limits how many trials and restarts run at the same time, in all and for each tenant, so that they do not
+//! overload the machine and no tenant blocks the others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,21 +8,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::domain::TenantId;
 
-/// Servers that people try out at once.
+/// The most trials and restarts at the same time.
 const AT_ONCE: usize = 6;
-/// Those of one tenant.
+/// The most for one tenant.
 const PER_TENANT: usize = 2;
 
-/// Who tries how many.
+/// The semaphores that limit trials and restarts.
 pub(crate) struct ProbeLimits {
     all: Arc<Semaphore>,
     /// Never held across an await.
     own: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
 }
 
-/// A turn; dropping it gives it back.
+/// A permit; dropping it gives it back.
 pub(crate) struct ProbePermit {
-    /// Never closed, so there is always a turn.
+    /// The semaphores are never closed, so this is always a permit.
     _all: Option<OwnedSemaphorePermit>,
     _own: Option<OwnedSemaphorePermit>,
 }
@@ -37,7 +37,7 @@ impl Default for ProbeLimits {
 }
 
 impl ProbeLimits {
-    /// Waits for a turn. Whoever waits for the tenant's own takes nobody else's meanwhile.
+    /// Waits for a permit. While it waits for the tenant's own permit, it holds none of the common permits.
     pub(crate) async fn turn(&self, tenant: &TenantId) -> ProbePermit {
         let own = self.of(tenant).acquire_owned().await.ok();
         let all = Arc::clone(&self.all).acquire_owned().await.ok();
@@ -49,7 +49,8 @@ impl ProbeLimits {
 
     fn of(&self, tenant: &TenantId) -> Arc<Semaphore> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        // Turns and those who wait for one hold theirs.
+        // Permits and waiting callers hold references to their tenant's semaphore, so an unused one has only
+        // this reference.
         own.retain(|_, turns| Arc::strong_count(turns) > 1);
         let turns = own.entry(tenant.clone());
         let turns = turns.or_insert_with(|| Arc::new(Semaphore::new(PER_TENANT)));

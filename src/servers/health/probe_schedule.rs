@@ -1,5 +1,5 @@
-//! Whose servers are looked at next: tenants take turns, so that one whose servers hang holds up
-//! its own looks alone.
+//! Schedules the probes of servers: tenants take turns, so that a tenant whose servers hang delays only its
+//! own probes.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -9,43 +9,43 @@ use tokio::time::Instant;
 use crate::domain::{Digest, TenantId};
 use crate::servers::catalogue::entry::ServerEntry;
 
-/// Servers that are looked at side by side.
+/// The most probes at the same time.
 const AT_ONCE: usize = 6;
-/// Those of one tenant, or of the installation.
+/// The most for one tenant, or for the installation.
 const PER_TENANT: usize = 2;
 
-/// The pause before a server is tried again that could not be listed; each failure doubles it.
+/// The pause before a server that could not be listed is tried again; each failure doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 /// The longest of these pauses.
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
-/// Whose a server is; none for the installation's.
+/// The tenant that owns a server; `None` for the installation.
 type Whose = Option<TenantId>;
 
-/// What waits for a look, and what is looked at.
+/// The servers that wait for a probe, and those that are being probed.
 #[derive(Default)]
 pub(crate) struct ProbeSchedule {
     waiting: BTreeMap<Whose, VecDeque<ServerEntry>>,
     running: HashMap<Digest, Whose>,
     looked: HashMap<Digest, Looked>,
     looks: u64,
-    /// Who had the last turn.
+    /// The owner whose server was started last.
     last: Option<Whose>,
 }
 
-/// The last look at a server.
+/// The last probe of a server.
 #[derive(Default)]
 struct Looked {
-    /// Which it was, counted in looks.
+    /// Its number, counted over all probes.
     count: u64,
-    /// How many in a row have failed.
+    /// The number of consecutive failures.
     failures: u32,
-    /// When it may be tried again, if it failed.
+    /// When the server may be tried again, if the probe failed.
     again: Option<Instant>,
 }
 
 impl ProbeSchedule {
-    /// Whether a server that nobody has listed is to be tried now: for the first time, or once more after
+    /// Returns true if a server that was never listed has to be tried now: for the first time, or again after
     /// a pause.
     pub(crate) fn is_due(&self, print: &Digest) -> bool {
         let Some(looked) = self.looked.get(print) else {
@@ -54,22 +54,22 @@ impl ProbeSchedule {
         looked.again.is_some_and(|again| again <= Instant::now())
     }
 
-    /// When the next one may be tried again.
+    /// When the next server may be tried again.
     pub(crate) fn next_again(&self) -> Option<Instant> {
         self.looked.values().filter_map(|looked| looked.again).min()
     }
 
-    /// Those that wait.
+    /// The fingerprints of the waiting servers.
     pub(crate) fn waiting(&self) -> HashSet<Digest> {
         let waiting = self.waiting.values().flatten();
         waiting.map(ServerEntry::fingerprint).collect()
     }
 
-    /// What waits from now on, and what there is at all. Whatever was looked at longest ago is the
-    /// tenant's first.
+    /// Replaces the waiting servers with `due`, and forgets the probes of servers that are not in `all`. Of
+    /// each tenant, the server that was probed longest ago comes first.
     pub(crate) fn wait(&mut self, mut due: Vec<ServerEntry>, all: &HashSet<Digest>) {
         self.looked.retain(|print, _| all.contains(print));
-        // It waits from now on, or nobody wants it tried any more.
+        // A server whose pause is over is either in `due` now, or needs no retry any more.
         self.came().for_each(|looked| looked.again = None);
         self.waiting.clear();
         let count = |entry: &ServerEntry| {
@@ -85,20 +85,20 @@ impl ProbeSchedule {
         }
     }
 
-    /// Nobody could be asked what there is: what may be tried again has to wait once more.
+    /// Called when the entries could not be read: servers whose pause is over wait once more.
     pub(crate) fn put_off(&mut self) {
         let again = Some(Instant::now() + FIRST_PAUSE);
         self.came().for_each(|looked| looked.again = again);
     }
 
-    /// Those whose pause is over.
+    /// The probes whose pause is over.
     fn came(&mut self) -> impl Iterator<Item = &mut Looked> {
         let now = Instant::now();
         let all = self.looked.values_mut();
         all.filter(move |looked| looked.again.is_some_and(|again| again <= now))
     }
 
-    /// The next to look at, if it may begin now.
+    /// Takes the next server to probe, if a probe may begin now.
     pub(crate) fn next(&mut self) -> Option<ServerEntry> {
         if self.running.len() >= AT_ONCE {
             return None;
@@ -124,7 +124,7 @@ impl ProbeSchedule {
         Some(entry)
     }
 
-    /// A look is over.
+    /// Notes the end of a probe.
     pub(crate) fn ended(&mut self, print: &Digest, is_well: bool) {
         self.running.remove(print);
         let Some(looked) = self.looked.get_mut(print) else {
@@ -240,17 +240,17 @@ mod tests {
             tokio::time::advance(again - Instant::now()).await;
             assert!(turns.is_due(&print));
         }
-        // Where nothing can be read it is put off, and not asked for without end.
+        // If the entries cannot be read, the retry is put off, so that they are not read in a busy loop.
         turns.put_off();
         assert!(!turns.is_due(&print));
         tokio::time::advance(super::FIRST_PAUSE).await;
-        // Nor where somebody else has listed it meanwhile.
+        // A server that was listed meanwhile is not retried either.
         let all = HashSet::from([print.clone()]);
         turns.wait(vec![], &all);
         assert_eq!(turns.next_again(), None);
         let doubled = [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600];
         assert_eq!(pauses, doubled);
-        // One that was listed is left alone.
+        // A listed server is not retried.
         wait(&mut turns, &due);
         begin(&mut turns);
         turns.ended(&print, true);

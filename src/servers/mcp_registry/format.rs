@@ -1,20 +1,19 @@
-//! `server.json` of an MCP registry, as its schema of 2025-12-11 has it, and the answers of its list.
+//! Parses `server.json` of an MCP registry (its schema of 2025-12-11), and the answers of its list.
 //!
-//! It is read leniently: a registry publishes what others wrote, and a field that we do not know
-//! must not hide a server.
+//! Parsing is lenient: a registry publishes what others wrote, and an unknown field must not hide a server.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The publisher's metadata of the official registry.
+/// The key of the official registry's metadata.
 const OFFICIAL: &str = "io.modelcontextprotocol.registry/official";
 
-/// An answer of `GET /v0.1/servers`, and what a mirror file holds.
+/// An answer of `GET /v0.1/servers`, also stored in a mirror file.
 #[derive(Debug, Deserialize)]
 pub(super) struct Page {
-    /// `null` where there are none.
+    /// `null` if there are none.
     servers: Option<Vec<Value>>,
     #[serde(default)]
     pub(super) metadata: PageMetadata,
@@ -28,20 +27,19 @@ pub(super) struct PageMetadata {
 }
 
 impl Page {
-    /// The servers of it that can be read.
+    /// Returns the servers that can be parsed.
     pub(super) fn items(self) -> Vec<Item> {
         readable(self.servers.unwrap_or_default())
     }
 }
 
-/// One server that is not as it should be hides no other.
+/// Parses servers, and skips invalid ones.
 pub(super) fn readable(servers: Vec<Value>) -> Vec<Item> {
     let read = servers.into_iter().map(serde_json::from_value);
     read.filter_map(Result::ok).collect()
 }
 
-/// One server in one version: what it is, and what the registry says of it. A mirror may hold a bare
-/// `server.json`.
+/// One server in one version, with the registry's metadata about it. A mirror may hold a bare `server.json`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Item {
@@ -60,7 +58,7 @@ impl Item {
         }
     }
 
-    /// What the registry says, as `status` or `isLatest`.
+    /// Returns a field of the registry's metadata, such as `status` or `isLatest`.
     fn said(&self, what: &str) -> Option<&Value> {
         match self {
             Self::Wrapped { meta, .. } => meta.get(OFFICIAL)?.get(what),
@@ -68,7 +66,7 @@ impl Item {
         }
     }
 
-    /// Whether the registry says that a newer version is there.
+    /// Returns true if the registry has a newer version.
     pub(super) fn is_outdated(&self) -> bool {
         self.said("isLatest") == Some(&Value::Bool(false))
     }
@@ -106,7 +104,7 @@ pub(super) struct Repository {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Package {
-    /// `npm`, `pypi`, `oci`, `nuget`, `mcpb`, or a word of later.
+    /// `npm`, `pypi`, `oci`, `nuget`, `mcpb`, or a later kind.
     pub(super) registry_type: String,
     pub(super) identifier: String,
     pub(super) version: Option<String>,
@@ -130,7 +128,7 @@ pub(super) struct Remote {
     /// `streamable-http` or `sse`.
     #[serde(rename = "type")]
     pub(super) kind: String,
-    /// With `{variables}`.
+    /// The address, with `{variables}`.
     pub(super) url: String,
     #[serde(default)]
     pub(super) headers: Vec<KeyValue>,
@@ -138,7 +136,7 @@ pub(super) struct Remote {
     pub(super) variables: BTreeMap<String, Input>,
 }
 
-/// A variable of the environment, or a header.
+/// An environment variable or a header.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct KeyValue {
     pub(super) name: String,
@@ -146,16 +144,16 @@ pub(super) struct KeyValue {
     pub(super) input: Input,
 }
 
-/// A word of a command line.
+/// An argument of a command line.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Argument {
     /// `named` or `positional`.
     #[serde(rename = "type")]
     pub(super) kind: String,
-    /// `--flag`, of a named one.
+    /// The flag of a named argument, such as `--flag`.
     pub(super) name: Option<String>,
-    /// What a positional one is called.
+    /// The label of a positional argument.
     pub(super) value_hint: Option<String>,
     #[serde(default)]
     pub(super) is_repeated: bool,
@@ -163,7 +161,7 @@ pub(super) struct Argument {
     pub(super) input: Input,
 }
 
-/// A value that is given, or asked of a person.
+/// A value that is given, or that a person is asked for.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Input {
@@ -174,7 +172,7 @@ pub(super) struct Input {
     pub(super) is_secret: bool,
     /// `string`, `number`, `boolean` or `filepath`.
     pub(super) format: Option<String>,
-    /// What nobody is asked for; `{names}` in it stand for `variables`.
+    /// The given value, with `{names}` of `variables`; `None` if a person is asked.
     pub(super) value: Option<String>,
     pub(super) default: Option<String>,
     pub(super) placeholder: Option<String>,

@@ -1,5 +1,5 @@
-//! A file in the place of a registry, for machines without internet: one answer of `GET /v0.1/servers`,
-//! or several as a list, or a list of `server.json`.
+//! Reads a file instead of a registry, for machines without internet access: one answer of `GET
+//! /v0.1/servers`, a list of answers, or a list of `server.json`.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::format::{Item, Page, readable};
 use super::{Listing, RegistryError, RegistrySearch, published};
 
-/// Bytes of the file at most: all servers of the official registry take a third of it.
+/// The largest file in bytes: all servers of the official registry take a third of it.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What was read last, which holds as long as the file is the same.
+/// The servers that were read last, valid until the file changes.
 #[derive(Default)]
 pub(super) struct Mirror {
     read: Mutex<Option<(Stamp, Arc<[Item]>)>>,
@@ -97,7 +97,7 @@ impl Mirror {
     }
 }
 
-/// The servers of a file, whichever of its shapes it has. What has none of them has no servers.
+/// Returns the servers of a file of any supported form; none if it has another form.
 fn servers(contents: Value) -> Vec<Item> {
     if let Value::Array(parts) = contents {
         return parts.into_iter().flat_map(servers_of).collect();
@@ -105,7 +105,7 @@ fn servers(contents: Value) -> Vec<Item> {
     servers_of(contents)
 }
 
-/// Those of an answer, or the one that a `server.json` is.
+/// Returns the servers of an answer, or that of a `server.json`.
 fn servers_of(part: Value) -> Vec<Item> {
     if part.get("servers").is_none() {
         return readable(vec![part]);
@@ -113,7 +113,7 @@ fn servers_of(part: Value) -> Vec<Item> {
     serde_json::from_value::<Page>(part).map_or_else(|_| Vec::new(), Page::items)
 }
 
-/// Whether a server has a text in its name, its title or its description.
+/// Returns true if a server's name, title or description contains the lowercase text.
 fn fits(item: &Item, text: &str) -> bool {
     let server = item.server();
     let parts = [

@@ -1,8 +1,8 @@
-//! Servers that others publish, in the format of the official MCP registry: searched, and made into
-//! entries of ours.
+//! Looks up published servers in a registry with the format of the official MCP registry, and turns them into
+//! entries.
 //!
-//! Nothing of a registry is believed: its texts are bounded, and what it proposes is an entry that a
-//! person sees and adds like one that they typed.
+//! Nothing from a registry is trusted: its texts are bounded, and the entry that it proposes is shown to a
+//! person, who adds it like one that they typed.
 
 mod format;
 mod mirror;
@@ -29,51 +29,51 @@ use super::permission::adds_servers;
 use crate::domain::{AddingRoles, Caller};
 use crate::mcp::config::EntryProblem;
 
-/// Servers of one answer at most.
+/// The most servers of one answer.
 pub const MOST_LISTED: usize = 50;
-/// Bytes of one answer of a registry: servers with long descriptions take some kilobytes each.
+/// The most bytes of an answer of a registry: servers with long descriptions take some kilobytes each.
 const MOST_BYTES: usize = 8 << 20;
-/// How long an answer may take, all of it.
+/// The time limit of a whole answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Where servers are looked up.
+/// The settings of the registry.
 #[derive(Debug, Clone, Default)]
 pub struct RegistrySettings {
-    /// The registry's address, without `/v0.1`; `None` = nothing is asked.
+    /// The registry's address, without `/v0.1`; `None` if no registry is used.
     pub url: Option<Url>,
-    /// A file with its answers, which is read in its place.
+    /// A file with answers of a registry, which is read instead.
     pub file: Option<PathBuf>,
 }
 
-/// The registry of published servers.
+/// The client of a registry of published servers.
 pub struct McpRegistry {
     settings: RegistrySettings,
     client: Client,
-    /// Who may add servers, and so look for some.
+    /// The roles that may add servers, and so search for some.
     roles: AddingRoles,
     mirror: Mirror,
 }
 
-/// Which servers somebody wants to see.
+/// A search for servers.
 #[derive(Debug, Clone, Default)]
 pub struct RegistrySearch {
-    /// A part of the name; without one, all.
+    /// A part of the name; `None` for all servers.
     pub text: Option<String>,
-    /// Where the answer before ended.
+    /// The cursor that the answer before returned.
     pub cursor: Option<String>,
-    /// How many, 1 to [`MOST_LISTED`].
+    /// The number of servers, 1 to [`MOST_LISTED`].
     pub limit: usize,
 }
 
-/// A page of the registry.
+/// A page of search results.
 #[derive(Debug)]
 pub struct Listing {
     pub servers: Vec<PublishedServer>,
-    /// Where the next page begins; `None` = this is the last one.
+    /// The cursor of the next page; `None` on the last one.
     pub cursor: Option<String>,
 }
 
-/// A server that somebody published, in one version.
+/// A published server in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedServer {
     /// Reverse DNS with one slash, such as `io.github.user/weather`.
@@ -83,45 +83,45 @@ pub struct PublishedServer {
     pub version: String,
     pub website: Option<String>,
     pub repository: Option<String>,
-    /// Whether its publisher, or the registry, advises against it.
+    /// True if its status in the registry is another than `active`.
     pub is_deprecated: bool,
     pub ways: Vec<Way>,
 }
 
-/// What is added: an entry, a proposed name, and the values of its secrets.
+/// The result of filling in a way: an entry, a proposed name, and the values of its secrets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FilledEntry {
     pub name: String,
-    /// As `POST /api/mcp/add` takes it.
+    /// The configuration, as `POST /api/mcp/add` takes it.
     pub config: Value,
     pub secrets: BTreeMap<String, String>,
 }
 
-/// Why the registry says nothing.
+/// Errors of a registry lookup.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// The operator does not want it asked.
+    /// Lookups are switched off.
     #[error(
         "looking up MCP servers is off here: an operator switches it on with \
          `agent.mcp_registry.enabled`"
     )]
     Off,
-    /// It cannot be reached, or does not answer as a registry does.
+    /// The registry cannot be reached, or its answer is not valid.
     #[error("the MCP registry {0}")]
     Away(String),
-    /// The server, the version or the way is not there.
+    /// The server, the version or the way does not exist.
     #[error("the MCP registry has no {0}")]
     NotFound(String),
-    /// Answers are wrong, all of them named.
+    /// Values are invalid; all of them are named.
     #[error("some values are not right")]
     Invalid(Vec<EntryProblem>),
-    /// The person may not add servers.
+    /// The caller may not add servers.
     #[error(transparent)]
     Servers(#[from] Error),
 }
 
 impl McpRegistry {
-    /// With the client for the operator's addresses: the operator chose the registry.
+    /// Makes a client; `client` may reach any address, because the operator chose the registry.
     pub fn new(settings: RegistrySettings, client: Client, roles: AddingRoles) -> Self {
         let mirror = Mirror::default();
         Self {
@@ -132,7 +132,7 @@ impl McpRegistry {
         }
     }
 
-    /// Servers in their newest version, by name.
+    /// Returns servers in their newest version, by name.
     pub async fn search(
         &self,
         caller: &Caller,
@@ -163,7 +163,7 @@ impl McpRegistry {
         })
     }
 
-    /// The entry that one way of a server becomes with what a person answered.
+    /// Returns the entry for one way of a server, filled in with a person's answers.
     pub async fn entry(
         &self,
         caller: &Caller,
@@ -235,7 +235,7 @@ impl McpRegistry {
     }
 }
 
-/// A server as people choose it.
+/// Makes the published server that people choose from.
 fn published(item: &Item) -> PublishedServer {
     let server = item.server();
     let link = |url: &str| url.starts_with("https://").then(|| clip(url, 400));
@@ -251,7 +251,7 @@ fn published(item: &Item) -> PublishedServer {
     }
 }
 
-/// The beginning of a text that others wrote.
+/// Cuts a foreign text to `most` characters.
 fn clip(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),

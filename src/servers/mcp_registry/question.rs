@@ -1,4 +1,5 @@
-//! What a person is asked before a server of the registry can be added, and what they answered.
+//! Makes the questions about a server of the registry that a person answers before it can be added, and
+//! checks the answers.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +7,31 @@ use super::clip;
 use super::format::Input;
 use crate::mcp::config::EntryProblem;
 
-/// Letters of one answer.
+/// The most characters of an answer.
 const MOST_LETTERS: usize = 8192;
-/// Letters that are shown of a name or an example.
+/// The most characters that are shown of a name or an example.
 const LABEL: usize = 200;
-/// Letters that are shown of what a value is for.
+/// The most characters that are shown of a description.
 const DESCRIPTION: usize = 1000;
 
-/// One value that a person is asked for.
+/// A value that a person is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// Names the answer, for example `env.API_KEY`; unique among the questions of one way.
+    /// The key of the answer, for example `env.API_KEY`; unique among the questions of one way.
     pub key: String,
-    /// The variable, header or argument.
+    /// The name of the variable, header or argument.
     pub label: String,
     pub description: Option<String>,
     pub is_required: bool,
-    /// The value is kept sealed, unless it is a word of the command line.
+    /// True if the value is secret. It is stored sealed, unless it is an argument of the command line.
     pub is_secret: bool,
     /// `string`, `number`, `boolean` or `filepath`.
     pub format: &'static str,
     pub default: Option<String>,
     pub placeholder: Option<String>,
-    /// The values that are possible; empty = any.
+    /// The allowed values; empty if any value is allowed.
     pub choices: Vec<String>,
-    /// Each line of the answer is a value of its own.
+    /// True if each line of the answer is a separate value.
     pub is_repeated: bool,
 }
 
@@ -59,7 +60,7 @@ impl Question {
     }
 }
 
-/// A value of the registry: given with its variables, or asked for as it is.
+/// Returns the questions about an input: its variables if the registry gives a value, else the value itself.
 pub(super) fn questions(key: &str, label: &str, input: &Input) -> Vec<Question> {
     if input.value.is_none() {
         return vec![Question::new(key.to_owned(), label, input)];
@@ -80,13 +81,13 @@ pub(super) fn braced(name: &str) -> String {
     format!("{{{name}}}")
 }
 
-/// What a person answered, by key, and what is wrong with it.
+/// A person's answers by key, and the problems found in them.
 pub(super) struct Answers<'a> {
     given: &'a BTreeMap<String, String>,
     pub(super) problems: Vec<EntryProblem>,
 }
 
-/// A value, and whether it is to be kept from those who read the entry.
+/// A value, and whether it is hidden from readers of the entry.
 pub(super) struct Value {
     pub(super) text: String,
     pub(super) is_secret: bool,
@@ -100,7 +101,7 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// The value for an input; `None` where it is left out, or wrong.
+    /// Returns the value of an input; `None` if it is left out or invalid.
     pub(super) fn value(&mut self, key: &str, input: &Input) -> Option<Value> {
         let Some(template) = &input.value else {
             let text = self.answer(key, input)?;
@@ -125,7 +126,7 @@ impl<'a> Answers<'a> {
         Some(Value { text, is_secret })
     }
 
-    /// What was answered, else the default.
+    /// Returns the answer, or else the default; `None` if there is neither, or if it is invalid.
     pub(super) fn answer(&mut self, key: &str, input: &Input) -> Option<String> {
         let given = self.given.get(key).filter(|text| !text.is_empty());
         let Some(text) = given.or(input.default.as_ref()) else {
@@ -149,7 +150,7 @@ impl<'a> Answers<'a> {
     }
 }
 
-/// What is wrong with an answer.
+/// Returns the problem of an answer, if any.
 fn problem(text: &str, input: &Input) -> Option<String> {
     if text.chars().count() > MOST_LETTERS {
         return Some(format!("a value has at most {MOST_LETTERS} letters"));

@@ -1,4 +1,4 @@
-//! What becomes of records that registries give.
+//! Tests of the entries that records of a registry become.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn fill(item: &Item, way: &str, values: &[(&str, &str)]) -> Result<FilledEntry, 
         })
 }
 
-/// A package with words of every kind.
+/// A package with arguments and variables of every kind.
 fn weather() -> Item {
     of_package(&json!({
         "registryType": "npm", "identifier": "@me/weather", "version": "1.4.0",
@@ -169,7 +169,7 @@ fn an_address_takes_its_variables_and_headers() {
     assert_eq!(kinds[1], ("sse".to_owned(), None));
     assert!(kinds[2].1.is_some(), "{kinds:?}");
 
-    // What an address is made of is needed, whatever the registry says.
+    // Variables of an address are required, whatever the registry says.
     let problems = fill(&item, "remote-0", &[]).unwrap_err();
     assert_eq!(problems.len(), 3, "{problems:?}");
     let values = [
@@ -223,7 +223,7 @@ fn an_image_is_named_with_its_version() {
     assert!(published(&image("weather", mounts)).ways[0].lack.is_some());
 }
 
-/// A registry publishes what anybody wrote.
+/// A registry publishes what anybody wrote, so its texts are hostile.
 #[test]
 fn nothing_of_a_registry_becomes_an_option_or_fills_the_page() {
     for identifier in [

@@ -1,4 +1,4 @@
-//! The ways to run a server of the registry, and the entry that one of them becomes.
+//! Lists the ways to run a server of the registry, and makes an entry of one of them.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use super::question::{Answers, Question, Value, braced, questions};
 use super::{FilledEntry, clip};
 use crate::mcp::config::EntryProblem;
 
-/// Options of `docker run` that say nothing which an entry does not say already.
+/// Options of `docker run` that an entry implies anyway.
 const PLAIN_OPTIONS: [&str; 4] = ["-i", "--rm", "--interactive", "--init"];
 
 /// One way to run a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
-    /// Names the way among those of its server, for example `package-0`.
+    /// The id of the way among those of its server, for example `package-0`.
     pub id: String,
-    /// `npm`, `pypi`, `oci`, `mcpb`, `nuget`, `http` or `sse`, or a word of the registry that we do not know.
+    /// `npm`, `pypi`, `oci`, `mcpb`, `nuget`, `http` or `sse`, or a kind that we do not know.
     pub kind: String,
     /// The package with its version, the image, or the address.
     pub target: String,
-    /// What has to be known before it can be added.
+    /// The questions that have to be answered before it can be added.
     pub questions: Vec<Question>,
-    /// Why it cannot be added here; `None` if it can.
+    /// The reason why it cannot be added here; `None` if it can.
     pub lack: Option<&'static str>,
 }
 
-/// All ways of a server, in the order of the registry: packages, then addresses.
+/// Returns all ways of a server, in the order of the registry: packages, then addresses.
 pub(super) fn ways(server: &Server) -> Vec<Way> {
     let packages = server.packages.iter().enumerate().map(|(at, package)| Way {
         id: format!("package-{at}"),
@@ -48,7 +48,7 @@ pub(super) fn ways(server: &Server) -> Vec<Way> {
     packages.chain(remotes).collect()
 }
 
-/// What one way becomes with the answers of a person; `None` = there is no such way.
+/// Makes the entry of a way with a person's answers; `None` if there is no such way.
 pub(super) fn fill(
     server: &Server,
     way: &str,
@@ -79,7 +79,7 @@ pub(super) fn fill(
     }))
 }
 
-/// The package in exactly its version.
+/// Returns the package's name with its exact version.
 fn pinned(package: &Package) -> String {
     let version = package
         .version
@@ -87,7 +87,7 @@ fn pinned(package: &Package) -> String {
         .filter(|version| !version.is_empty());
     match (package.registry_type.as_str(), version) {
         ("npm" | "pypi", Some(version)) => format!("{}@{version}", package.identifier),
-        // The identifier has its own tag or digest, since the version moved there.
+        // Newer identifiers contain their own tag or digest.
         ("oci", Some(version)) if !names_version(&package.identifier) => {
             format!("{}:{version}", package.identifier)
         }
@@ -95,7 +95,7 @@ fn pinned(package: &Package) -> String {
     }
 }
 
-/// Whether an image's name has a tag or a digest.
+/// Returns true if an image's name has a tag or a digest.
 fn names_version(image: &str) -> bool {
     image.contains('@')
         || image
@@ -127,7 +127,7 @@ fn package_lack(package: &Package) -> Option<&'static str> {
     }
 }
 
-/// Whether an option of `docker run` says nothing that the entry does not say by itself.
+/// Returns true if the entry implies this option of `docker run` anyway.
 fn is_plain(argument: &Argument, package: &Package) -> bool {
     let value = argument.input.value.as_deref();
     match argument.name.as_deref().or(value) {
@@ -143,7 +143,8 @@ fn is_plain(argument: &Argument, package: &Package) -> bool {
     }
 }
 
-/// Whether it can stand where a package or an image is named, and not be read as something else.
+/// Returns true if the identifier is safe as the name of a package or an image, and cannot be read as an
+/// option or a path.
 fn is_name(identifier: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "@/._-:+".contains(c);
     !identifier.starts_with(['-', '.', '/'])
@@ -151,7 +152,7 @@ fn is_name(identifier: &str) -> bool {
         && identifier.chars().all(fits)
 }
 
-/// The name of a transport in our entries.
+/// Returns the name of a remote's transport in our entries.
 fn transport(remote: &Remote) -> Option<&'static str> {
     match remote.kind.as_str() {
         "streamable-http" | "http" => Some("http"),
@@ -216,7 +217,7 @@ fn of_arguments<'a>(place: &'a str, arguments: &'a [Argument]) -> impl Iterator<
         })
 }
 
-/// The last part of `io.github.user/weather`, as entries may be called.
+/// Returns the last part of `io.github.user/weather`, in the characters that names of entries allow.
 fn short_name(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     let fit = |c: char| {
@@ -233,7 +234,7 @@ fn short_name(name: &str) -> String {
     }
 }
 
-/// An entry that is being made.
+/// An entry under construction.
 #[derive(Default)]
 struct Entry {
     config: Map<String, Json>,
@@ -250,7 +251,7 @@ impl Entry {
         };
         if let Some(runner) = runner {
             words.extend(arguments("runtime", &package.runtime_arguments, answers));
-            // Without it `npx` asks whether it may install.
+            // Without `-y`, `npx` asks for permission to install.
             if runner == "npx" && !words.iter().any(|word| word == "-y" || word == "--yes") {
                 words.insert(0, "-y".to_owned());
             }
@@ -298,7 +299,7 @@ impl Entry {
         self.values("headers", "header", &remote.headers, answers);
     }
 
-    /// Variables or headers; secrets stand beside the entry.
+    /// Adds variables or headers; secret values are stored beside the entry.
     fn values(
         &mut self,
         field: &str,
@@ -319,7 +320,7 @@ impl Entry {
         }
     }
 
-    /// What stands in the entry for a value.
+    /// Returns the text for a value in the entry: a reference if it is secret.
     fn kept(&mut self, name: &str, value: Value) -> String {
         if !value.is_secret {
             return value.text;
@@ -338,7 +339,7 @@ impl Entry {
     }
 }
 
-/// Words of a command line; one that nobody gave a value is left out with its name.
+/// Returns the words of a command line. An argument without a value is left out with its name.
 fn arguments(place: &str, arguments: &[Argument], answers: &mut Answers<'_>) -> Vec<String> {
     let mut words = Vec::new();
     for (at, argument) in arguments.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What people see and decide of packages: what an entry would install, how far that is, once more,
-//! stop, and newer versions. Each verb checks what its caller may.
+//! Lets people see and control packages: preview the package of an entry, read the state of an installation,
+//! retry it, stop it, and review and accept newer versions. Each operation checks the caller's permission.
 
 use std::sync::Arc;
 
@@ -17,40 +17,40 @@ use crate::servers::permission::{adds_servers, administers_tenant, looks_after, 
 use crate::servers::registry::Servers;
 use crate::store::records::InstallationRow;
 
-/// What a caller may see and decide of packages.
+/// The operations of a caller on packages.
 pub struct PackageAdministration<'a> {
     servers: &'a Servers,
     caller: &'a Caller,
 }
 
-/// What an entry would install.
+/// The package that an entry would install.
 #[derive(Debug, Clone)]
 pub struct PackagePreview {
     pub spec: PackageSpec,
-    /// The version that would be taken, where the registry tells.
+    /// The version that would be installed, if the registry names it.
     pub version: Option<String>,
-    /// What its author says that it is.
+    /// The author's description.
     pub summary: Option<String>,
-    /// Why it could not be installed: the reason, what is wrong and what helps.
+    /// The reason why it cannot be installed, and the message for the person.
     pub refused: Option<(InstallProblem, String)>,
 }
 
-/// How far a server's package is.
+/// The report about the installation of a server's package.
 #[derive(Debug, Clone)]
 pub struct InstallationReport {
     pub installation: Installation,
-    /// Whether the caller may see what the installer said.
+    /// True if the caller may see the installer's log.
     pub has_log: bool,
-    /// What a newer version changes, where one was looked at.
+    /// The changes of a newer version, if there is one to review.
     pub changes: Option<ToolChanges>,
 }
 
-/// What a newer version offers beside what is used.
+/// The tools of a newer version compared with those in use.
 #[derive(Debug, Clone, Default)]
 pub struct ToolChanges {
     pub added: Vec<Tool>,
     pub removed: Vec<Tool>,
-    /// As they are used, and as they would be.
+    /// Each changed tool: in use, and in the newer version.
     pub changed: Vec<(Tool, Tool)>,
 }
 
@@ -74,12 +74,12 @@ impl ToolChanges {
 }
 
 impl<'a> PackageAdministration<'a> {
-    /// In the name of `caller`.
+    /// Operations in the name of `caller`.
     pub fn new(servers: &'a Servers, caller: &'a Caller) -> Self {
         Self { servers, caller }
     }
 
-    /// What would be installed for an entry that is not stored; `None` if it starts no package.
+    /// Returns the package that an entry that is not stored would install; `None` if it starts no package.
     pub async fn preview(&self, config: &McpServerConfig) -> Result<Option<PackagePreview>, Error> {
         adds_servers(self.caller, self.servers.0.roles)?;
         let command = package_of(config).map_err(|problem| Error::Invalid(vec![problem]))?;
@@ -124,7 +124,7 @@ impl<'a> PackageAdministration<'a> {
         })
     }
 
-    /// How far the package of a server is that the caller sees.
+    /// Returns the installation of a server that the caller sees.
     pub async fn report(&self, name: &str) -> Result<InstallationReport, Error> {
         let entry = self.entry(name).await?;
         let mut installation = self.row(&entry).await?.installation;
@@ -137,7 +137,7 @@ impl<'a> PackageAdministration<'a> {
             Some(InstallProblem::DoesNotStart | InstallProblem::NeedsScript)
         );
         if waits_for_start && changes.is_none() && self.listed(&entry).await?.is_some() {
-            // It has started since, with another variable or argument.
+            // The server has started since, with another variable or argument.
             installation.problem = None;
         }
         Ok(InstallationReport {
@@ -147,7 +147,7 @@ impl<'a> PackageAdministration<'a> {
         })
     }
 
-    /// Installs once more what could not be installed.
+    /// Retries a failed installation; if a version is installed, looks for a newer one.
     pub async fn retry(&self, name: &str) -> Result<InstallationReport, Error> {
         let entry = self.own_entry(name).await?;
         let row = self.row(&entry).await?;
@@ -184,8 +184,8 @@ impl<'a> PackageAdministration<'a> {
         self.begun(name).await
     }
 
-    /// Looks for a newer version: it is installed beside the one that is used, and its tools are
-    /// listed. Nobody uses it until an admin says so.
+    /// Looks for a newer version: installs it beside the version in use and lists its tools. Sessions use it
+    /// only after an admin accepts it.
     pub async fn check(&self, name: &str) -> Result<InstallationReport, Error> {
         let entry = self.own_entry(name).await?;
         let row = self.row(&entry).await?;
@@ -220,7 +220,7 @@ impl<'a> PackageAdministration<'a> {
         self.begun(name).await
     }
 
-    /// Takes the newer version that was shown, by the hash of its content. The definitions that were
+    /// Accepts the newer version that was shown, by the hash of its content. The tool definitions that were
     /// shown count as accepted by the caller's tenant.
     pub async fn accept(&self, name: &str, content: &str) -> Result<InstallationReport, Error> {
         let entry = self.own_entry(name).await?;
@@ -308,7 +308,7 @@ impl<'a> PackageAdministration<'a> {
         }
     }
 
-    /// It is told, and whoever installs looks.
+    /// Announces the new state, and wakes the installer.
     async fn begun(&self, name: &str) -> Result<InstallationReport, Error> {
         self.servers.0.installations.refresh().await?;
         self.servers.0.installations.bell.notify_one();
@@ -335,7 +335,7 @@ impl<'a> PackageAdministration<'a> {
         }))
     }
 
-    /// A server that the caller sees.
+    /// Returns a server that the caller sees.
     async fn entry(&self, name: &str) -> Result<ServerEntry, Error> {
         let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name);
@@ -343,7 +343,7 @@ impl<'a> PackageAdministration<'a> {
         Ok(ServerEntry::clone(&server.entry))
     }
 
-    /// A server whose package is the caller's to decide about.
+    /// Returns a server whose package the caller may control.
     async fn own_entry(&self, name: &str) -> Result<ServerEntry, Error> {
         let entry = self.entry(name).await?;
         match entry.source {

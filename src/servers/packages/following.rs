@@ -1,5 +1,5 @@
-//! The record of an installation while it goes on: phases, the last lines, and the end. Pages hear of
-//! each phase.
+//! Keeps the record of a running installation: its phases, its last log lines and its end. Pages are notified
+//! of each phase.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use crate::store;
 use crate::store::clock::now;
 use crate::store::records::InstallationRow;
 
-/// Lines that are kept.
+/// The number of log lines that are kept.
 const MAX_LINES: usize = 50;
-/// Characters of one.
+/// The most characters of a line.
 const MAX_LINE: usize = 500;
-/// How often lines are written down.
+/// The least time between two writes of log lines.
 const PACE: Duration = Duration::from_secs(1);
 
-/// Why an installation does not go on.
+/// The reason why an installation stops.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Halt {
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// Somebody stopped it, or asked for something else.
+    /// Somebody stopped it, asked for another package, or took its lease.
     #[error("it is not wanted any more")]
     Overtaken,
 }
 
-/// The record, which is this gateway's while it holds the lease.
+/// The record of an installation, which this gateway owns while it holds the lease.
 pub(super) struct Record {
     servers: Servers,
     row: InstallationRow,
     began: Instant,
     written: Instant,
-    /// Whether lines were said that are not written down.
+    /// True if there are lines that were not stored yet.
     is_behind: bool,
 }
 
@@ -51,12 +51,12 @@ impl Record {
         }
     }
 
-    /// What is known by now.
+    /// The current state.
     pub(super) fn installation(&self) -> &Installation {
         &self.row.installation
     }
 
-    /// Begins from the beginning.
+    /// Resets phases, log, problem and candidate for a new run.
     pub(super) fn clear(&mut self) {
         let installation = &mut self.row.installation;
         installation.phases.clear();
@@ -65,11 +65,11 @@ impl Record {
         installation.candidate = None;
     }
 
-    /// The next phase begins.
+    /// Begins a phase and stores it.
     pub(super) async fn phase(&mut self, state: InstallState) -> Result<(), Halt> {
         let last = self.row.installation.phases.last();
         if last.is_some_and(|phase| phase.name == state && phase.ms.is_none()) {
-            // The gateway began it, and the installer goes on with it.
+            // The gateway has begun this phase, and the installer continues it.
             return Ok(());
         }
         self.end_phase(None);
@@ -83,7 +83,7 @@ impl Record {
         self.save().await
     }
 
-    /// A line of the installer.
+    /// Adds a line of the installer's output.
     pub(super) async fn line(&mut self, line: &str) -> Result<(), Halt> {
         push(&mut self.row.installation.log, line);
         if self.written.elapsed() >= PACE {
@@ -93,7 +93,7 @@ impl Record {
         Ok(())
     }
 
-    /// It did not work. What sessions used until now, they go on using.
+    /// Records a failure. Sessions go on using the version that was installed before.
     pub(super) async fn fail(&mut self, problem: InstallProblem, text: String) -> Result<(), Halt> {
         self.end_phase(Some(text));
         let installation = &mut self.row.installation;
@@ -106,7 +106,7 @@ impl Record {
         self.save().await
     }
 
-    /// Everything is there: sessions may use it, or an admin look at it.
+    /// Records a finished installation: sessions may use it, or an admin may review it if it is an update.
     pub(super) async fn installed(
         &mut self,
         package: InstalledPackage,
@@ -130,13 +130,13 @@ impl Record {
         self.take(saved).await
     }
 
-    /// There is nothing newer than what is used.
+    /// Records that there is no newer version than the one in use.
     pub(super) async fn is_newest(&mut self) -> Result<(), Halt> {
         self.row.installation.candidate = None;
         self.ready(None).await
     }
 
-    /// It is over; `listing` says why its tools could not be listed, if they could not.
+    /// Ends the installation; `listing` is the failure if its tools could not be listed.
     pub(super) async fn ready(&mut self, listing: Option<Failure>) -> Result<(), Halt> {
         let installation = &mut self.row.installation;
         if let Some(failure) = &listing {
@@ -168,7 +168,7 @@ impl Record {
         }
     }
 
-    /// Writes down what was said last.
+    /// Stores the log lines that are not stored yet.
     pub(super) async fn flush(&mut self) -> Result<(), Halt> {
         if self.is_behind {
             return self.save().await;
@@ -199,7 +199,7 @@ impl Record {
     }
 }
 
-/// Adds a line to the last ones.
+/// Appends a line, and drops the oldest at the limit.
 fn push(log: &mut Vec<String>, line: &str) {
     if log.len() >= MAX_LINES {
         log.remove(0);
@@ -207,7 +207,7 @@ fn push(log: &mut Vec<String>, line: &str) {
     log.push(line.chars().take(MAX_LINE).collect());
 }
 
-/// Tells pages and other gateways how far it is.
+/// Notifies pages and other gateways of the installation's state.
 pub(super) fn announce(servers: &Servers, row: &InstallationRow) {
     let tenant = match &row.scope {
         crate::domain::Scope::Installation => None,

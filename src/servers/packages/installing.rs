@@ -1,4 +1,4 @@
-//! One run of an installer in its sandbox.
+//! Runs an installer in its sandbox.
 
 use std::time::Duration;
 
@@ -20,38 +20,38 @@ use crate::servers::bundles::unpacking::{self, Unpacking};
 use crate::servers::registry::Servers;
 use crate::store::records::PackageVolume;
 
-/// The most that an installer may tell: the names and hashes of some thousand packages.
+/// The most bytes that are read of an installer's stdout: the names and hashes of some thousand packages.
 const MAX_TOLD: u64 = 32 << 20;
-/// How long it may take until it is known how the sandbox ended.
+/// How long to wait for the end of the sandbox after the installer's stdout has closed.
 const END_GRACE: Duration = Duration::from_secs(10);
 
-/// Hashes a volume as an archive in which only names, contents and rights to execute differ.
+/// Hashes a volume as an archive in which only names, contents and permissions to execute differ.
 const HASH: &str = r"{ tar --create --file=- --directory=/workspace --sort=name --mtime=@0 --owner=0 --group=0 \
   --numeric-owner --mode=a=rX,u+w --hard-dereference . || touch /tmp/failed; } | sha256sum
 [ ! -e /tmp/failed ]";
-/// Bytes that are read of its output: the hash and the name of its input.
+/// The bytes that are read of the output: the hash and the name of its input.
 const MAX_HASH: u64 = 128;
-/// The time after which hashing is given up.
+/// The time limit of hashing.
 const HASH_LIMIT: Duration = Duration::from_mins(5);
 
-/// What is installed, for whom.
+/// The package to install, and the server it is for.
 pub(super) struct Order<'o> {
     pub(super) servers: &'o Servers,
     pub(super) spec: &'o PackageSpec,
-    /// Exactly that one, where it is known.
+    /// The exact version, if known.
     pub(super) version: Option<&'o str>,
-    /// Exactly these, where it is known.
+    /// The exact packages, if known.
     pub(super) pins: Option<&'o str>,
-    /// What is made, with its row.
+    /// The volume to fill, with its row.
     pub(super) volume: PackageVolume,
 }
 
 /// The result of an installation.
 pub(super) type Outcome = Result<Installed, Refused>;
 
-/// Installs in three sandboxes: one finds out which packages are wanted and goes with all that it made, one
-/// installs exactly those, and one hashes the files. `record` hears of each phase and line, where somebody
-/// looks on.
+/// Installs in three sandboxes: the first finds out which packages are wanted and is then discarded, the
+/// second installs exactly those, and the third hashes the files. `record`, if any, receives each phase and
+/// line.
 pub(super) async fn install(
     order: &Order<'_>,
     mut record: Option<&mut Record>,
@@ -72,8 +72,8 @@ pub(super) async fn install(
     outcome
 }
 
-/// Finds out which packages are wanted; `None` for a bundle that brings everything along. Finding that out may
-/// run code of packages where an administrator allows scripts.
+/// Finds out which packages are wanted; `None` for a bundle without dependencies. This may run code of
+/// packages if an administrator allows scripts.
 async fn find_pins(
     order: &Order<'_>,
     record: Option<&mut Record>,
@@ -96,7 +96,7 @@ async fn find_pins(
     Ok(heard?.and_then(Heard::resolved).map(Some))
 }
 
-/// Installs into the volume of the order, and hashes what came into it.
+/// Installs into the order's volume, and hashes the result.
 async fn fill(
     order: &Order<'_>,
     pins: Option<&str>,
@@ -129,18 +129,18 @@ async fn add_volume(order: &Order<'_>, sandbox: &SandboxId) -> Result<(), Halt> 
     Ok(packages.add_volume(&volume).await?)
 }
 
-/// What runs, what it reads, and what is known of the bundle if it is one.
+/// The prepared run of an installer: its launch, its input, and the facts of the bundle if it installs one.
 struct Prepared {
     launch: Launch,
     input: Input,
     bundle: Option<BundleFacts>,
 }
 
-/// What an installer reads.
+/// The input of an installer.
 struct Input {
-    /// The order; empty for one that its command holds.
+    /// The order; empty if the command contains it.
     line: String,
-    /// The files of a bundle, behind it.
+    /// The files of a bundle, sent after the order.
     archive: Option<mpsc::Receiver<Bytes>>,
 }
 
@@ -173,7 +173,7 @@ fn no_host(problem: HostProblem) -> Refused {
     }
 }
 
-/// A bundle is here already, and has to be unpacked, beside the packages that it asks for if it does.
+/// Prepares a bundle: its files are unpacked, beside the Python packages that it depends on, if any.
 async fn unpack(
     order: &Order<'_>,
     whose: (&str, &SandboxId),
@@ -220,8 +220,8 @@ async fn unpack(
     }))
 }
 
-/// Removes what is of no use, with its row. What cannot be removed now keeps its row, and is tried
-/// again.
+/// Removes an unused volume and its row. A volume that cannot be removed now keeps its row, so that removal
+/// is retried.
 pub(super) async fn remove(servers: &Servers, sandbox: &SandboxId) -> Result<(), Halt> {
     match servers.0.place.runtime.remove_workspace(sandbox).await {
         Ok(()) => {
@@ -233,7 +233,7 @@ pub(super) async fn remove(servers: &Servers, sandbox: &SandboxId) -> Result<(),
     Ok(())
 }
 
-/// Runs what is prepared to its end.
+/// Runs a prepared installer to its end.
 async fn run(
     order: &Order<'_>,
     prepared: Prepared,
@@ -261,8 +261,8 @@ async fn run(
         life,
         ..
     } = running;
-    // On its own, because the installer may say something before it has read all of it; and held until
-    // the end, because a sandbox may end with its stdin.
+    // Concurrent with reading, because the installer may write before it has read all input. `stdin` is held
+    // until the end, because a sandbox may end with its stdin.
     let giving = async move {
         give(&mut stdin, input).await;
         stdin
@@ -317,7 +317,7 @@ fn does_not_start(error: &sandbox::Error) -> String {
     )
 }
 
-/// Everything that an installer told until its sandbox ended.
+/// The output of an installer until its sandbox ended.
 struct Heard {
     bundle: Option<BundleFacts>,
     told: Option<Told>,
@@ -364,14 +364,14 @@ impl Heard {
     }
 }
 
-/// Gives an installer what it reads, for as long as it reads.
+/// Writes the input to an installer for as long as it reads.
 async fn give(stdin: &mut (dyn AsyncWrite + Send + Unpin), input: Input) {
     let Input { line, archive } = input;
     if stdin.write_all(line.as_bytes()).await.is_err() {
         return;
     }
     if let Some(mut pieces) = archive {
-        // Whoever waits for the line does not wait for the archive.
+        // The installer may act on the line before the archive comes.
         let _ = stdin.flush().await;
         while let Some(piece) = pieces.recv().await {
             if stdin.write_all(&piece).await.is_err() {
@@ -391,7 +391,7 @@ async fn hear(
     if let Some(record) = record {
         record.line(&line).await?;
     }
-    // The reason stands mostly at the end, and sometimes before a long list.
+    // Keeps the first lines, up to a limit, for the guess of the reason.
     if said.len() < MOST {
         said.push(line);
     }
@@ -405,7 +405,7 @@ fn finished(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Result
     }
 }
 
-/// True for the ends that a sandbox has after its installer has told its last step.
+/// Returns true for the ends that a sandbox has after its installer has reported its last step.
 fn has_ended_well(ended: Option<Ended>) -> bool {
     matches!(ended, Some(Ended::Exited(0) | Ended::Killed) | None)
 }
@@ -428,8 +428,8 @@ fn refusal(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Refused
     Refused { problem, text }
 }
 
-/// Hashes all files of a volume: their names, kinds, contents, links, and whether they may be executed. Nothing
-/// that was installed runs in the sandbox of this, which cannot write to the volume.
+/// Hashes all files of a volume: their names, kinds, contents, links, and permissions to execute. The sandbox
+/// that hashes runs nothing that was installed, and cannot write to the volume.
 async fn hash_files(order: &Order<'_>) -> Result<String, String> {
     let place = &order.servers.0.place;
     let whose = (order.volume.server.as_str(), &order.volume.sandbox);

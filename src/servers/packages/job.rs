@@ -1,4 +1,4 @@
-//! One installation, from the claim to the list of tools.
+//! Runs one installation, from the claim of the lease to the list of tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,30 +21,30 @@ use crate::store::records::{InstallationRow, PackageVolume};
 /// How often the lease is renewed.
 const RENEWAL: Duration = Duration::from_secs(2);
 
-/// What is installed.
+/// The kind of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// What an entry asks for, for the first time.
+    /// The first installation of an entry's package.
     First,
-    /// What another gateway installed, once more for this one's engine.
+    /// A copy, for this gateway's engine, of a package that another gateway installed.
     Copy,
-    /// A newer version, beside what is used.
+    /// A newer version, beside the one in use.
     Update,
 }
 
-/// An installation that this gateway makes.
+/// An installation that this gateway runs.
 pub(super) struct Job {
     pub(super) servers: Servers,
     pub(super) entry: ServerEntry,
     pub(super) kind: Kind,
     pub(super) gateway: String,
     pub(super) turns: Arc<ProbeLimits>,
-    /// The gateway ends.
+    /// Cancelled when the gateway shuts down.
     pub(super) closing: CancellationToken,
 }
 
 impl Job {
-    /// Installs, unless another gateway does.
+    /// Installs the package, unless another gateway holds the lease.
     pub(super) async fn run(self) -> Result<(), store::Error> {
         let records = self.servers.0.records.packages();
         let (scope, name) = (&self.entry.scope, self.entry.name.as_str());
@@ -66,7 +66,7 @@ impl Job {
             lost = self.keep_lease() => lost,
             () = self.closing.cancelled() => Ok(()),
         };
-        // Whoever looks next goes on, where it is not over.
+        // If the installation is unfinished, the next gateway that looks continues it.
         records.release(scope, name, &self.gateway).await?;
         over
     }
@@ -125,7 +125,7 @@ impl Job {
         }
     }
 
-    /// Lists its tools, so that people see what it is and models can be told.
+    /// Lists the server's tools, so that people can review them and models can be told of them.
     async fn list(&self, record: &mut Record, package: InstalledPackage) -> Result<(), Halt> {
         record.phase(InstallState::Listing).await?;
         let entry = ServerEntry {
@@ -140,7 +140,7 @@ impl Job {
         Ok(())
     }
 
-    /// Installs what the pins say, and nothing else.
+    /// Installs exactly what the pins say.
     async fn copy(&self, row: &InstallationRow) -> Result<(), Halt> {
         let servers = &self.servers;
         let installations = &servers.0.installations;
@@ -202,7 +202,7 @@ impl Job {
     }
 }
 
-/// What is not wanted any more is no failure.
+/// Converts the result: an installation that is no longer wanted is not an error.
 fn over(worked: Result<(), Halt>) -> Result<(), store::Error> {
     match worked {
         Ok(()) | Err(Halt::Overtaken) => Ok(()),

@@ -1,9 +1,9 @@
-//! Packages of MCP servers: installed once, in a sandbox of their own that reaches the registry and
-//! nothing else, then started without it.
+//! Installs the packages of MCP servers: once, in a sandbox of their own with access to the registry alone;
+//! servers then start without that access.
 //!
-//! The records say what is to be installed and how far it is, so that every gateway knows; a lease says
-//! which gateway installs. What is installed is the workspace of a sandbox: it has a row before it is
-//! made, and is used once that row has the hash of all that is in it.
+//! The records hold what has to be installed and its state, so that all gateways know; a lease decides which
+//! gateway installs. An installed package is the workspace of a sandbox: its row is created before the
+//! workspace, and it is used once the row has the hash of the content.
 
 pub(super) mod administration;
 mod following;
@@ -34,19 +34,19 @@ use crate::mcp::config::package_of;
 use crate::store;
 use crate::store::clock::now;
 
-/// How often is looked for work that another gateway left, while there is any.
+/// How often unfinished installations are checked, which another gateway may have left.
 const LOOK: Duration = Duration::from_secs(5);
-/// How often while there is none.
+/// How often packages are checked while no installation is unfinished.
 const CALM: Duration = Duration::from_mins(1);
-/// How long after a failure of a copy the next one is tried.
+/// The least time between the starts of two attempts to copy a package.
 const RETRY: Duration = Duration::from_mins(5);
 
-/// What this gateway installs now.
+/// The installations that this gateway runs now.
 #[derive(Default)]
 struct Running(Mutex<HashSet<ServerKey>>);
 
 impl Running {
-    /// Begins one; false if one runs for that server.
+    /// Begins an installation; returns false if one already runs for that server.
     fn begin(&self, key: &ServerKey) -> bool {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         running.insert(key.clone())
@@ -63,14 +63,14 @@ impl Running {
     }
 }
 
-/// Looks after all packages until `stop`.
+/// Runs installations and removes unused ones, until `stop`.
 pub(super) async fn run(servers: Servers, (tasks, stop): (TaskTracker, CancellationToken)) {
     let mut round = Round {
         servers,
         tasks,
         stop: stop.clone(),
         running: Arc::default(),
-        // Leases are this life's alone.
+        // A random id, so that leases belong to this process alone.
         gateway: format!("{:016x}", rand::random::<u64>()),
         turns: Arc::default(),
         failed: HashMap::new(),
@@ -92,9 +92,9 @@ pub(super) async fn run(servers: Servers, (tasks, stop): (TaskTracker, Cancellat
     }
 }
 
-/// Waits until the packages of the installation's own servers can be started here or have failed. `tell`
-/// hears how each is, in words (`None` = it can be started), at each change. Nothing is waited for where
-/// packages are not installed.
+/// Waits until the packages of the installation's own servers can be started here or have failed. Calls
+/// `tell` with the name and a description of the state of each (`None` if it can be started), at each change.
+/// Returns at once if this installation installs no packages.
 pub async fn packages_settled(servers: &Servers, mut tell: impl FnMut(&str, Option<String>)) {
     let place = &servers.0.place;
     if !place.packages.is_on || !place.is_on() {
@@ -126,12 +126,12 @@ struct Round {
     running: Arc<Running>,
     gateway: String,
     turns: Arc<ProbeLimits>,
-    /// When a copy of what others installed failed here.
+    /// When the last attempt to copy another gateway's package began here.
     failed: HashMap<ServerKey, tokio::time::Instant>,
 }
 
 impl Round {
-    /// Brings installations in line with the entries; whether something is being installed.
+    /// Brings installations in line with the entries; returns true if some installation is unfinished.
     async fn look(&mut self) -> Result<bool, store::Error> {
         let place = &self.servers.0.place;
         if !place.packages.is_on || !place.is_on() {
@@ -218,13 +218,13 @@ impl Round {
                 tracing::warn!(mcp.server = %name, ?error, "An installation cannot go on");
             }
             running.end(&key);
-            // What was asked for meanwhile.
+            // Handles requests that came meanwhile.
             registry.installations.bell.notify_one();
         });
     }
 }
 
-/// Until when a lease that is taken now holds.
+/// Returns the end of a lease that begins now.
 fn lease_end() -> crate::domain::Timestamp {
     const HELD_MS: i64 = 15_000;
     crate::domain::Timestamp(now().0 + HELD_MS)

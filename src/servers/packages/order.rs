@@ -1,4 +1,4 @@
-//! What an installation is told, and the sandbox that it runs in.
+//! Builds the order that an installer reads, and the launch of its sandbox.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::sandbox::host::PackageInstalling;
 use crate::sandbox::{Access, Launch, Packages, Program};
 use crate::servers::bundles::Dependencies;
 
-/// Installs packages of npm.
+/// The installer of npm packages.
 const NPM: &str = include_str!("installer/npm.js");
-/// Installs packages of Python.
+/// The installer of Python packages.
 const PYPI: &str = include_str!("installer/pypi.py");
-/// Where the public index keeps its files.
+/// The host of the files of the public Python index.
 const PYPI_FILES: &str = "files.pythonhosted.org";
 
-/// One line of JSON.
+/// The order, sent as one line of JSON.
 #[derive(Serialize)]
 struct Order<'o> {
-    /// The package whose program is started; `None` for a bundle, whose entry says what is.
+    /// The package whose program is started; `None` for a bundle, whose entry names the command.
     name: Option<&'o str>,
     version: Option<&'o str>,
     extras: &'o [String],
@@ -28,9 +28,9 @@ struct Order<'o> {
     program: Option<&'o str>,
     scripts: bool,
     lock: Option<&'o str>,
-    /// `NAME==VERSION` of what is taken in that version, if it is taken at all.
+    /// `NAME==VERSION` constraints: the version that is used if the package is installed at all.
     constraints: &'o [String],
-    /// Bytes of the tar archive that follows this line.
+    /// The size in bytes of the tar archive that follows this line.
     bundle: Option<u64>,
     registry: &'o str,
     authorities: String,
@@ -38,15 +38,15 @@ struct Order<'o> {
 
 impl Order<'_> {
     fn line(&self) -> String {
-        // Texts and lists always have a JSON form.
+        // Strings and lists always serialize to JSON.
         let mut line = serde_json::to_string(self).unwrap_or_default();
         line.push('\n');
         line
     }
 }
 
-/// The order to install what is asked for: exactly `version` where it is known, and exactly what
-/// `pins` say where there are some.
+/// Returns the order to install a package: exactly `version` if it is known, and exactly the packages of
+/// `pins` if there are any.
 pub(super) fn order(
     spec: &PackageSpec,
     (version, pins): (Option<&str>, Option<&str>),
@@ -68,8 +68,8 @@ pub(super) fn order(
     order.line()
 }
 
-/// The order to install what a bundle of that version asks the Python index for, and to unpack its own files,
-/// so many bytes, beside it.
+/// Returns the order to install the Python packages that a bundle of that version depends on, and to unpack
+/// its own files, a tar archive of `bytes` bytes, beside them.
 pub(super) fn of_bundle(
     spec: &PackageSpec,
     (version, dependencies): (&str, &Dependencies),
@@ -92,7 +92,7 @@ pub(super) fn of_bundle(
     order.line()
 }
 
-/// Where packages of that kind come from.
+/// Returns the address of the registry of that kind.
 pub(super) fn registry(kind: PackageRegistry, settings: &PackageInstalling) -> &str {
     match kind {
         PackageRegistry::Npm => &settings.npm_registry,
@@ -101,7 +101,7 @@ pub(super) fn registry(kind: PackageRegistry, settings: &PackageInstalling) -> &
     }
 }
 
-/// What an installation may reach: the registry's host, and where that keeps its files.
+/// Returns the hosts that an installation may reach: the registry, its file host, and those of the settings.
 pub(super) fn hosts(kind: PackageRegistry, settings: &PackageInstalling) -> Vec<String> {
     let address = url::Url::parse(registry(kind, settings)).ok();
     let host = address.as_ref().and_then(|address| {
@@ -115,8 +115,8 @@ pub(super) fn hosts(kind: PackageRegistry, settings: &PackageInstalling) -> Vec<
     host.into_iter().chain(files).chain(more).collect()
 }
 
-/// The sandbox of an installation: its own workspace to write to, no secret, and of the network
-/// nothing but the registry.
+/// Returns the launch of an installation's sandbox: its own workspace to write to, no secrets, and network
+/// access to the registry alone.
 pub(super) fn launch(
     kind: PackageRegistry,
     whose: (&str, &SandboxId),
@@ -127,7 +127,7 @@ pub(super) fn launch(
     let words = match kind {
         PackageRegistry::Npm => ["node", "-e", NPM],
         PackageRegistry::Pypi => ["python3", "-c", PYPI],
-        // A bundle brings everything along.
+        // A bundle contains everything it needs.
         PackageRegistry::Bundle => return Ok(sealed(whose, Vec::new(), settings)),
     };
     let launch = sealed(whose, words.map(str::to_owned).to_vec(), settings);
@@ -137,7 +137,7 @@ pub(super) fn launch(
     })
 }
 
-/// The same without a way out, for what is here already.
+/// Returns the launch of such a sandbox without network access, for content that needs no download.
 pub(super) fn sealed(
     (server, sandbox): (&str, &SandboxId),
     command: Vec<String>,

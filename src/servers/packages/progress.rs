@@ -1,4 +1,4 @@
-//! What an installer tells on stdout: one line of JSON for each step.
+//! Reads the progress that an installer reports on stdout: one line of JSON for each step.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,31 @@ use serde_json::{Value, json};
 
 use crate::domain::{Digest, InstallProblem, InstallState, InstalledPackage, PackageSpec};
 
-/// One step.
+/// A step of an installer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Told {
     /// The next phase begins.
     Phase(InstallState),
-    /// What is there to run it with, as that says its own version.
+    /// The runtime's version, in its own words.
     Runtime(String),
-    /// Which packages are wanted, each with its version and hash. Nothing is installed yet.
+    /// The lock text of the wanted packages, each with its version and hash. Nothing is installed yet.
     Resolved(String),
-    /// It is done.
+    /// The installation is finished.
     Done(Done),
-    /// It failed, and this is why, as far as the installer itself knows.
+    /// The installation failed; the reason as far as the installer knows it.
     Failed {
         problem: Option<InstallProblem>,
         text: String,
     },
 }
 
-/// What was installed.
+/// The installer's final report.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Done {
     version: String,
-    /// By this the same is installed again.
+    /// The lock text with which the same packages are installed again.
     pub(super) lock: String,
     /// Each package with its version and hash.
     pins: Vec<Value>,
@@ -40,13 +40,13 @@ pub(super) struct Done {
     skipped_scripts: Vec<String>,
 }
 
-/// Reads a line; `None` for what is no step.
+/// Reads a line; `None` if it is not a step.
 pub(super) fn read(line: &str) -> Option<Told> {
     serde_json::from_str(line).ok()
 }
 
 impl Done {
-    /// A bundle that was unpacked. Its entry says what is started.
+    /// The report of an unpacked bundle, whose entry names the command.
     pub(super) fn of_bundle(version: &str, sha256: &str) -> Self {
         Self {
             version: version.to_owned(),
@@ -58,7 +58,8 @@ impl Done {
         }
     }
 
-    /// The same with the bundle for which it was installed, whose entry says what is started.
+    /// Adds the bundle to the report of the packages that were installed for it. The bundle's entry names the
+    /// command.
     pub(super) fn beside_bundle(mut self, sha256: &str) -> Self {
         self.pins.insert(0, json!(sha256));
         self
@@ -69,12 +70,13 @@ impl Done {
 #[derive(Debug)]
 pub(super) struct Installed {
     pub(super) done: Done,
-    /// SHA-256 over every file, which another sandbox took: the installer may have run code of packages.
+    /// The SHA-256 over all files, computed in another sandbox, because the installer may have run code of
+    /// packages.
     pub(super) files: String,
 }
 
 impl Installed {
-    /// The installation as everybody sees it.
+    /// Returns the installed package as it is stored and shown.
     pub(super) fn package(&self, spec: &PackageSpec) -> InstalledPackage {
         let Self { done, files } = self;
         let content = Digest::of_json(&json!({

@@ -1,9 +1,9 @@
-//! The likely reason of a failed installation, from what the installer said and how it ended.
+//! Guesses the likely reason of a failed installation from the installer's output and the end of its sandbox.
 
 use crate::domain::InstallProblem;
 use crate::sandbox::Ended;
 
-/// Words that npm and pip use, and what they mean; the first that is found counts.
+/// Words in the output of npm and pip, and their meaning; the first match counts.
 const SIGNS: [(&[&str], InstallProblem); 10] = [
     (
         &["EINTEGRITY", "DO NOT MATCH THE HASHES"],
@@ -64,7 +64,8 @@ const SIGNS: [(&[&str], InstallProblem); 10] = [
     (&["yanked"], InstallProblem::Yanked),
 ];
 
-/// What it most likely was.
+/// Returns the likely problem: first by the end of the sandbox, then `told` by the installer, then by words
+/// of the log.
 pub(super) fn likely(
     told: Option<InstallProblem>,
     log: &[String],
@@ -75,7 +76,7 @@ pub(super) fn likely(
             return InstallProblem::TooLarge;
         }
         Some(Ended::OverTime(_)) => return InstallProblem::TimedOut,
-        // The program that is looked for first is node or python3.
+        // The command itself, node or python3, is missing or cannot be executed.
         Some(Ended::Exited(126 | 127)) => return InstallProblem::NoTools,
         Some(
             Ended::Exited(_)

@@ -1,5 +1,5 @@
-//! Which version is going to be installed, asked of the registry by the gateway itself: what is wrong
-//! with a name or a version is known at once, and a person is told before anything is installed.
+//! Asks the registry for the version that would be installed, directly from the gateway: a wrong name or
+//! version is reported to the person before anything is installed.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use super::order::registry;
 use crate::domain::{InstallProblem, PackageRegistry, PackageSpec};
 use crate::sandbox::host::PackageInstalling;
 
-/// How long one answer may take.
+/// The time limit of one answer.
 const LIMIT: Duration = Duration::from_secs(20);
-/// The most that is read of one.
+/// The most bytes that are read of an answer.
 const MAX_ANSWER: usize = 16 << 20;
 
-/// What the registry says of a package.
+/// The registry's information about a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resolved {
-    /// Exactly that one; `None` where only the installer can tell, as with ranges.
+    /// The exact version; `None` if only the installer can resolve it, as with ranges.
     pub(crate) version: Option<String>,
-    /// What its author says that it is.
+    /// The author's description.
     pub(crate) summary: Option<String>,
 }
 
-/// Why it cannot be installed.
+/// The reason why a package cannot be installed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub(crate) struct Refused {
@@ -37,7 +37,7 @@ fn refused(problem: InstallProblem, text: String) -> Refused {
     Refused { problem, text }
 }
 
-/// Asks the registry.
+/// Asks the registry about a package.
 pub(crate) async fn resolve(
     client: &Client,
     spec: &PackageSpec,
@@ -51,7 +51,7 @@ pub(crate) async fn resolve(
     match spec.registry {
         PackageRegistry::Npm => asking.npm().await,
         PackageRegistry::Pypi => asking.pypi().await,
-        // Nobody is asked: its file is here.
+        // No registry is involved: the bundle's file is stored here.
         PackageRegistry::Bundle => Ok(Resolved::default()),
     }
 }
@@ -62,14 +62,14 @@ struct Asking<'a> {
     base: &'a str,
 }
 
-/// A version of a package, as npm tells it.
+/// A version of a package in npm's format.
 #[derive(Deserialize)]
 struct NpmVersion {
     version: String,
     description: Option<String>,
 }
 
-/// A version of a package, as the Python index tells it.
+/// A version of a package in the format of the Python index.
 #[derive(Deserialize)]
 struct PypiVersion {
     info: PypiInfo,
@@ -118,7 +118,7 @@ impl Asking<'_> {
 
     async fn pypi(&self) -> Result<Resolved, Refused> {
         let PackageSpec { name, version, .. } = self.spec;
-        // Indexes of the same make tell about packages beside what pip reads.
+        // Only an index whose address ends in `/simple` is expected to have PyPI's JSON API.
         let Some(base) = self.base.strip_suffix("/simple") else {
             return Ok(Resolved::default());
         };
@@ -135,7 +135,7 @@ impl Asking<'_> {
             return self.missing(exact.as_deref(), &of_package).await;
         };
         if exact.is_none() && version.is_some() {
-            // A range: the installer takes the newest that fits.
+            // A range: the installer picks the newest version that fits.
             return Ok(Resolved::default());
         }
         let PypiInfo {
@@ -164,7 +164,8 @@ impl Asking<'_> {
         })
     }
 
-    /// What the index does not tell about may be there all the same: not all tell.
+    /// A package that the JSON API does not know may exist all the same, because not all indexes have that
+    /// API; then the simple index decides.
     async fn missing(&self, exact: Option<&str>, package: &str) -> Result<Resolved, Refused> {
         if let Some(exact) = exact
             && let Some(newest) = self.get::<PypiVersion>(package).await?
@@ -190,7 +191,7 @@ impl Asking<'_> {
         refused(InstallProblem::NoSuchVersion, text)
     }
 
-    /// What is there, or `None` where there is nothing.
+    /// Fetches and parses an answer; `None` if there is nothing at the address.
     async fn get<T: DeserializeOwned>(&self, address: &str) -> Result<Option<T>, Refused> {
         let Some(body) = self.fetch(address).await? else {
             return Ok(None);

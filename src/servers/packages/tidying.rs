@@ -1,5 +1,5 @@
-//! Removes what was installed and nobody uses: old versions, servers that are gone, and what a gateway
-//! left half-way.
+//! Removes package volumes that nobody uses: old versions, volumes of removed servers, and those that a
+//! gateway left unfinished.
 
 use super::following::Halt;
 use super::installing::remove;
@@ -10,7 +10,7 @@ use crate::store;
 use crate::store::clock::now;
 use crate::store::records::PackageVolume;
 
-/// Looks once at what this gateway's engine has.
+/// Checks all volumes on this gateway's engine once.
 pub(super) async fn tidy(
     servers: &Servers,
     gateway: &str,
@@ -44,7 +44,7 @@ fn is_used(servers: &Servers, volume: &PackageVolume, gateway: &str) -> bool {
             let mut offered = [installed, candidate].into_iter().flatten();
             offered.any(|package| package.content.as_str() == content)
         }
-        // Half-way: another gateway is at it as long as it says so.
+        // Unfinished: another gateway still installs while its lease holds.
         None => volume.gateway != gateway && row.lease_until >= now(),
     }
 }

@@ -1,5 +1,5 @@
-//! What a person does about their own connections: begins one, finishes it with what they came back with,
-//! ends it. Nobody does it for another.
+//! Manages a person's own connections to servers (OAuth): begins one, finishes it with the answer of the
+//! authorization server, ends it. Nobody can do this for another person.
 
 mod error;
 mod report;
@@ -24,23 +24,23 @@ use crate::store;
 use crate::store::clock::now;
 use crate::store::records::SecretHash;
 
-/// How long a person may take at the authorisation server.
+/// How long a person may take at the authorization server.
 const LIFE_MS: i64 = 10 * 60 * 1_000;
-/// Characters of a path that people come back to.
+/// The longest path that people return to, in bytes.
 const MAX_PATH: usize = 512;
 
-/// Our own addresses, as people reach them.
+/// Our own addresses, as browsers and authorization servers reach them.
 #[derive(Debug, Clone)]
 pub struct RedirectAddress {
-    /// Where authorisation servers send people back to.
+    /// The redirect URI.
     pub callback: Url,
-    /// Where our metadata as a client are, if that is over https.
+    /// The address of our client metadata document, if it is served over https.
     pub client_document: Option<Url>,
 }
 
 impl RedirectAddress {
-    /// The addresses for one issuer alone: an answer at the address of another is not taken for it
-    /// (RFC 9700, section 4.4). `None` if `part` stands for no issuer.
+    /// Returns the addresses for one issuer: an answer that arrives at another issuer's address is refused
+    /// (RFC 9700, section 4.4). `None` if `part` is not the identifier of an issuer.
     pub fn of_issuer(&self, part: &str) -> Option<Self> {
         let is_part = part.len() == 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
         let below = |url: &Url| {
@@ -55,7 +55,8 @@ impl RedirectAddress {
         })
     }
 
-    /// A client that somebody registered keeps the common address where each answer names its issuer.
+    /// A client that was registered by hand keeps the common address if the authorization server names itself
+    /// as issuer in each answer; otherwise the addresses of the issuer are used.
     fn fit(&self, target: &Target, found: &Discovered) -> Self {
         if target.known().is_some() && found.names_issuer() {
             return self.clone();
@@ -65,17 +66,17 @@ impl RedirectAddress {
     }
 }
 
-/// A connection that was begun.
+/// A connection that has begun.
 #[derive(Debug, Clone)]
 pub struct Begun {
-    /// What the person opens.
+    /// The authorization URL that the person opens.
     pub url: Url,
 }
 
-/// What a person came back with.
+/// The answer of the authorization server, as the person's browser brought it.
 pub struct ConnectionAnswer {
     pub state: SecretString,
-    /// The part of the address that they came back to that stands for its issuer, if it has one.
+    /// The part of the redirect address that identifies the issuer, if it has one.
     pub redirect_part: Option<String>,
     pub code: Option<SecretString>,
     pub issuer: Option<String>,
@@ -83,25 +84,26 @@ pub struct ConnectionAnswer {
     pub error_description: Option<String>,
 }
 
-/// What has to be known when the person is back.
+/// The stored state of an authorization that has begun and has not finished.
 #[derive(Serialize, Deserialize)]
 struct Pending {
-    /// The server's address when it began.
+    /// The server's address at the beginning.
     address: String,
     authorization: Authorization,
     return_to: String,
-    /// The registration that was used, to be forgotten if the server does not know it.
+    /// The key of the client registration in use, which is forgotten if the authorization server does not
+    /// know the client.
     registration: Option<String>,
 }
 
-/// What a caller does about their connections.
+/// The operations of a caller on their connections.
 pub struct Connections<'a> {
     pub(in crate::servers) servers: &'a Servers,
     pub(in crate::servers) caller: &'a Caller,
 }
 
 impl Connections<'_> {
-    /// The caller's connections, and the servers that want them.
+    /// Returns the caller's connections, and the servers that require one.
     pub async fn list(&self) -> Result<Vec<ConnectionReport>, ConnectError> {
         let Caller { user, tenant, .. } = self.caller;
         let view = self.servers.view(self.caller.whose()).await?;
@@ -117,8 +119,8 @@ impl Connections<'_> {
         Ok(reports.collect())
     }
 
-    /// Begins a connection: the address that the person opens. `return_to` is the path of our page that
-    /// they come back to.
+    /// Begins a connection and returns the URL that the person opens. `return_to` is the path of our page
+    /// that they return to.
     pub async fn begin(
         &self,
         name: &str,
@@ -130,7 +132,8 @@ impl Connections<'_> {
         let key = target.key(&self.caller.holder());
         let row = self.grants().row(&key).await?;
         let kept = row.as_ref().and_then(challenge).unwrap_or_default();
-        // What the server wants now says where its metadata are; what it wanted of a call, which scopes.
+        // The server's answer now tells where its metadata is; the challenge of an earlier call tells which
+        // scopes.
         let asked = ask(&target.client, &target.url).await?;
         let challenge = Challenge {
             scope: kept.scope.clone().or(asked.scope),
@@ -166,8 +169,8 @@ impl Connections<'_> {
         Ok(Begun { url })
     }
 
-    /// Finishes a connection with what the person came back with: the server, and the path of our page
-    /// that they began at.
+    /// Finishes a connection with the answer of the authorization server. Returns the server's name, and the
+    /// path of our page that the person returns to.
     pub async fn finish(&self, answer: ConnectionAnswer) -> Result<(String, String), ConnectError> {
         let Caller { user, tenant, .. } = self.caller;
         let hash = SecretHash::of(answer.state.expose_secret());
@@ -176,7 +179,7 @@ impl Connections<'_> {
         let (key, sealed) = taken.ok_or(ConnectError::Stale)?;
         let pending: Pending = open(self.sealer(), &context(&answer.state), &sealed)?;
         let target = self.target(&key.server).await?;
-        // The entry may be another by now: what was allowed for one server is not given to the next.
+        // The entry may have changed meanwhile: a grant for one server is not given to another.
         if target.scope != key.scope || target.address() != pending.address {
             return Err(ConnectError::Stale);
         }
@@ -210,8 +213,8 @@ impl Connections<'_> {
         Ok((key.server, pending.return_to))
     }
 
-    /// Ends the caller's connection: the tokens are given back where the server takes them back, and
-    /// forgotten. A call that waits for a connection ends.
+    /// Ends the caller's connection: the tokens are revoked if the authorization server supports that, and
+    /// forgotten. Calls that wait for the connection end.
     pub async fn disconnect(&self, name: &str) -> Result<(), ConnectError> {
         let target = self.target(name).await?;
         let key = target.key(&self.caller.holder());
@@ -224,7 +227,8 @@ impl Connections<'_> {
         Ok(())
     }
 
-    /// The caller does not connect now: calls that wait for it end, the connection stays as it is.
+    /// Notes that the caller does not connect now: calls that wait for it end, the connection remains as it
+    /// is.
     pub async fn dismiss(&self, name: &str) -> Result<(), ConnectError> {
         let target = self.target(name).await?;
         let key = target.key(&self.caller.holder());
@@ -233,7 +237,7 @@ impl Connections<'_> {
         Ok(())
     }
 
-    /// The server, if people connect to it and this one may.
+    /// Returns the server, if people connect to it and the caller may.
     async fn target(&self, name: &str) -> Result<Target, ConnectError> {
         let view = self.servers.view(self.caller.whose()).await?;
         let server = view.server(name);
@@ -258,7 +262,8 @@ impl Connections<'_> {
         Ok(target)
     }
 
-    /// Who we are to the authorisation server, and what our registration there is kept under.
+    /// Returns our client identity at the authorization server, and the key under which our registration is
+    /// stored.
     async fn client(
         &self,
         target: &Target,
@@ -302,12 +307,12 @@ impl Connections<'_> {
     }
 }
 
-/// The place that a pending authorisation belongs to.
+/// The sealing context of a pending authorization.
 fn context(state: &SecretString) -> String {
     format!("mcp-authorization/{}", state.expose_secret())
 }
 
-/// A path of our own page: nobody is sent on to another site.
+/// Checks that `text` is a path of our own page, so that nobody is redirected to another site.
 fn path(text: &str) -> Result<String, ConnectError> {
     let begins = text.starts_with('/') && !text.starts_with("//");
     let is_plain = |c: char| !c.is_control() && c != '\\' && !c.is_whitespace();

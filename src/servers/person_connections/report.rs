@@ -1,17 +1,17 @@
-//! How far a person is connected to a server.
+//! Reports the state of a person's connection to a server.
 
 use crate::domain::Timestamp;
 use crate::mcp::authorization::Challenge;
 use crate::store::records::GrantRow;
 
-/// Whether a person is connected.
+/// The state of a person's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// The server takes their token.
+    /// The person is connected.
     Connected,
-    /// The server wants them to connect, or to allow more.
+    /// The server requires the person to connect, or to allow more.
     Needed,
-    /// They are not, and nothing of theirs asked for it.
+    /// The person is not connected, and no call of theirs required it.
     Absent,
 }
 
@@ -31,13 +31,13 @@ impl ConnectionState {
 pub struct ConnectionReport {
     pub server: String,
     pub state: ConnectionState,
-    /// Since when they are connected.
+    /// When the person connected.
     pub connected_at: Option<Timestamp>,
-    /// Since when the server wants them.
+    /// When the server began to require the person.
     pub needed_since: Option<Timestamp>,
-    /// What they allowed.
+    /// The scopes that the person allowed.
     pub scopes: Vec<String>,
-    /// What the server wants beside that, where it says so.
+    /// The further scopes that the server requires, if it names them.
     pub wants: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl ConnectionReport {
     }
 }
 
-/// What the server wants of the person, as it said it last.
+/// The server's latest challenge to the person.
 pub(super) fn challenge(row: &GrantRow) -> Option<Challenge> {
     serde_json::from_str(row.challenge.as_deref()?).ok()
 }

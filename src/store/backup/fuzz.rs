@@ -1,4 +1,4 @@
-//! Fuzzes the archive that `sepal restore` is given, which may be anybody's.
+//! Fuzzes the parser of the archives given to `sepal restore`, which are untrusted input.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,9 +8,9 @@ use flate2::write::GzEncoder;
 
 use super::reading::unpack;
 
-/// One block of a tar archive.
+/// The size of a tar block, in bytes.
 const BLOCK: usize = 512;
-/// Where a header holds the size of its file, and its own checksum.
+/// The byte ranges of the file size and the checksum in a tar header.
 const SIZE: std::ops::Range<usize> = 124..136;
 const CHECKSUM: std::ops::Range<usize> = 148..156;
 
@@ -21,7 +21,7 @@ fn backup_archive() {
         let archive = match choice % 3 {
             0 => bytes.to_vec(),
             1 => compressed(bytes),
-            // Else almost no change would get past the checksums of the headers.
+            // Without valid header checksums, the parser would reject almost every mutated input early.
             _ => compressed(&with_checksums(bytes)),
         };
         let folder = sepal_fuzz::scratch();
@@ -66,7 +66,7 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The same archive with the right checksum in each of its headers.
+/// Returns a copy of the archive with a valid checksum in each header.
 fn with_checksums(bytes: &[u8]) -> Vec<u8> {
     let mut archive = bytes.to_vec();
     let mut at = 0;

@@ -1,33 +1,34 @@
-//! What a backup says of itself. It stands first in the archive, and nothing else is unpacked than
-//! what it names, under names that are known beforehand.
+//! Reads and writes the manifest of a backup, which is the first entry of its archive.
+//!
+//! A restore unpacks only the files that the manifest names, and accepts only a fixed set of names.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// The first entry of the archive.
+/// The name of the archive's first entry.
 pub(super) const NAME: &str = "manifest.json";
-/// The database, in SQLite's own form.
+/// The archive name of the database, in SQLite's file format.
 pub(super) const DATABASE: &str = "data/sepal.db";
-/// The key of sealed secrets.
+/// The archive name of the key that seals secrets.
 pub(super) const SECRET_KEY: &str = "data/secret.key";
-/// The installation's MCP servers.
+/// The archive name of the configuration of the installation's MCP servers.
 pub(super) const SERVERS: &str = "data/mcp-config.json";
-/// The settings file, by its form.
+/// The possible archive names of the settings file, for YAML and JSON.
 const SETTINGS: [&str; 2] = ["settings/settings.yaml", "settings/settings.json"];
 
-/// What tells a backup from any other archive.
+/// The value of `format` that distinguishes a backup from any other archive.
 const FORMAT: &str = "sepal-backup";
-/// The form of archive and manifest that this version writes.
+/// The version of the archive and manifest format that this program writes.
 const VERSION: u32 = 1;
 
-/// Where the key is that sealed the secrets.
+/// The location of the key that seals the secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum KeyPlace {
-    /// `secret.key`, which is in the backup if anything was sealed.
+    /// The key is the file `secret.key`, which is in the backup if it exists.
     File,
-    /// The operator's own (`auth.secret_key`), which is not in the backup.
+    /// The key is the operator's own (`auth.secret_key`), which is not in the backup.
     Settings,
 }
 
@@ -35,37 +36,37 @@ pub enum KeyPlace {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Part {
-    /// Its name in the archive.
+    /// The file's name in the archive.
     pub name: String,
     pub bytes: u64,
-    /// SHA-256 of its content, in hex.
+    /// The SHA-256 digest of the file's content, in hex.
     pub sha256: String,
 }
 
-/// What a backup says of itself.
+/// The manifest of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
     format: String,
     version: u32,
-    /// The version of Sepal that made it.
+    /// The version of Sepal that made the backup.
     pub program: String,
-    /// The newest migration of its tables.
+    /// The newest migration of the database in the backup.
     pub schema: i64,
-    /// When it was made, RFC 3339.
+    /// The time at which the backup was made, as RFC 3339.
     pub created_at: String,
-    /// Where the key is.
+    /// The location of the key that seals the secrets.
     pub secret_key: KeyPlace,
-    /// What follows in the archive, in this order.
+    /// The files that follow the manifest in the archive, in this order.
     pub files: Vec<Part>,
 }
 
-/// Why a manifest is refused.
+/// The reason a manifest is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unfit {
-    /// It is none, or names what no backup has.
+    /// The manifest is invalid, or names a file that no backup contains.
     Foreign(String),
-    /// A newer program made it.
+    /// A newer version of Sepal made the backup.
     Newer(String),
 }
 
@@ -82,9 +83,9 @@ impl Manifest {
         }
     }
 
-    /// Reads what stands first in an archive. `newest` is the newest migration that we know.
+    /// Parses a manifest. `newest` is the newest migration that this program knows.
     pub(super) fn read(text: &[u8], newest: i64) -> Result<Self, Unfit> {
-        /// What every version of the form has.
+        /// The fields that every version of the manifest has.
         #[derive(Deserialize)]
         struct Head {
             format: String,
@@ -121,7 +122,7 @@ impl Manifest {
     }
 }
 
-/// The name in the archive of that settings file.
+/// The archive name for a settings file, chosen by the file's extension.
 pub(super) fn settings_name(file: &Path) -> &'static str {
     let [yaml, json] = SETTINGS;
     let is_json = file
@@ -134,7 +135,7 @@ pub(super) fn is_settings(name: &str) -> bool {
     SETTINGS.contains(&name)
 }
 
-/// The last part of a known name.
+/// The last path component of a known archive name.
 pub(super) fn file_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }

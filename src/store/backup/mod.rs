@@ -1,7 +1,8 @@
-//! A backup of one installation as one file, taken while it runs, and put back while it does not.
+//! Backs up one installation into one file while it runs, and restores the file while it is stopped.
 //!
-//! It holds what an acknowledgement promises where everything is in the data folder: the database,
-//! the key of its secrets, and the operator's files. Workspaces are the sandboxes' and stay out.
+//! A backup covers the durability promise of installations that store everything in the data folder: the
+//! database, the key that seals secrets, and the operator's files. Workspaces belong to the sandboxes and
+//! are not part of a backup.
 
 #[cfg(test)]
 mod fuzz;
@@ -22,70 +23,71 @@ use super::{DataDir, Settings};
 use crate::jobs::Pool;
 use writing::{Content, Source};
 
-/// Where things lie in the data folder, and what they are called in the archive.
+/// The archive name and the data folder name of each file in a backup.
 const KEPT: [(&str, &str); 3] = [
     (manifest::DATABASE, DATABASE_FILE),
     (manifest::SECRET_KEY, "secret.key"),
     (manifest::SERVERS, "mcp-config.json"),
 ];
 
-/// What else belongs to a database and must not meet another one, the most dangerous first.
+/// Other files that belong to a database and must not be combined with another database, the most dangerous
+/// first.
 const BESIDE: [&str; 3] = ["sepal.db-wal", "sepal.db-shm", "setup-link"];
 
-/// Why there is no backup, or nothing was restored.
+/// The reason a backup or a restore failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something of it is not in the data folder; half a backup would be none.
+    /// Part of the installation is outside the data folder, so a backup would be incomplete.
     #[error("{what}, so this command would give half a backup; {remedy}")]
     Elsewhere {
         what: &'static str,
-        /// How a backup is made there.
+        /// The way to back up such an installation.
         remedy: &'static str,
     },
-    /// There is nothing to keep.
+    /// There is no database to back up.
     #[error("there is no database at `{0}`; is `store.data_dir` (SPL_DATA_DIR, --data-dir) right?")]
     NoDatabase(PathBuf),
-    /// Something is there that would be lost.
+    /// An existing file, folder or database is in the way of the backup or restore.
     #[error("`{path}` {reason}; {remedy}")]
     InTheWay {
-        /// What is in the way.
+        /// The path that is in the way.
         path: PathBuf,
         reason: &'static str,
         remedy: &'static str,
     },
-    /// The file is no backup, or one with things that no backup has.
+    /// The file is not a backup, or contains files that no backup has.
     #[error("`{path}` is not a backup that `sepal backup` made: {reason}; nothing was changed")]
     Foreign {
         path: PathBuf,
-        /// What gives it away.
+        /// The reason the file is not accepted as a backup.
         reason: String,
     },
-    /// It was one, and something happened to it.
+    /// The file is a backup that was damaged after it was made.
     #[error("`{path}` is damaged: {reason}; nothing was changed, take another copy of it")]
     Damaged {
         path: PathBuf,
-        /// What does not fit.
+        /// The mismatch that was found.
         reason: String,
     },
-    /// A newer Sepal made it.
+    /// A newer version of Sepal made the backup.
     #[error(
         "the backup was made by Sepal {program}, which is newer than this one; restore it with that \
          version"
     )]
     Newer {
-        /// The version that made it.
+        /// The version that made the backup.
         program: String,
     },
-    /// The disk said no.
+    /// A file operation failed.
     #[error("`{path}` {reason}")]
     Disk {
-        /// Which file or folder.
+        /// The file or folder concerned.
         path: PathBuf,
         reason: &'static str,
-        /// What the system said.
+        /// The error from the operating system.
         source: io::Error,
     },
-    /// The database or the data folder said no.
+    /// The database or the data folder returned an error.
     #[error(transparent)]
     Store(#[from] super::Error),
 }
@@ -101,18 +103,18 @@ impl Error {
     }
 }
 
-/// What is to be kept.
+/// The parts of an installation to back up.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     pub settings: &'a Settings,
-    /// Whether the key of the secrets comes from the settings and not from the data folder.
+    /// True if the key that seals secrets comes from the settings and not from the data folder.
     pub has_own_key: bool,
     /// The settings file that the installation runs with.
     pub settings_file: Option<&'a Path>,
 }
 
-/// Writes a backup to `target`, a file that does not exist yet. A gateway may run meanwhile: the
-/// copy is of one moment, and everything that was acknowledged before the call is in it.
+/// Writes a backup to `target`, a file that must not exist yet. A gateway may run at the same time: the
+/// backup is a consistent snapshot and contains everything that was acknowledged before the call.
 pub async fn back_up(wanted: Wanted<'_>, target: &Path) -> Result<Manifest, Error> {
     let database = database_file(wanted.settings)?;
     if !database.is_file() {
@@ -125,7 +127,7 @@ pub async fn back_up(wanted: Wanted<'_>, target: &Path) -> Result<Manifest, Erro
             remedy: "give another name",
         });
     }
-    // Beside the archive, where the room is that the operator chose.
+    // Stages beside the archive, because the operator chose a disk with enough space for it.
     let stage = Stage::new(parent(target), "backup")?;
     let copy = stage.0.join(DATABASE_FILE);
     let schema = db::copy(&database, &copy).await?;
@@ -154,28 +156,30 @@ pub async fn back_up(wanted: Wanted<'_>, target: &Path) -> Result<Manifest, Erro
     blocking(move || writing::write(&target, (schema, key), &sources)).await
 }
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Debug, Clone)]
 pub struct Restored {
-    /// What the archive says of itself.
+    /// The manifest of the restored backup.
     pub manifest: Manifest,
-    /// Where what was there before lies now.
+    /// The folder to which the previous installation was moved, if there was one.
     pub aside: Option<PathBuf>,
-    /// Where the settings file of the backup lies now; it is not used from there.
+    /// The file that holds the settings from the backup, if it had any; the gateway does not read it from
+    /// there.
     pub settings_file: Option<PathBuf>,
 }
 
-/// What to do with a data folder that is in use already.
+/// The action to take if the data folder is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// Nothing: refuse.
+    /// Refuse to restore.
     Refuse,
-    /// Move what is there aside, into a folder of its own.
+    /// Move the existing installation into a new folder.
     MoveAside,
 }
 
-/// Puts a backup into the data folder. Everything is unpacked and checked beside it first; what
-/// fails until then changes nothing. No gateway may use the folder, and none can start meanwhile.
+/// Restores a backup into the data folder. The archive is first unpacked and verified in a staging folder;
+/// an error up to that point changes nothing. Fails if a gateway uses the folder, and keeps gateways from
+/// starting on it meanwhile.
 pub async fn restore(
     settings: &Settings,
     archive: &Path,
@@ -215,7 +219,7 @@ fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<Restore
         None
     };
     let mut settings_file = None;
-    // The database comes last: until it is there, the folder holds no installation.
+    // The database comes last: without it, the folder holds no installation.
     for part in manifest.files.iter().rev() {
         let name = match KEPT.iter().find(|(name, _)| *name == part.name) {
             Some((_, file)) => (*file).to_owned(),
@@ -236,7 +240,7 @@ fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<Restore
     })
 }
 
-/// Whether the folder holds more than a lock and what file systems put there.
+/// Returns true if the folder contains anything other than a lock file and `lost+found`.
 fn check_used(folder: &Path) -> Result<bool, Error> {
     let unreadable = || Error::disk(folder, "cannot be read");
     for entry in fs::read_dir(folder).map_err(unreadable())? {
@@ -248,8 +252,8 @@ fn check_used(folder: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Moves what makes the old installation into a folder of its own. A log of the database goes first:
-/// beside another database it would be taken for that one's.
+/// Moves the files of the old installation into a new folder. The database's write-ahead log goes first:
+/// SQLite would apply it to any other database placed beside it.
 fn move_aside(folder: &Path) -> Result<PathBuf, Error> {
     let at = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let aside = folder.join(format!("before-restore-{at}"));
@@ -266,7 +270,7 @@ fn move_aside(folder: &Path) -> Result<PathBuf, Error> {
     Ok(aside)
 }
 
-/// The file of the database, where nothing of the installation is anywhere else.
+/// The path of the database file. Returns an error if part of the installation is outside the data folder.
 fn database_file(settings: &Settings) -> Result<PathBuf, Error> {
     match db::place(settings.database_url.as_deref(), &settings.data_dir)? {
         DatabaseLocation::Server => Err(Error::Elsewhere {
@@ -283,7 +287,7 @@ fn database_file(settings: &Settings) -> Result<PathBuf, Error> {
     }
 }
 
-/// A private folder beside what is made, gone when dropped.
+/// A private staging folder, removed on drop.
 struct Stage(PathBuf);
 
 impl Stage {
@@ -319,10 +323,10 @@ fn parent(file: &Path) -> &Path {
     }
 }
 
-/// Pieces of a backup that are worked on at the same time.
+/// Runs the file operations of backups and restores on a pool of threads.
 static FILES: LazyLock<Pool> = LazyLock::new(|| Pool::new("backup", 4));
 
-/// Work on files, off the tasks that answer people.
+/// Runs blocking file operations on [`FILES`], off the async tasks that serve clients.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

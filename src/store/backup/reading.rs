@@ -1,5 +1,5 @@
-//! Unpacks an archive that may be anything: only plain files, in the order, of the size and with the
-//! content that its manifest says. No name of the archive ever becomes a path.
+//! Unpacks an untrusted archive. It accepts only regular files, in the order and with the size and content
+//! that the manifest states. A name in the archive is never used as a path.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
@@ -12,22 +12,22 @@ use sha2::{Digest as _, Sha256};
 use super::manifest::{self, Manifest, Part, Unfit};
 use super::{Error, db};
 
-/// A larger manifest is none.
+/// The largest manifest accepted, in bytes.
 const MAX_MANIFEST: u64 = 1 << 20;
 
 type Entries<'a> = tar::Entries<'a, GzDecoder<BufReader<File>>>;
 type Entry<'a> = tar::Entry<'a, GzDecoder<BufReader<File>>>;
 
-/// Unpacks into `folder`, which is empty and ours.
+/// Unpacks and verifies the archive at `path` into `folder`, which must be empty and private.
 pub(super) fn unpack(path: &Path, folder: &Path) -> Result<Manifest, Error> {
     let file = File::open(path).map_err(Error::disk(path, "cannot be read"))?;
     let mut archive = tar::Archive::new(GzDecoder::new(BufReader::new(file)));
     let reading = Reading { path, folder };
-    // An archive that does not even begin like one was never ours.
+    // An archive whose start cannot be read is not a backup.
     let mut entries = archive
         .entries()
         .map_err(|_| reading.foreign("it is no tar archive"))?
-        // Long names of other programs would be read into memory, however long they say they are.
+        // Without `raw`, tar would read GNU long names into memory without a size limit.
         .raw(true);
     let manifest = reading.manifest(&mut entries)?;
     for part in &manifest.files {
@@ -41,7 +41,7 @@ pub(super) fn unpack(path: &Path, folder: &Path) -> Result<Manifest, Error> {
         }
         Some(Err(error)) => return Err(reading.damaged(&error)),
     }
-    // Up to the checksum at the very end.
+    // Reads to the end of the gzip stream, so that its checksum is verified.
     io::copy(&mut archive.into_inner(), &mut io::sink())
         .map_err(|error| reading.damaged(&error))?;
     Ok(manifest)
@@ -99,7 +99,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Reading errors are the archive's, writing errors the disk's.
+    /// Copies the content and returns its SHA-256 digest in hex. A read error means a damaged archive; a
+    /// write error is a disk error.
     fn copy<E: FnOnce(io::Error) -> Error>(
         &self,
         from: &mut impl Read,
@@ -134,13 +135,13 @@ impl Reading<'_> {
     }
 }
 
-/// A file with exactly that name: no link, no folder, no device.
+/// Returns true if the entry is a regular file with exactly this name: no link, folder or device.
 fn is_plain(entry: &Entry<'_>, name: &str) -> bool {
     entry.header().entry_type() == tar::EntryType::Regular
         && *entry.path_bytes() == *name.as_bytes()
 }
 
-/// An entry's name for people, whatever stands in it.
+/// An entry's name, shortened and escaped for display.
 fn shown(entry: &Entry<'_>) -> String {
     let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     name.chars()
@@ -166,7 +167,7 @@ mod tests {
         let mut header = tar::Header::new_gnu();
         header.set_path("@LongLink").unwrap();
         header.set_entry_type(tar::EntryType::GNULongName);
-        // What follows is never looked at: here nothing does.
+        // The parser must refuse the header before it reads the content, so the content is absent.
         header.set_size(1 << 40);
         header.set_cksum();
         let mut encoder = GzEncoder::new(File::create(&path).unwrap(), Compression::fast());

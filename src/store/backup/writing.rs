@@ -1,4 +1,4 @@
-//! Writes the archive: tar within gzip, whole under its name or not at all.
+//! Writes the archive, a gzipped tar, atomically: `target` either holds the whole archive or does not exist.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -13,16 +13,16 @@ use zeroize::Zeroizing;
 use super::manifest::{KeyPlace, Manifest, NAME, Part};
 use super::{Error, parent, sync_folder};
 
-/// A file that people wrote is not larger.
+/// The size limit of a file that the operator wrote, in bytes.
 const MAX_SMALL: u64 = 16 << 20;
 
-/// One file to be kept.
+/// One file to be archived.
 pub(super) struct Source {
     pub(super) name: &'static str,
     pub(super) content: Content,
 }
 
-/// Where its content is; it does not change while the archive is written.
+/// The source of a file's content, which does not change while the archive is written.
 pub(super) enum Content {
     File(PathBuf),
     Bytes(Zeroizing<Vec<u8>>),
@@ -37,7 +37,8 @@ impl Content {
     }
 }
 
-/// Takes a small file into memory, so that an edit meanwhile cannot tear it; a missing one is none.
+/// Reads a small file into memory, so that an edit during the backup cannot mix two versions. Returns `None`
+/// if the file does not exist.
 pub(super) fn read(name: &'static str, path: &Path) -> Result<Option<Source>, Error> {
     let unreadable = || Error::disk(path, "cannot be read");
     let file = match File::open(path) {
@@ -52,7 +53,7 @@ pub(super) fn read(name: &'static str, path: &Path) -> Result<Option<Source>, Er
     Ok(Some(Source { name, content }))
 }
 
-/// Writes all into `target`, readable by its user only.
+/// Writes all sources into `target`, readable only by its owner.
 pub(super) fn write(
     target: &Path,
     (schema, key): (i64, KeyPlace),
@@ -67,7 +68,7 @@ pub(super) fn write(
     let draft = target.with_file_name(format!(".{name}.{:016x}", rand::random::<u64>()));
     let written = archive(&draft, &manifest, sources).and_then(|()| fs::rename(&draft, target));
     if let Err(source) = written {
-        // What was not written whole is nobody's.
+        // A partial archive is useless.
         let _ = fs::remove_file(&draft);
         return Err(Error::disk(target, "cannot be written")(source));
     }
@@ -119,7 +120,7 @@ fn append(
     archive.append_data(&mut header, name, content)
 }
 
-/// Writes into a digest.
+/// A writer that feeds a digest.
 pub(super) struct Hashing<'a>(pub(super) &'a mut Sha256);
 
 impl io::Write for Hashing<'_> {

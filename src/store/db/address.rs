@@ -1,4 +1,4 @@
-//! Which database an address names. Texts about an address never show its password.
+//! Parses database addresses. No text about an address contains its password.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
@@ -7,17 +7,17 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::super::Error;
 
-/// Where the database is.
+/// The location of the database.
 #[derive(Debug)]
 pub(super) enum Address {
-    /// A file.
+    /// An SQLite file.
     Sqlite(PathBuf),
-    /// A server, with how to sign in there.
+    /// A PostgreSQL server, with the options to connect to it.
     Postgres(Box<PgConnectOptions>),
 }
 
 impl Address {
-    /// Reads `sqlite://<file>` or `postgres://…`; without an address, `sepal.db` in the data folder.
+    /// Parses `sqlite://<file>` or `postgres://…`. Without an address, uses `sepal.db` in the data folder.
     pub(super) fn parse(address: Option<&str>, data_dir: &Path) -> Result<Self, Error> {
         let Some(address) = address else {
             return Ok(Self::Sqlite(data_dir.join(super::DATABASE_FILE)));
@@ -45,7 +45,7 @@ fn sqlite_file(rest: &str) -> Result<PathBuf, Error> {
     Ok(path.into())
 }
 
-/// Only the scheme: the rest may hold a password.
+/// An error that shows only the scheme, because the rest may contain a password.
 fn unusable(scheme: &str, reason: &'static str) -> Error {
     Error::Unusable {
         path: format!("{scheme}:…").into(),

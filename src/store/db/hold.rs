@@ -1,5 +1,5 @@
-//! One server per database that no Redis coordinates: PostgreSQL's advisory lock, held by a
-//! connection that lives as long as the store.
+//! Keeps a second server from using a PostgreSQL database when no Redis coordinates the gateways, with an
+//! advisory lock on a connection that lives as long as the store.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,26 +11,27 @@ use tokio_util::task::TaskTracker;
 use super::super::{Error, Holder};
 use super::postgres::{PostgresDb, within};
 
-/// How often the holder looks whether its connection still stands.
+/// The interval at which the holder checks its connection.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
-/// How long a start waits: a server that was killed a moment ago may still seem to hold it.
+/// The time that a start waits for the lock: a server killed a moment ago may still seem to hold it.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// `sepa` and the tables' schema: installations in two schemas do not meet.
+/// The key of the lock: `sepa` in ASCII and a hash of the schema, so that installations in two schemas do
+/// not collide.
 const LOCK: &str = "SELECT pg_try_advisory_lock(1936027745, hashtext(current_schema()))";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(1936027745, hashtext(current_schema()))";
 
-/// Who holds it: the name that [`name`] gave, and from where.
+/// Finds the holder of the lock: its application name as set by [`name`], and its address.
 const HOLDER: &str = "SELECT a.application_name, host(a.client_addr) FROM pg_locks l \
      JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_database d ON d.oid = l.database \
      WHERE l.locktype = 'advisory' AND l.granted AND d.datname = current_database() \
      AND l.classid = 1936027745::oid AND l.objid::bigint = \
      (hashtext(current_schema())::bigint & 4294967295) LIMIT 1";
 
-/// A database that is this server's alone. While it lives, a second server is refused.
+/// The exclusive use of a database. While it exists, a second server is refused.
 #[derive(Debug)]
 pub(in crate::store) struct Hold {
     lost: Arc<Mutex<Option<Error>>>,
@@ -38,8 +39,8 @@ pub(in crate::store) struct Hold {
 }
 
 impl Hold {
-    /// Takes the database, or tells who has it. The connection is looked after on `tasks` until
-    /// `shutdown`, or until the hold is dropped.
+    /// Takes the lock, or returns [`Error::Locked`] with its holder. A task on `tasks` watches the
+    /// connection until `shutdown`, or until the hold is dropped.
     pub(in crate::store) async fn take(
         db: &PostgresDb,
         tasks: &TaskTracker,
@@ -66,8 +67,7 @@ impl Hold {
         })
     }
 
-    /// Whether the database is still ours. It is not when the server was away for a while and
-    /// another one came first.
+    /// Returns an error if another server took the lock while the database server was unreachable.
     pub(in crate::store) fn check(&self) -> Result<(), Error> {
         match &*self.lost.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error.clone()),
@@ -76,7 +76,7 @@ impl Hold {
     }
 }
 
-/// This server's name in the list of connections.
+/// The application name of this server's connection.
 fn name() -> String {
     format!("sepal/{}", std::process::id())
 }
@@ -100,7 +100,7 @@ async fn lock(connection: &mut PgConnection, db: &PostgresDb) -> Result<(), Erro
     })
 }
 
-/// Keeps the lock, and takes it again after the server was away.
+/// Watches the connection that holds the lock, and takes the lock again after the database server was away.
 async fn look_after(
     connection: PgConnection,
     db: PostgresDb,
@@ -128,13 +128,14 @@ async fn look_after(
                 None
             }
             Err(error @ Error::Locked { .. }) => Some(error),
-            // The server is away: nobody else has it either.
+            // The database server is unreachable, so no other gateway has the lock either.
             Err(_) => continue,
         };
         note(&lost, now);
     }
     let Some(mut connection) = held else { return };
-    // Said outright, so that the next server need not wait until the connection is seen to end.
+    // Unlocks explicitly, so that the next server need not wait until PostgreSQL notices the closed
+    // connection.
     let _ = within(sqlx::query(UNLOCK).execute(&mut connection)).await;
     let _ = within(connection.close()).await;
 }

@@ -1,5 +1,6 @@
-//! The database behind the records: one SQL text with `$1` placeholders for every kind of it.
-//! Only this folder knows the drivers.
+//! Runs the SQL of the records on SQLite or PostgreSQL, with one SQL text with `$1` placeholders for both.
+//!
+//! Only this folder uses the database drivers.
 
 mod address;
 mod hold;
@@ -21,15 +22,15 @@ pub(super) use postgres::{PostgresDb, within};
 pub(super) use sql::{PerRow, Sql};
 pub(super) use sqlite::{SqliteDb, copy, newest_schema};
 
-/// The database's name in the data folder.
+/// The database's file name in the data folder.
 pub(super) const DATABASE_FILE: &str = "sepal.db";
 
-/// A database with the tables of this version.
+/// A database whose tables match this version of the program.
 #[derive(Debug, Clone)]
 pub(super) enum Db {
-    /// One file.
+    /// An SQLite file.
     Sqlite(SqliteDb),
-    /// A server.
+    /// A PostgreSQL server.
     Postgres(PostgresDb),
 }
 
@@ -41,7 +42,7 @@ pub(super) trait Row:
 impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
 {}
 
-/// A value for a placeholder, in the types that every database has.
+/// A value for a placeholder, in one of the types that both databases have.
 #[derive(Debug, Clone)]
 pub(super) enum Arg {
     /// TEXT.
@@ -85,7 +86,7 @@ impl From<bool> for Arg {
     }
 }
 
-/// Lists arguments of mixed types.
+/// Builds a list of arguments of mixed types.
 macro_rules! args {
     ($($value:expr),* $(,)?) => { vec![$($crate::store::db::Arg::from($value)),*] };
 }
@@ -100,7 +101,7 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// A statement that may change nothing.
+    /// A statement that is allowed to change no rows.
     pub(super) fn new(sql: impl Into<Sql>, args: Vec<Arg>) -> Self {
         Self {
             sql: sql.into(),
@@ -109,7 +110,7 @@ impl Statement {
         }
     }
 
-    /// A statement without whose change the whole transaction is rolled back.
+    /// A statement that rolls back the whole transaction if it changes no rows.
     pub(super) fn required(sql: &'static str, args: Vec<Arg>) -> Self {
         Self {
             must_change: true,
@@ -119,8 +120,7 @@ impl Statement {
 }
 
 impl Db {
-    /// Opens the database of that address, or `sepal.db` in the data folder, and brings its tables
-    /// up to date.
+    /// Opens the database at `address`, or `sepal.db` in the data folder, and migrates its tables.
     pub(super) async fn open(address: Option<&str>, data_dir: &Path) -> Result<Self, Error> {
         match Address::parse(address, data_dir)? {
             Address::Sqlite(file) => Ok(Self::Sqlite(SqliteDb::open(&file).await?)),
@@ -128,7 +128,7 @@ impl Db {
         }
     }
 
-    /// The kind of database, and where it is without credentials.
+    /// The kind of database, and its location without credentials.
     pub(super) fn describe(&self) -> (&'static str, String) {
         match self {
             Self::Sqlite(db) => ("sqlite", format!("one file `{}`", db.file().display())),
@@ -136,7 +136,7 @@ impl Db {
         }
     }
 
-    /// All rows.
+    /// Runs a query and returns all rows.
     pub(super) async fn fetch_all<T: Row>(
         &self,
         sql: impl Into<Sql> + Send,
@@ -149,7 +149,7 @@ impl Db {
         }
     }
 
-    /// The row, if there is one.
+    /// Runs a query and returns its row, if there is one.
     pub(super) async fn fetch_optional<T: Row>(
         &self,
         sql: &'static str,
@@ -173,13 +173,14 @@ impl Db {
         }
     }
 
-    /// Runs one writing statement; gives the number of changed rows.
+    /// Runs one writing statement and returns the number of changed rows.
     pub(super) async fn execute(&self, sql: &'static str, args: Vec<Arg>) -> Result<u64, Error> {
         let changed = self.execute_all(vec![Statement::new(sql, args)]).await?;
         Ok(changed.unwrap_or(0))
     }
 
-    /// Runs all statements in one transaction, or none: `None` when a required one changed nothing.
+    /// Runs all statements in one transaction and returns the number of changed rows. Returns `None` and
+    /// rolls back if a required statement changed no rows.
     pub(super) async fn execute_all(
         &self,
         statements: Vec<Statement>,
@@ -190,8 +191,9 @@ impl Db {
         }
     }
 
-    /// The same for statements each of which is right whatever others have written before it: they wait
-    /// for each other's rows, where serializable transactions would break each other off.
+    /// Runs statements that are each correct regardless of what other transactions wrote before them. They
+    /// use row locks instead of serializable isolation, so that concurrent transactions wait instead of
+    /// aborting each other.
     pub(super) async fn execute_in_turn(&self, statements: Vec<Statement>) -> Result<(), Error> {
         match self {
             Self::Sqlite(db) => db.execute_all(statements).await?,
@@ -200,8 +202,8 @@ impl Db {
         Ok(())
     }
 
-    /// Reads rows and writes what follows from them, as one step: whoever names the same `turn` reads
-    /// only what the one before has written.
+    /// Reads rows and writes the statements that `follow` derives from them, as one step. Calls with the
+    /// same `turn` run one after the other, so each reads what the previous call wrote.
     pub(super) async fn change_as_read<T: Row + 'static, A: Send + 'static>(
         &self,
         turn: &str,
@@ -209,20 +211,20 @@ impl Db {
         follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync + 'static,
     ) -> Result<A, Error> {
         match self {
-            // There is one writer at a time anyway.
+            // SQLite has one writer at a time, so `turn` is not needed.
             Self::Sqlite(db) => db.change_as_read((sql, args), follow).await,
             Self::Postgres(db) => db.change_as_read(turn, (sql, args), follow).await,
         }
     }
 
-    /// Asks for a sign of life.
+    /// Checks that the database answers.
     pub(super) async fn ping(&self) -> Result<(), Error> {
         let sql = "SELECT id FROM tenants LIMIT 0";
         self.fetch_optional::<(String,)>(sql, args![]).await?;
         Ok(())
     }
 
-    /// Ends every connection.
+    /// Closes every connection.
     pub(super) async fn close(&self) {
         match self {
             Self::Sqlite(db) => db.close().await,
@@ -231,7 +233,8 @@ impl Db {
     }
 }
 
-/// The address of the server that an address names, if one does and it lets us in.
+/// Connects to the server at `address` and returns its address without the password. Returns `None` if
+/// `address` names a file.
 pub(super) async fn try_server(
     address: Option<&str>,
     data_dir: &Path,
@@ -242,15 +245,15 @@ pub(super) async fn try_server(
     }
 }
 
-/// Where a database is.
+/// The location of a database.
 pub(super) enum DatabaseLocation {
-    /// In this file.
+    /// A file at this path.
     File(PathBuf),
-    /// At a server.
+    /// A database server.
     Server,
 }
 
-/// Where the database of that address is.
+/// Returns the location of the database at `address`.
 pub(super) fn place(address: Option<&str>, data_dir: &Path) -> Result<DatabaseLocation, Error> {
     Ok(match Address::parse(address, data_dir)? {
         Address::Sqlite(file) => DatabaseLocation::File(file),
@@ -258,7 +261,7 @@ pub(super) fn place(address: Option<&str>, data_dir: &Path) -> Result<DatabaseLo
     })
 }
 
-/// Says `Taken(name)` where a unique rule refused the statement.
+/// Turns a violation of a unique constraint into `Taken(name)`, and passes other errors on.
 pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
     move |error| match &error {
         Error::Database(cause)

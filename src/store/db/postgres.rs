@@ -1,5 +1,5 @@
-//! PostgreSQL: a pool whose every wait is bounded, and writes that see each other as if they came
-//! one after the other.
+//! Runs statements on PostgreSQL, with a connection pool whose waits are all bounded, and serializable
+//! transactions.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -13,28 +13,29 @@ use sqlx::{Arguments as _, Connection as _, PgConnection, Postgres};
 use super::super::Error;
 use super::{Arg, Row, Sql, Statement, address};
 
-/// How long a server may take to let us in.
+/// The limit for connecting to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// After this nobody waits for an answer any more.
+/// The limit for the answer to a statement or transaction.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After this the server gives a statement up: before we do, so that nothing lands much later.
+/// The server's own limit for a statement. It is shorter than [`ANSWER_TIMEOUT`], so that no statement takes
+/// effect long after we stopped waiting.
 const STATEMENT_TIMEOUT: &str = "8s";
 
-/// How long other gateways may take to bring the tables up to date, with ours after them.
+/// The limit for migrating the tables, including the wait for migrations of other gateways.
 const MIGRATION_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Connections of one gateway, beside the one that holds the database.
+/// The connections of one gateway's pool. The connection that holds the lock is not among them.
 const CONNECTIONS: u32 = 10;
 
-/// A connection that was idle for longer is tried before it is used.
+/// A connection that was idle for longer is pinged before it is used.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
 
-/// How often a transaction is tried that the server broke off because of another one.
+/// The number of attempts at a transaction that the server aborts because of a conflict.
 const TRIES: u32 = 8;
 
-/// A database of a server.
+/// A database on a PostgreSQL server.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct PostgresDb {
     options: Arc<PgConnectOptions>,
@@ -42,8 +43,8 @@ pub(in crate::store) struct PostgresDb {
 }
 
 impl PostgresDb {
-    /// Reaches the server and brings the tables up to date; of gateways that start at once, one
-    /// does so while the others wait.
+    /// Connects to the server and migrates the tables. Of several gateways that start at once, one migrates
+    /// while the others wait.
     pub(super) async fn open(options: Box<PgConnectOptions>) -> Result<Self, Error> {
         let options = options.application_name("sepal");
         let mut first = enter(&options).await?;
@@ -75,14 +76,14 @@ impl PostgresDb {
         })
     }
 
-    /// The address without its password.
+    /// The server's address without its password.
     pub(super) fn address(&self) -> String {
         address::shown(&self.options)
     }
 
-    /// A connection of the caller's own, under that name in the server's list.
+    /// Opens a connection outside the pool, with `name` as its application name.
     pub(super) async fn connect(&self, name: &str) -> Result<PgConnection, Error> {
-        // The server notices a machine that vanished, in place of keeping what it held for hours.
+        // Keepalives let the server notice within seconds that this machine vanished, and release its locks.
         let alive = [
             ("tcp_keepalives_idle", "10"),
             ("tcp_keepalives_interval", "5"),
@@ -92,7 +93,7 @@ impl PostgresDb {
         enter(&options.application_name(name).options(alive)).await
     }
 
-    /// A connection of the pool.
+    /// Takes a connection from the pool.
     pub(in crate::store) async fn lease(&self) -> Result<Lease, Error> {
         Ok(Lease {
             connection: self.pool.acquire().await?,
@@ -190,20 +191,20 @@ impl PostgresDb {
     }
 
     pub(super) async fn close(&self) {
-        // A connection that hangs is not waited for.
+        // Does not wait for a hung connection.
         let _ = tokio::time::timeout(ANSWER_TIMEOUT, self.pool.close()).await;
     }
 }
 
-/// A connection of the pool. Dropped in the middle of a statement it is closed, because nobody
-/// knows what would come out of it next.
+/// A connection from the pool. If it is dropped before [`Lease::settle`], the connection is closed, because
+/// unread answers may remain on it.
 pub(in crate::store) struct Lease {
     connection: PoolConnection<Postgres>,
     is_settled: bool,
 }
 
 impl Lease {
-    /// Gives the connection back, unless the answer is still to come.
+    /// Returns the connection to the pool, or closes it if the answer timed out.
     pub(in crate::store) fn settle<T>(mut self, answer: Result<T, Error>) -> Result<T, Error> {
         self.is_settled = !matches!(answer, Err(Error::NoAnswer));
         answer
@@ -232,7 +233,7 @@ impl Drop for Lease {
     }
 }
 
-/// Waits for an answer, but not for ever.
+/// Waits for an answer, for at most [`ANSWER_TIMEOUT`].
 pub(in crate::store) async fn within<T>(
     work: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, Error> {
@@ -242,7 +243,7 @@ pub(in crate::store) async fn within<T>(
     }
 }
 
-/// A new connection; the error names the server and says why there is none.
+/// Opens a connection. The error names the server and the reason.
 async fn enter(options: &PgConnectOptions) -> Result<PgConnection, Error> {
     let unusable = |reason, source| Error::Unusable {
         path: address::shown(options).into(),
@@ -262,14 +263,14 @@ async fn enter(options: &PgConnectOptions) -> Result<PgConnection, Error> {
     }
 }
 
-/// The address of a server that lets us in.
+/// Connects to the server once and returns its address without the password.
 pub(super) async fn try_server(options: &PgConnectOptions) -> Result<String, Error> {
     let _ = within(enter(options).await?.close()).await;
     Ok(address::shown(options))
 }
 
-/// Takes care that a commit is on the server's disk before it is acknowledged, whatever the
-/// server's default is; a stricter one (replicas) stays.
+/// Makes sure that a commit is on the server's disk before it is acknowledged, even if the server's default
+/// is `synchronous_commit = off`. Stricter defaults (replicas) are kept.
 async fn durable(
     options: PgConnectOptions,
     connection: &mut PgConnection,
@@ -287,7 +288,7 @@ async fn durable(
 }
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
-/// Each statement sees what others have written before it.
+/// Each statement sees what other transactions committed before it.
 const BEGIN_IN_TURN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 async fn change<T: Row>(
@@ -325,8 +326,8 @@ async fn execute(
     Ok(Some(changed))
 }
 
-/// Those of the same turn come one after the other: each reads after it has got its turn, and so what
-/// the one before has written. Serializable transactions would break each other off instead.
+/// Transactions with the same `turn` run one after the other: each reads after it has taken the advisory
+/// lock, and so sees what the previous one wrote. Serializable transactions would abort each other instead.
 async fn change_as_read<T: Row, A>(
     connection: &mut PgConnection,
     turn: &str,
@@ -346,7 +347,7 @@ async fn change_as_read<T: Row, A>(
     Ok(answer)
 }
 
-/// Whether the server undid a transaction because of another one: the same may work now.
+/// Returns true if the server aborted the transaction because of another one, so that a retry may succeed.
 fn is_broken_off(error: &Error) -> bool {
     let Error::Database(error) = error else {
         return false;
@@ -355,8 +356,9 @@ fn is_broken_off(error: &Error) -> bool {
     matches!(code.as_deref(), Some("40001" | "40P01"))
 }
 
-/// A moment by chance, so that those who met do not meet again: at most 20 ms after the first try, and twice
-/// as long after each further one, up to 640 ms, because a busy server takes longer for each transaction.
+/// Sleeps for a random time, so that conflicting transactions do not meet again: at most 20 ms after the
+/// first attempt, and twice as long after each further one, up to 640 ms, because transactions take longer
+/// on a busy server.
 async fn step_aside(tries: u32) {
     let longest = 20_000 << tries.clamp(1, 6).saturating_sub(1);
     let pause = Duration::from_micros(rand::random_range(500..longest));
@@ -377,7 +379,7 @@ fn bind(args: Vec<Arg>) -> Result<PgArguments, sqlx::Error> {
     Ok(bound)
 }
 
-/// PostgreSQL's TEXT holds no NUL; one odd title must not spoil a batch of rows.
+/// PostgreSQL's TEXT cannot hold NUL, and one such title must not fail a whole batch of rows.
 fn without_nul(text: String) -> String {
     if text.contains('\0') {
         text.replace('\0', "\u{fffd}")

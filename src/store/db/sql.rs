@@ -1,5 +1,5 @@
-//! Texts of SQL, and one text for many rows: each statement is a way to the database and back, and on a
-//! server that way costs more than the row.
+//! Builds SQL texts, including one text for many rows: each statement is a round trip, and a round trip to a
+//! server costs more than a row.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::{Arg, Statement};
 
-/// Rows of one statement. Only these, because each text is prepared once by every connection.
+/// The numbers of rows in one statement. The set is small because every connection prepares each text once.
 const SIZES: [usize; 4] = [16, 4, 2, 1];
 
-/// A text that stands in this program, or is made of such ones; never of what anybody said.
+/// An SQL text written in this program or assembled from such texts, never from user input.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct Sql(Text);
 
@@ -21,10 +21,10 @@ enum Text {
     Rows(PerRow, usize),
 }
 
-/// How a text names its values.
+/// The placeholder style of a text.
 #[derive(Debug, Clone, Copy)]
 enum Values {
-    /// `?`, in their order.
+    /// `?`, in the order of the values.
     InOrder,
     /// `$1`, `$2` and so on.
     Numbered,
@@ -43,13 +43,13 @@ impl From<String> for Sql {
 }
 
 impl Sql {
-    /// As SQLite reads it. A statement for many rows has no numbers: SQLite keeps them as names, and for each
-    /// value sqlx looks through all of them.
+    /// The text for SQLite. A statement for many rows has no numbered placeholders: SQLite stores them as
+    /// names, and sqlx searches all names for each value.
     pub(super) fn for_sqlite(self) -> SqlStr {
         self.with(Values::InOrder)
     }
 
-    /// As PostgreSQL reads it.
+    /// The text for PostgreSQL.
     pub(super) fn for_postgres(self) -> SqlStr {
         self.with(Values::Numbered)
     }
@@ -63,18 +63,18 @@ impl Sql {
     }
 }
 
-/// A text with a part that is said once for each row.
+/// An SQL text with a part that is repeated for each row.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) struct PerRow {
     pub(in crate::store) before: &'static str,
-    /// With a `?` for each value of the row, in their order.
+    /// Contains a `?` for each value of the row, in their order.
     pub(in crate::store) row: &'static str,
     pub(in crate::store) between: &'static str,
     pub(in crate::store) after: &'static str,
 }
 
 impl PerRow {
-    /// Statements that together say it for all rows, in their order.
+    /// Returns statements that together cover all rows, in their order.
     pub(in crate::store) fn statements(
         &self,
         rows: impl IntoIterator<Item = Vec<Arg>>,
@@ -83,7 +83,7 @@ impl PerRow {
         queries.map(|(sql, args)| Statement::new(sql, args))
     }
 
-    /// The same as texts with their values.
+    /// Returns the statements of [`PerRow::statements`] as texts with their values.
     pub(in crate::store) fn queries(
         &self,
         rows: impl IntoIterator<Item = Vec<Arg>>,
@@ -112,7 +112,7 @@ impl PerRow {
                     for (place, piece) in self.row.split('?').enumerate() {
                         if place > 0 {
                             number += 1;
-                            // A text takes whatever is written to it.
+                            // Writing to a `String` cannot fail.
                             let _ = write!(text, "${number}");
                         }
                         text.push_str(piece);

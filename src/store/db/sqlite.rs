@@ -1,4 +1,4 @@
-//! SQLite: one file with many readers and one writer at a time.
+//! Runs statements on an SQLite file, with many readers and one writer at a time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,21 +20,22 @@ use tracing::Instrument as _;
 use super::super::{Error, data_dir};
 use super::{Arg, Row, Sql, Statement};
 
-/// Every change of the tables since the first release.
+/// Every migration of the tables since the first release.
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
-/// How long a connection waits for another that writes: of another process (`sepal admin` beside the
-/// server), or one that was given up here and still ends. A disk that is busy may take seconds for either.
+/// The time that a connection waits for another writer: one of another process (`sepal admin` beside the
+/// server), or a connection that was abandoned here and is still closing. On a busy disk, either can take
+/// seconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 const READERS: u32 = 4;
 
-/// Pages of the log after which it is folded into the file (16 MiB). The pages that a busy session
-/// changes are the same ones again and again, and each is written into the file once for all of that.
+/// The number of pages in the write-ahead log that triggers a checkpoint (16 MiB). A busy session changes
+/// the same pages repeatedly, and a checkpoint writes each page into the file only once.
 const LOG_PAGES: &str = "4096";
 
-/// Brings the tables up to date. A power loss may take back the last of the steps, which are then
-/// made again at the next start: no sync for each of them.
+/// Migrates the tables. The migrations are not synced one by one: after a power loss, the next start runs
+/// the lost ones again.
 async fn migrate(options: &SqliteConnectOptions) -> Result<(), Error> {
     let options = options.clone().synchronous(SqliteSynchronous::Normal);
     let mut connection = SqliteConnection::connect_with(&options).await?;
@@ -43,35 +44,34 @@ async fn migrate(options: &SqliteConnectOptions) -> Result<(), Error> {
     migrated.map_err(|error| Error::Migration(Arc::new(error)))
 }
 
-/// A file of SQLite: many readers, one writer at a time.
+/// An SQLite database file with many readers and one writer at a time.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct SqliteDb {
     options: Arc<SqliteConnectOptions>,
     read: SqlitePool,
-    /// The one connection that writes. Who has it has the turn to write, so that writers queue in
-    /// order instead of polling SQLite's lock, and what one has written lies in the memory of the
-    /// connection that the next one uses. `None` after trouble. Held across awaits by design.
+    /// The only connection that writes, or `None` after an error. Writers queue in order for this lock
+    /// instead of polling SQLite's lock, and share one page cache. The lock is held across awaits by design.
     write: Arc<Mutex<Option<SqliteConnection>>>,
-    /// The tasks that write or wait for their turn.
+    /// Tracks the tasks that write or wait for their turn to write.
     writes: TaskTracker,
 }
 
-/// The turn to write. Unless it is [kept](Self::keep), the connection ends with it, and whatever it
-/// was in the middle of is rolled back.
+/// The turn to write. Unless [`Writing::keep`] is called, the connection is closed at the end of the turn,
+/// which rolls back an unfinished transaction.
 pub(in crate::store) struct Writing<'a> {
     place: MutexGuard<'a, Option<SqliteConnection>>,
     pub(in crate::store) connection: SqliteConnection,
 }
 
 impl Writing<'_> {
-    /// Leaves the connection to the next writer.
+    /// Returns the connection for the next writer to use.
     pub(in crate::store) fn keep(mut self) {
         *self.place = Some(self.connection);
     }
 }
 
 impl SqliteDb {
-    /// Opens or creates the file and brings its tables up to date.
+    /// Opens or creates the file and migrates its tables.
     pub(in crate::store) async fn open(file: &Path) -> Result<Self, Error> {
         data_dir::touch_private(file)?;
         let options = SqliteConnectOptions::new()
@@ -80,7 +80,7 @@ impl SqliteDb {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT)
             .pragma("wal_autocheckpoint", LOG_PAGES)
-            // A deleted row leaves zeros in its page, not its words.
+            // SQLite overwrites deleted rows with zeros.
             .pragma("secure_delete", "ON")
             .foreign_keys(true);
         let write = SqliteConnection::connect_with(&options).await?;
@@ -98,8 +98,8 @@ impl SqliteDb {
         })
     }
 
-    /// Does `work` with the connection that writes, on a task of its own: a caller that is dropped, or not
-    /// polled for a while because a `select!` went on with something else, holds nobody up.
+    /// Runs `work` with the writing connection on a separate task, so that a caller that is dropped, or that
+    /// a `select!` does not poll for a while, does not block other writers.
     async fn write<T: Send + 'static>(
         &self,
         work: impl for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, sqlx::Error>>
@@ -124,7 +124,8 @@ impl SqliteDb {
         }
     }
 
-    /// Waits for the turn to write. Only for a task that does nothing else meanwhile; see [`Self::write`].
+    /// Waits for the turn to write. Call this only from a task that does nothing else meanwhile; see
+    /// [`Self::write`].
     pub(in crate::store) async fn writing(&self) -> Result<Writing<'_>, Error> {
         let mut place = self.write.lock().await;
         let connection = match place.take() {
@@ -134,7 +135,7 @@ impl SqliteDb {
         Ok(Writing { place, connection })
     }
 
-    /// The file.
+    /// The path of the database file.
     pub(super) fn file(&self) -> &Path {
         self.options.get_filename()
     }
@@ -190,8 +191,8 @@ impl SqliteDb {
             .await
     }
 
-    /// Notes that deleted rows have left something behind, which [`erase`](Self::erase) removes; the note
-    /// outlives the process.
+    /// Records that deleted rows left data behind for [`erase`](Self::erase) to remove. The record is kept
+    /// in the database file, so it survives a restart.
     pub(in crate::store) async fn erase_later(&self) -> Result<(), Error> {
         self.set_erasure("PRAGMA user_version = 1").await
     }
@@ -202,10 +203,11 @@ impl SqliteDb {
         Ok(())
     }
 
-    /// Removes what deleted rows left behind: index entries that a full-text index without contents keeps
-    /// until its segments are merged (`begin` starts a merge of all of them, and each `step` is one
-    /// transaction, so that others write in between), and pages in the write-ahead log. False if nothing was
-    /// noted since the last time, so that nothing was done.
+    /// Removes the data that deleted rows left behind: pages in the write-ahead log, and entries that a
+    /// contentless full-text index keeps until its segments are merged. `begin` starts a merge of all
+    /// segments, and each `step` is one transaction, so that others can write in between. Returns false
+    /// without doing anything if [`erase_later`](Self::erase_later) was not called since the last complete
+    /// run.
     pub(in crate::store) async fn erase(
         &self,
         begin: &'static str,
@@ -218,17 +220,17 @@ impl SqliteDb {
         let mut sql = begin;
         loop {
             let changes = self.write(move |connection| count_changes(connection, sql).boxed());
-            // The statement itself counts as one.
+            // The statement itself counts as one change.
             if changes.await? < 2 && sql == step {
                 break;
             }
             sql = step;
         }
         if !self.empty_log().await? {
-            // A reader still needs a page of it, so the note stays.
+            // A reader still uses a page of the log, so the erasure stays pending.
             return Ok(true);
         }
-        // What was deleted meanwhile has its own note.
+        // Rows that were deleted meanwhile have set the value back to 1.
         if self.erasure().await? == 2 {
             self.set_erasure("PRAGMA user_version = 0").await?;
             self.empty_log().await?;
@@ -236,7 +238,8 @@ impl SqliteDb {
         Ok(true)
     }
 
-    /// 0: nothing was deleted; 1: something was; 2: it is being erased.
+    /// Reads the state of the erasure. 0: nothing was deleted; 1: rows were deleted; 2: an erasure is
+    /// running.
     async fn erasure(&self) -> Result<i64, Error> {
         let sql = "SELECT user_version FROM pragma_user_version";
         let value: (i64,) = self
@@ -245,7 +248,7 @@ impl SqliteDb {
         Ok(value.0)
     }
 
-    /// Writes the log into the file and cuts it to nothing; whether no reader stood against it.
+    /// Checkpoints and truncates the write-ahead log. Returns false if a reader prevented that.
     async fn empty_log(&self) -> Result<bool, Error> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
         let (busy, _, _): (i64, i64, i64) = self
@@ -260,7 +263,7 @@ impl SqliteDb {
         self.writes.wait().await;
         let connection = self.write.lock().await.take();
         if let Some(connection) = connection {
-            // What it leaves behind is cleaned up by whoever opens the file next.
+            // The next process that opens the file recovers a log that was left behind.
             let _ = connection.close().await;
         }
     }
@@ -277,7 +280,7 @@ async fn count_changes(
     Ok(total_changes(connection).await? - before)
 }
 
-/// Rows that this connection has changed since it was opened.
+/// The number of rows that this connection has changed since it was opened.
 async fn total_changes(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     let changes: (i64,) = sqlx::query_as("SELECT total_changes()")
         .fetch_one(connection)
@@ -287,7 +290,8 @@ async fn total_changes(connection: &mut SqliteConnection) -> Result<i64, sqlx::E
 
 type Bound = (Query<'static, Sqlite, SqliteArguments>, bool);
 
-/// All of them in one transaction, or none: `None` when one that has to change something did not.
+/// Runs all statements in one transaction. Returns `None` and rolls back if one that must change rows did
+/// not.
 async fn run_all(
     connection: &mut SqliteConnection,
     statements: Vec<Bound>,
@@ -306,7 +310,8 @@ async fn run_all(
     Ok(Some(changed))
 }
 
-/// Reads, and writes what follows from that; nothing is written where nothing follows.
+/// Reads rows and runs the statements that `follow` derives from them, in one transaction. Rolls back if
+/// there are none.
 async fn change_as_read<T: Row, A>(
     connection: &mut SqliteConnection,
     (sql, args): (&'static str, SqliteArguments),
@@ -327,8 +332,8 @@ async fn change_as_read<T: Row, A>(
     Ok(answer)
 }
 
-/// Whether a connection can be used again after this. A statement that was refused leaves no more
-/// than a transaction, which the next use rolls back.
+/// Returns true if the connection can be used again after this answer: it succeeded, or a unique constraint
+/// refused a statement, which leaves at most a transaction that the next use rolls back.
 fn is_whole<T>(answer: &Result<T, sqlx::Error>) -> bool {
     answer.as_ref().map_or_else(
         |error| {
@@ -340,8 +345,8 @@ fn is_whole<T>(answer: &Result<T, sqlx::Error>) -> bool {
     )
 }
 
-/// Copies a database as it stands at one moment into a file of its own, which must be empty or
-/// missing; others may write meanwhile. Gives the newest migration of its tables.
+/// Copies a consistent snapshot of a database into a file, which must be empty or missing. Others may write
+/// meanwhile. Returns the newest migration in the copied database.
 pub(in crate::store) async fn copy(from: &Path, to: &Path) -> Result<i64, Error> {
     let Some(target) = to.to_str() else {
         return Err(Error::Unusable {
@@ -350,7 +355,7 @@ pub(in crate::store) async fn copy(from: &Path, to: &Path) -> Result<i64, Error>
             source: None,
         });
     };
-    // Before SQLite makes it for everybody to read.
+    // Creates the file before SQLite would create it readable by others.
     data_dir::touch_private(to)?;
     let options = SqliteConnectOptions::new()
         .filename(from)
@@ -396,7 +401,7 @@ mod tests {
     use super::super::{Statement, args};
     use super::{MIGRATIONS, SqliteDb};
 
-    /// A `select!` drops or stops polling a future while it writes, and others still get their turn.
+    /// A dropped or unpolled writing future, as in a `select!`, does not keep others from writing.
     #[tokio::test]
     async fn a_caller_that_stops_waiting_keeps_nobody_from_writing() {
         let dir = tempfile::tempdir().unwrap();
@@ -423,7 +428,8 @@ mod tests {
         assert_eq!(ids, ["dropped", "first", "last", "second"]);
     }
 
-    /// A backup is known by its newest number: a migration that is put before it would not be noticed.
+    /// A backup stores only its newest migration number, so a migration inserted before that number would
+    /// never run.
     #[test]
     fn migrations_are_numbered_without_a_gap() {
         let versions: Vec<i64> = MIGRATIONS.iter().map(|it| it.version).collect();

@@ -1,5 +1,5 @@
-//! Appends to journals in SQLite. Those of several sessions are one statement: a statement is one trip
-//! to the thread of SQLite, however many rows it has.
+//! Appends to journals in SQLite, with one statement for the appends of several sessions, because each
+//! statement costs one round trip to the SQLite thread, however many rows it has.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use super::reading::int;
 use crate::domain::SessionKey;
 use crate::store::Error;
 
-/// The most records of one statement; each number of them is a statement of its own, prepared once.
+/// The most records in one statement. Each number of records has its own statement, prepared once.
 const TOGETHER: usize = 16;
 
-/// The statement for one record, two records, ….
+/// The statements for one record, two records, and so on.
 static APPEND: LazyLock<Vec<String>> = LazyLock::new(|| (1..=TOGETHER).map(statement).collect());
 
-/// Inserts each record whose writer saw the head as it is. A trigger keeps the index of unfinished
-/// sessions.
+/// Builds the statement that inserts each record whose expected version is the head of its journal. A
+/// trigger maintains the index of unfinished sessions.
 fn statement(records: usize) -> String {
     let mut sql = "WITH fresh (tenant, session, expected, commit_id, first_seq, last_seq, body, \
                    is_active) AS (VALUES "
@@ -30,7 +30,7 @@ fn statement(records: usize) -> String {
         sql.push_str(separator);
         for field in 1..=8 {
             let comma = if field == 1 { "" } else { ", " };
-            // Writing into a text never fails.
+            // Writing to a `String` cannot fail.
             let _ = write!(sql, "{comma}${}", record * 8 + field);
         }
         sql.push(')');
@@ -45,7 +45,7 @@ fn statement(records: usize) -> String {
     sql
 }
 
-/// An append that waits.
+/// A queued append.
 #[derive(Clone, Copy)]
 pub(super) struct Append<'a> {
     key: &'a SessionKey,
@@ -53,8 +53,8 @@ pub(super) struct Append<'a> {
     record: &'a NewRecord,
 }
 
-/// The appends that stand in front, as many as one statement takes: of each session one, so that none
-/// depends on another one of them.
+/// Returns the appends at the front of the queue that fit in one statement: at most one for each session, so
+/// that none depends on another.
 pub(super) fn in_front(jobs: &[Job]) -> Vec<Append<'_>> {
     let mut sessions = HashSet::new();
     let appends = jobs.iter().take(TOGETHER).map_while(|job| {
@@ -74,7 +74,7 @@ pub(super) fn in_front(jobs: &[Job]) -> Vec<Append<'_>> {
     appends.collect()
 }
 
-/// Appends them by one statement; at most as many as [`in_front`] gives.
+/// Runs the appends in one statement. `appends` must be a result of [`in_front`].
 pub(super) async fn append(
     connection: &mut SqliteConnection,
     appends: &[Append<'_>],
@@ -109,7 +109,7 @@ pub(super) async fn append(
     Ok(outcomes)
 }
 
-/// Writes a whole journal where there is none, within the caller's transaction.
+/// Writes a whole journal if none exists, in the caller's transaction.
 pub(super) async fn create(
     connection: &mut SqliteConnection,
     key: &SessionKey,
@@ -121,7 +121,7 @@ pub(super) async fn create(
             expected_version,
             record,
         };
-        // Only the first can meet a journal: the transaction keeps others out.
+        // Only the first record can conflict, because the transaction keeps other writers out.
         if append(connection, &[next]).await? != [Written::Done] {
             return Ok(Written::Conflict);
         }
@@ -129,7 +129,7 @@ pub(super) async fn create(
     Ok(Written::Done)
 }
 
-/// Whether that very record stands in the journal.
+/// Checks whether the journal contains this record, with the same commit id.
 async fn look(connection: &mut SqliteConnection, append: &Append<'_>) -> Result<Written, Error> {
     let sql = "SELECT 1 FROM journal \
                WHERE tenant = $1 AND session = $2 AND version = $3 AND commit_id = $4";

@@ -1,4 +1,4 @@
-//! What the writer of the journals is given.
+//! Defines the jobs of the journal writer.
 
 use tokio::sync::oneshot;
 
@@ -7,20 +7,20 @@ use super::packing::Packed;
 use crate::domain::SessionKey;
 use crate::store::Error;
 
-/// One thing to write, and who waits for it.
+/// One write, with the channel for its outcome.
 pub(super) struct Job {
     pub(super) key: SessionKey,
     pub(super) work: Work,
     pub(super) answer: oneshot::Sender<Result<Written, Error>>,
 }
 
-/// What to write.
+/// The kind of write.
 pub(super) enum Work {
     Append {
         expected_version: u64,
         record: NewRecord,
     },
-    /// A whole journal, where there is none.
+    /// Writes a whole journal if none exists.
     Create {
         records: Vec<NewRecord>,
     },
@@ -32,7 +32,7 @@ pub(super) enum Work {
     Remove,
 }
 
-/// What became of a job whose transaction was committed.
+/// The outcome of a job whose transaction was committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     Done,

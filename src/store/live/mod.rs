@@ -1,5 +1,6 @@
-//! The journal of every session, its snapshot and the index of unfinished sessions: what outlives
-//! the process, behind one trait. The append is the fence: whoever appends a version owns it.
+//! Stores each session's journal and snapshot, and the index of unfinished sessions, behind one trait.
+//!
+//! The append is the fence: of several gateways, only one can append a given version.
 
 mod appending;
 pub mod cluster_bus;
@@ -25,30 +26,30 @@ use crate::domain::{CommitId, SessionKey};
 use postgres::PostgresLive;
 use sqlite::SqliteLive;
 
-/// The largest body of a record or snapshot.
+/// The largest body of a record, or of a snapshot after compression, in bytes.
 pub const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most records that one read returns, whatever was asked.
+/// The most records that one read returns, even if the caller's limit is higher.
 pub const MAX_RECORDS_PER_READ: usize = 1_000;
 
-/// What one decision appends. The store does not look into the body.
+/// A record to append, which holds the events of one decision. The store does not interpret the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRecord {
-    /// Tells after a time-out whether this very record arrived.
+    /// Identifies the record, so that a writer can tell after a time-out whether it was appended.
     pub commit_id: CommitId,
     /// `seq` of the first shown event; `last_seq + 1` if none is shown.
     pub first_seq: u64,
     /// `seq` of the session after this record; never below the one before.
     pub last_seq: u64,
-    /// Whether the session is unfinished after this record.
+    /// True if the session is unfinished after this record.
     pub is_active: bool,
     pub body: Bytes,
-    /// What other gateways that follow the session are told in the same step, if anything.
-    /// Stores of one gateway have nobody to tell.
+    /// The message published in the same step to other gateways that follow the session, if any. Stores that
+    /// serve one gateway ignore it.
     pub wake: Option<Bytes>,
 }
 
-/// A record as it stands in the journal.
+/// A record read from a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Dense per session, from 1.
@@ -68,59 +69,60 @@ pub struct Head {
     pub version: u64,
     /// `seq` of the session.
     pub last_seq: u64,
-    /// Who wrote the newest record.
+    /// The commit id of the newest record.
     pub commit_id: CommitId,
 }
 
-/// A folded state, so that opening a session costs snapshot + tail.
+/// A folded state. With it, opening a session reads only the snapshot and the records after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The journal version that it holds.
+    /// The journal version of the state.
     pub version: u64,
-    /// The form of `body`; a snapshot of another schema is ignored by its reader.
+    /// The format of `body`. Readers ignore a snapshot with a different schema.
     pub schema: u32,
-    /// The state, serialized (compression is the store's own matter).
+    /// The serialized state; the store compresses it if configured.
     pub body: Bytes,
 }
 
-/// How an append ended.
+/// The outcome of an append.
 #[derive(Debug)]
 #[must_use]
 pub enum Appended {
-    /// Durable.
+    /// The record is durable.
     Ok,
-    /// Somebody else wrote: read, and decide again. Nothing was appended.
+    /// Another writer appended first, so nothing was appended. Read the new records and decide again.
     Conflict,
-    /// Nobody knows: read [`LiveStore::head`]; the same `commit_id` there means Ok, and while the
-    /// head still is the expected version the same record may be appended again (if the first one
-    /// lands after all, that is a `Conflict` and the head tells). An error whose `fault()` is
-    /// `Validation` was never tried.
+    /// It is not known whether the record was appended. Read [`LiveStore::head`]: the same `commit_id` there
+    /// means Ok. While the head is still the expected version, the same record may be appended again; if the
+    /// first attempt takes effect after all, the second returns `Conflict` and the head shows the record. If
+    /// the error's `fault()` is `Validation`, the append was not attempted.
     Unknown(Error),
 }
 
-/// The seam to SQL or Redis. Reads see every append that was answered with [`Appended::Ok`].
+/// Stores journals in SQL or Redis. Reads see every append that returned [`Appended::Ok`].
 ///
-/// Ranges hold at most [`MAX_RECORDS_PER_READ`] records: read on until the answer is empty.
+/// A read of a range returns at most [`MAX_RECORDS_PER_READ`] records: read on until the answer is empty.
 #[async_trait]
 pub trait LiveStore: Send + Sync {
-    /// Appends version `expected_version + 1`, if `expected_version` is the head's (0 = no journal).
+    /// Appends version `expected_version + 1` if the head's version is `expected_version` (0 = no journal).
     async fn append(&self, key: &SessionKey, expected_version: u64, record: NewRecord) -> Appended;
 
-    /// Writes the first records of a journal in one step, if there is none: versions from 1 on, all or
-    /// nothing. None of them is active. Nobody is woken: nobody can know the session.
+    /// Writes the first records of a journal in one step, with versions from 1 on, if no journal exists: all
+    /// of them or none. None of them may be active. No gateway is notified, because none can know the
+    /// session yet.
     async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> Appended;
 
-    /// The end of the journal; `None` if the session has none.
+    /// The head of the journal; `None` if the session has no journal.
     async fn head(&self, key: &SessionKey) -> Result<Option<Head>, Error>;
 
-    /// The version of the newest record; 0 = no journal. Comes behind every append that was sent
+    /// The version of the newest record; 0 = no journal. The result includes every append that was sent
     /// before.
     async fn version(&self, key: &SessionKey) -> Result<u64, Error> {
         let head = self.head(key).await?;
         Ok(head.map_or(0, |head| head.version))
     }
 
-    /// The oldest `limit` records with a larger version, ascending.
+    /// The oldest `limit` records whose version is greater than `version`, ascending.
     async fn read_after_version(
         &self,
         key: &SessionKey,
@@ -144,24 +146,24 @@ pub trait LiveStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Record>, Error>;
 
-    /// The newest snapshot.
+    /// The newest snapshot, if there is one.
     async fn snapshot(&self, key: &SessionKey) -> Result<Option<Snapshot>, Error>;
 
-    /// Keeps a snapshot, unless a newer one is there or the journal does not reach its version
-    /// (the session was removed).
+    /// Saves a snapshot, unless a newer one exists or the journal does not reach its version (the session
+    /// was removed).
     async fn save_snapshot(&self, key: &SessionKey, snapshot: Snapshot) -> Result<(), Error>;
 
-    /// Every unfinished session.
+    /// The keys of all unfinished sessions.
     async fn active(&self) -> Result<Vec<SessionKey>, Error>;
 
-    /// Forgets journal, snapshot and index entry.
+    /// Deletes the session's journal, snapshot and index entry.
     async fn remove(&self, key: &SessionKey) -> Result<(), Error>;
 
-    /// Asks for a sign of life.
+    /// Checks that the store answers.
     async fn ping(&self) -> Result<(), Error>;
 }
 
-/// The journals in the database itself, for the one server that uses it.
+/// Opens the live store that keeps the journals in the records' database, for the one server that uses it.
 pub(super) async fn in_database(
     db: &Db,
     (access, compression): (Access, bool),
@@ -177,7 +179,7 @@ pub(super) async fn in_database(
     })
 }
 
-/// Whether every record of a new journal may be stored.
+/// Checks the size of every record of a new journal.
 fn check_sizes(records: &[NewRecord]) -> Result<(), Error> {
     records
         .iter()

@@ -1,4 +1,5 @@
-//! Compression of snapshots. Both forms are always readable; the setting decides what is written.
+//! Compresses and decompresses snapshots. Both forms can always be read; a setting decides which one is
+//! written.
 
 use std::io::{Read as _, Write as _};
 use std::sync::LazyLock;
@@ -11,22 +12,22 @@ use flate2::write::GzEncoder;
 use super::super::Error;
 use crate::jobs::Pool;
 
-/// Snapshots that are packed at the same time. Many sessions may rest at once, and every further
-/// thread would only wait for a processor, with memory of its own.
+/// Compresses at most two snapshots at a time. Many sessions may become idle at once, and more threads would
+/// only use memory while they wait for a processor.
 static PACKERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("packing of snapshots", 2));
 
-/// Snapshots that are unpacked at the same time: somebody waits for each.
+/// Decompresses at most four snapshots at a time; a caller waits for each.
 static UNPACKERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("unpacking of snapshots", 4));
 
-/// A body as it lies in the store.
+/// A snapshot's body in its stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packed {
-    /// Whether `body` is gzip.
+    /// True if `body` is gzip.
     pub(super) is_compressed: bool,
     pub(super) body: Bytes,
 }
 
-/// Packs off the async threads: level 1 of 100 KiB takes about a millisecond.
+/// Compresses a body on a worker thread, because gzip level 1 takes about a millisecond for 100 KiB.
 pub(super) async fn pack(body: Bytes, compress: bool) -> Packed {
     let plain = Packed {
         is_compressed: false,
@@ -40,12 +41,12 @@ pub(super) async fn pack(body: Bytes, compress: bool) -> Packed {
             is_compressed: true,
             body,
         },
-        // Compression is only an encoding: without it the snapshot is larger, not wrong.
+        // An uncompressed snapshot is larger but equally valid.
         Ok(Err(_)) | Err(_) => plain,
     }
 }
 
-/// Gives back what was packed.
+/// Decompresses a stored body.
 pub(super) async fn unpack(packed: Packed) -> Result<Bytes, Error> {
     if !packed.is_compressed {
         return Ok(packed.body);

@@ -1,4 +1,4 @@
-//! Journals in PostgreSQL: an append is one statement, and the server itself lets commits of many
+//! Stores journals in PostgreSQL. An append is one statement, and the server lets commits of many
 //! connections share one sync to disk.
 
 use async_trait::async_trait;
@@ -14,9 +14,9 @@ use crate::store::db::{Db, Hold, PostgresDb, within};
 use crate::store::{Access, Error};
 use crate::telemetry::instruments;
 
-/// Adds version `$3 + 1` if `$3` is the head, and brings the index in line. Whoever appends holds
-/// the first record, so that a removal and an append come one after the other; of two who append
-/// the same version, the key refuses one.
+/// Appends version `$3 + 1` if `$3` is the head, and updates the index of unfinished sessions. The statement
+/// locks the first record, so that a removal and an append run one after the other. If two writers append
+/// the same version, the primary key refuses one.
 const APPEND: &str = "\
     WITH root AS MATERIALIZED (\
         SELECT 1 FROM journal WHERE tenant = $1 AND session = $2 AND version = 1 FOR KEY SHARE), \
@@ -34,8 +34,8 @@ const APPEND: &str = "\
         AND NOT $8 AND EXISTS (SELECT 1 FROM added)) \
     SELECT count(*) FROM added";
 
-/// Adds versions from 1 on, if there is none. Of two who create the same journal the key refuses one
-/// whole statement.
+/// Inserts a whole journal if none exists. If two writers create the same journal, the primary key refuses
+/// one of the statements as a whole.
 const CREATE: &str = "\
     INSERT INTO journal (tenant, session, version, commit_id, first_seq, last_seq, body, is_active) \
     SELECT $1, $2, given.version, given.commit_id, given.first_seq, given.last_seq, given.body, FALSE \
@@ -43,7 +43,7 @@ const CREATE: &str = "\
     AS given (version, commit_id, first_seq, last_seq, body) \
     WHERE NOT EXISTS (SELECT 1 FROM journal WHERE tenant = $1 AND session = $2)";
 
-/// Keeps a snapshot of a journal that is there and reaches its version.
+/// Saves a snapshot if the journal exists and reaches its version, and no newer snapshot exists.
 const SAVE: &str = "\
     WITH root AS MATERIALIZED (\
         SELECT 1 FROM journal WHERE tenant = $1 AND session = $2 AND version = 1 FOR KEY SHARE) \
@@ -54,7 +54,7 @@ const SAVE: &str = "\
     schema = excluded.schema, is_compressed = excluded.is_compressed, body = excluded.body \
     WHERE excluded.version >= snapshots.version";
 
-/// The first waits for everybody who appends; what they added is seen by the rest.
+/// The first statement waits for running appends; the following ones see the records that those added.
 const REMOVE: [&str; 4] = [
     "SELECT 1 FROM journal WHERE tenant = $1 AND session = $2 AND version = 1 FOR UPDATE",
     "DELETE FROM journal WHERE tenant = $1 AND session = $2",
@@ -62,17 +62,17 @@ const REMOVE: [&str; 4] = [
     "DELETE FROM active WHERE tenant = $1 AND session = $2",
 ];
 
-/// The live store of one database of a server.
+/// The live store of a PostgreSQL database.
 pub(super) struct PostgresLive {
     db: PostgresDb,
     reading: Reading,
     compression: bool,
-    /// `None` beside the server.
+    /// The lock on the database; `None` for a command that runs beside the server.
     hold: Option<Hold>,
 }
 
 impl PostgresLive {
-    /// Takes the database for a server; a command beside it takes nothing.
+    /// Opens the live store. For the server, also takes the lock on the database.
     pub(super) async fn open(
         db: PostgresDb,
         (access, compression): (Access, bool),
@@ -91,7 +91,7 @@ impl PostgresLive {
         })
     }
 
-    /// Whether this process may write.
+    /// Returns an error if another server has taken the lock, so that this process must not write.
     fn check(&self) -> Result<(), Error> {
         self.hold.as_ref().map_or(Ok(()), Hold::check)
     }
@@ -116,7 +116,7 @@ impl PostgresLive {
         Ok(lease.settle(answer)? == 1)
     }
 
-    /// Whether all of it was added.
+    /// Returns true if all records were inserted, false if the journal exists.
     async fn try_create(&self, key: &SessionKey, records: &[NewRecord]) -> Result<bool, Error> {
         let column = |of: fn(&NewRecord) -> i64| records.iter().map(of).collect::<Vec<i64>>();
         let versions: Vec<i64> = (1..).take(records.len()).collect();
@@ -146,7 +146,7 @@ impl LiveStore for PostgresLive {
         if let Err(error) = self.check().and_then(|()| check_size(record.body.len())) {
             return Appended::Unknown(error);
         }
-        // The database cannot count so far, so no head is there.
+        // BIGINT cannot hold the next version, so no journal has this head.
         if i64::try_from(expected_version).map_or(true, |version| version == i64::MAX) {
             return Appended::Conflict;
         }
@@ -237,7 +237,7 @@ impl LiveStore for PostgresLive {
     }
 }
 
-/// Whether somebody else wrote what the statement was about to: nothing of it is there.
+/// Returns true if a unique constraint refused the statement, which then inserted nothing.
 fn is_taken(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.is_some_and(sqlx::error::DatabaseError::is_unique_violation)

@@ -1,4 +1,4 @@
-//! What is read of journals in a database: the same statements for every kind of it.
+//! Reads journals from SQLite and PostgreSQL with the same statements.
 
 use super::packing::{self, Packed};
 use super::{Head, MAX_RECORDS_PER_READ, Record, Snapshot};
@@ -6,10 +6,10 @@ use crate::domain::{CommitId, SessionId, SessionKey, TenantId};
 use crate::store::Error;
 use crate::store::db::{Db, args};
 
-/// Finds, as `high` of the last row of `search`, the first version of which that is true; the one after
-/// the head if there is none, and no row if there is no journal. Versions are dense and `last_seq` never
-/// falls, so it is a search by halves, and appends need no index for it. Nothing is searched for the end,
-/// which is what people open.
+/// Builds a query whose last `search` row holds, in `high`, the first version for which `$is_past` is true:
+/// the version after the head if it is true for none, and no row if there is no journal. Versions are dense
+/// and `last_seq` never decreases, so this is a binary search and needs no index. The common read at the end
+/// of a journal needs no search.
 macro_rules! search {
     ($is_past:literal) => {
         concat!(
@@ -33,7 +33,7 @@ macro_rules! search {
     };
 }
 
-/// The reading half of a live store.
+/// Reads journals and snapshots for the live stores that use a database.
 #[derive(Debug, Clone)]
 pub(super) struct Reading(Db);
 
@@ -79,7 +79,7 @@ impl Reading {
         seq: u64,
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
-        // Everything after the first match matches.
+        // Every record after the first match also matches.
         let sql = concat!(
             search!("last_seq > $3"),
             "SELECT version, commit_id, first_seq, last_seq, body FROM journal \
@@ -96,7 +96,7 @@ impl Reading {
         seq: u64,
         limit: usize,
     ) -> Result<Vec<Record>, Error> {
-        // A record with `first_seq < seq` follows only records with `last_seq < seq`.
+        // All records before one with `first_seq < seq` have `last_seq < seq`.
         let sql = concat!(
             search!("last_seq >= $3"),
             "SELECT version, commit_id, first_seq, last_seq, body FROM journal \
@@ -109,7 +109,7 @@ impl Reading {
         Ok(records)
     }
 
-    /// Reads records by a statement with the placeholders tenant, session, position and limit.
+    /// Runs a query whose placeholders are tenant, session, position and limit.
     async fn records(
         &self,
         sql: &'static str,
@@ -195,7 +195,7 @@ fn count(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-/// A count as SQL holds it.
+/// Converts a count to the integer type of SQL.
 pub(super) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,5 @@
-//! Journals in SQLite: one writer groups the appends of all sessions, readers have their own pool.
+//! Stores journals in SQLite: one writer groups the appends of all sessions, and readers have their own
+//! pool.
 
 use std::time::Duration;
 
@@ -17,10 +18,10 @@ use crate::store::Error;
 use crate::store::db::{Db, SqliteDb};
 use crate::telemetry::instruments;
 
-/// After this an append counts as `Unknown`.
+/// The limit for an answer. An append that exceeds it is `Unknown`.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Jobs that wait for the writer before callers wait for a place.
+/// The capacity of the writer's queue. When it is full, callers wait.
 const QUEUE: usize = 1_024;
 
 /// The live store of one SQLite file.
@@ -31,8 +32,8 @@ pub(super) struct SqliteLive {
 }
 
 impl SqliteLive {
-    /// Starts the writer; it ends when the store is dropped, or after what is queued when
-    /// `shutdown` is called.
+    /// Starts the writer task. It ends when the store is dropped; after `shutdown`, it first writes what is
+    /// queued.
     pub(super) fn start(
         db: SqliteDb,
         compression: bool,
@@ -49,7 +50,7 @@ impl SqliteLive {
         }
     }
 
-    /// Hands work to the writer and waits until it is durable.
+    /// Sends work to the writer and waits until it is durable.
     async fn write(&self, key: &SessionKey, work: Work) -> Result<Written, Error> {
         let (answer, answered) = oneshot::channel();
         let job = Job {

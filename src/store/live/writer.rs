@@ -1,5 +1,5 @@
-//! The one writer of the journals: one transaction for everything that waits, so that many
-//! sessions share one sync to disk and a lone append does not wait for company.
+//! Writes the journals in SQLite, with one transaction for all queued jobs, so that many sessions share one
+//! sync to disk and a lone append does not wait for others.
 
 use sqlx::{Connection as _, SqliteConnection};
 use tokio::sync::mpsc;
@@ -13,10 +13,10 @@ use crate::domain::SessionKey;
 use crate::store::Error;
 use crate::store::db::SqliteDb;
 
-/// The most jobs of one transaction.
+/// The most jobs in one transaction.
 const BATCH: usize = 256;
 
-/// Writes what the sessions have.
+/// The task that writes queued jobs.
 pub(super) struct Writer {
     db: SqliteDb,
     queue: mpsc::Receiver<Job>,
@@ -36,7 +36,7 @@ impl Writer {
         }
     }
 
-    /// Writes until the store is dropped; after a shutdown, what is still queued.
+    /// Writes until the store is dropped. After a shutdown, writes what is still queued and ends.
     pub(super) async fn run(mut self) {
         let mut jobs = Vec::with_capacity(BATCH);
         loop {
@@ -53,9 +53,11 @@ impl Writer {
         }
     }
 
-    /// One transaction for all jobs; if it fails, every one of them is unknown to its caller.
+    /// Writes all jobs in one transaction. If it fails, each caller gets the error and does not know the
+    /// outcome.
     async fn write(&self, jobs: &mut Vec<Job>) {
-        // Who stopped waiting decides again from the head; a late write would only get in the way.
+        // A caller that stopped waiting decides again from the head, so a late write would only cause a
+        // conflict.
         jobs.retain(|job| !job.answer.is_closed());
         match self.commit(jobs).await {
             Ok(outcomes) => {
@@ -71,7 +73,8 @@ impl Writer {
         }
     }
 
-    /// After an error the connection may be in the middle of anything: the next batch takes a new one.
+    /// Commits the jobs. After an error the connection is in an unknown state, so the next batch opens a new
+    /// one.
     async fn commit(&self, jobs: &[Job]) -> Result<Vec<Written>, Error> {
         let mut writing = self.db.writing().await?;
         let outcomes = write_all(&mut writing.connection, jobs).await?;
@@ -83,7 +86,7 @@ impl Writer {
 async fn write_all(connection: &mut SqliteConnection, jobs: &[Job]) -> Result<Vec<Written>, Error> {
     let first = in_front(jobs);
     if first.len() == jobs.len() {
-        // One statement is a transaction by itself: one trip to the thread of SQLite.
+        // A single statement is its own transaction and costs one round trip to the SQLite thread.
         return append(connection, &first).await;
     }
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;

@@ -1,4 +1,4 @@
-//! What a secret opens: the hash under which it is kept, and the person it leads to.
+//! Finds the user to whom a secret gives access, and hashes secrets for storage.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use super::super::Error;
 use super::{tenant_id, user_id};
 use crate::domain::{Caller, Role, Tenant, Timestamp, User};
 
-/// SHA-256 of a random secret of 256 bits: enough against guessing, and nothing to sign in with.
-/// Passwords are another matter.
+/// The SHA-256 digest of a random 256-bit secret. A secret of that size cannot be guessed from its digest,
+/// and the digest cannot be used to sign in. Do not use this for passwords.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SecretHash(String);
 
@@ -30,20 +30,21 @@ impl fmt::Debug for SecretHash {
     }
 }
 
-/// A valid key or sign-in and the person it belongs to, who is not disabled, of a tenant that is not suspended.
+/// A valid key or sign-in and its user, who is not disabled and whose tenant is not suspended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     /// The id of the key or sign-in.
     pub credential: String,
-    /// The person, with their rights of now.
+    /// The user with their current rights.
     pub caller: Caller,
-    /// When the credential was made.
+    /// The time at which the credential was created.
     pub created_at: Timestamp,
-    /// When it was last used, coarsely.
+    /// The approximate time of its last use.
     pub used_at: Timestamp,
 }
 
-/// The columns of [`AdmissionRow`] after those of the credential, with the tables to join.
+/// Builds a query for the columns of [`AdmissionRow`]: those of the credential, then those of the user, with
+/// joins.
 macro_rules! person_of {
     ($credential:literal, $table:literal, $rest:literal) => {
         concat!(

@@ -1,4 +1,4 @@
-//! API keys: found by the hash of their secret, never by the secret.
+//! Stores API keys, which are looked up by the hash of their secret.
 
 use super::super::Error;
 use super::super::db::{Db, args};
@@ -10,15 +10,15 @@ use crate::domain::{ApiKeyId, TenantId, Timestamp, UserId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     pub id: ApiKeyId,
-    /// Whose rights it has.
+    /// The user whose rights the key has.
     pub user: UserId,
-    /// What it is for.
+    /// The purpose of the key.
     pub name: String,
-    /// When it was made.
+    /// The time at which the key was created.
     pub created_at: Timestamp,
-    /// When it was last used, coarsely.
+    /// The approximate time of the last use.
     pub last_used_at: Option<Timestamp>,
-    /// When it was revoked.
+    /// The time at which the key was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
@@ -28,15 +28,15 @@ pub struct NewApiKey {
     /// The tenant of the user.
     pub tenant: TenantId,
     pub id: ApiKeyId,
-    /// Whose rights it has.
+    /// The user whose rights the key has.
     pub user: UserId,
-    /// What it is for.
+    /// The purpose of the key.
     pub name: String,
-    /// The hash of its secret.
+    /// The hash of the key's secret.
     pub hash: SecretHash,
 }
 
-/// The keys.
+/// Access to the stored API keys.
 pub struct ApiKeys<'s> {
     db: &'s Db,
 }
@@ -78,7 +78,7 @@ impl<'s> ApiKeys<'s> {
         rows.into_iter().map(KeyRow::into_key).collect()
     }
 
-    /// Revokes a key; false if there is none that is valid.
+    /// Revokes a key. Returns false if no valid key has this id.
     pub async fn revoke(
         &self,
         tenant: &TenantId,
@@ -96,7 +96,7 @@ impl<'s> ApiKeys<'s> {
         Ok(changed > 0)
     }
 
-    /// Whom a secret lets in.
+    /// The user to whom a secret gives access; `None` if no valid key has this hash.
     pub async fn open(&self, hash: &SecretHash) -> Result<Option<Admission>, Error> {
         let row: Option<AdmissionRow> = self
             .db
@@ -112,7 +112,7 @@ impl<'s> ApiKeys<'s> {
         row.map(AdmissionRow::into_admission).transpose()
     }
 
-    /// Whether a key that was opened before still lets somebody in.
+    /// Looks up a key that was opened before; `None` if the key is no longer valid.
     pub async fn check(
         &self,
         tenant: &TenantId,
@@ -132,7 +132,7 @@ impl<'s> ApiKeys<'s> {
         row.map(AdmissionRow::into_admission).transpose()
     }
 
-    /// Notes a use.
+    /// Records the time of a use.
     pub async fn touch(
         &self,
         tenant: &TenantId,

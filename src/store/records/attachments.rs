@@ -1,21 +1,21 @@
-//! What is attached to sessions: the facts for each session, the contents once for each tenant.
+//! Stores attachments: metadata for each session, and each content once for each tenant.
 
 use super::super::Error;
 use super::super::db::{Arg, Db, Statement, args};
 use super::{from_json, to_json};
 use crate::domain::{Attachment, BlobId, SessionId, SessionKey, Timestamp};
 
-/// The session that something is attached to.
+/// The session to which something is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttachedTo<'k> {
     /// A session that is stored.
     Stored(&'k SessionKey),
-    /// One that is about to be written, and has everything that its transcript names by then.
+    /// A session that is about to be written. Everything that its transcript names is attached before that.
     Ahead(&'k SessionKey),
 }
 
 impl AttachedTo<'_> {
-    /// Which session.
+    /// The key of the session.
     pub fn key(&self) -> &SessionKey {
         match self {
             Self::Stored(key) | Self::Ahead(key) => key,
@@ -23,7 +23,7 @@ impl AttachedTo<'_> {
     }
 }
 
-/// What is attached.
+/// Access to the stored attachments.
 pub struct Attachments<'s> {
     db: &'s Db,
 }
@@ -33,8 +33,8 @@ impl<'s> Attachments<'s> {
         Self { db }
     }
 
-    /// Keeps one; false where there is no such session, or it would hold more than `most` bytes. What
-    /// the session holds already gets the new name.
+    /// Stores an attachment. Returns false if the session does not exist, or would hold more than `most`
+    /// bytes. If the session already holds this content, its metadata is replaced, and with that its name.
     pub async fn put(
         &self,
         to: AttachedTo<'_>,
@@ -48,7 +48,8 @@ impl<'s> Attachments<'s> {
         let bytes = i64::try_from(attachment.bytes).unwrap_or(i64::MAX);
         let room = i64::try_from(most).unwrap_or(i64::MAX);
         let put = vec![
-            // Written even where it is there: nobody may delete it in between.
+            // Writes the row even if it exists, which locks it, so that no other transaction deletes it in
+            // between.
             Statement::new(
                 "INSERT INTO blobs (tenant, id, content) VALUES ($1, $2, $3) \
                  ON CONFLICT (tenant, id) DO UPDATE SET id = excluded.id",
@@ -77,7 +78,7 @@ impl<'s> Attachments<'s> {
         Ok(self.db.execute_all(put).await?.is_some())
     }
 
-    /// Lets a session that is about to be written hold what another one of its tenant holds.
+    /// Copies the attachments of a session to another one of the same tenant that is about to be written.
     pub async fn share(
         &self,
         from: &SessionKey,
@@ -93,7 +94,7 @@ impl<'s> Attachments<'s> {
         Ok(())
     }
 
-    /// The facts of one that the session holds.
+    /// The metadata of an attachment of the session.
     pub async fn find(&self, key: &SessionKey, id: &BlobId) -> Result<Option<Attachment>, Error> {
         let sql = "SELECT body FROM attachments WHERE tenant = $1 AND session = $2 AND blob = $3";
         let row: Option<(String,)> = self.db.fetch_optional(sql, whose(key, id)).await?;
@@ -101,7 +102,7 @@ impl<'s> Attachments<'s> {
             .transpose()
     }
 
-    /// The content of one that the session holds.
+    /// The content of an attachment of the session.
     pub async fn content(&self, key: &SessionKey, id: &BlobId) -> Result<Option<Vec<u8>>, Error> {
         let sql = "SELECT blobs.content FROM attachments JOIN blobs ON blobs.tenant = \
                    attachments.tenant AND blobs.id = attachments.blob WHERE attachments.tenant = $1 \

@@ -1,22 +1,22 @@
-//! How far counts of tokens are from what providers report: numbers by scope and address.
+//! Stores calibrations: how much token counts differ from what providers report, by scope and address.
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args};
 use super::scope;
 use crate::domain::{Scope, Timestamp};
 
-/// What was learned of the models at one address.
+/// The calibration of the models at one address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalibrationRow {
     pub scope: Scope,
-    /// The digest of what is spoken there and where it is.
+    /// A digest of the protocol and the location of the address.
     pub address: String,
-    /// By model, as JSON; read by those who wrote it.
+    /// The calibration of each model, as JSON. Only the calibration's own module interprets it.
     pub learned: String,
     pub updated_at: Timestamp,
 }
 
-/// The calibrations.
+/// Access to the stored calibrations.
 pub struct Calibrations<'s> {
     db: &'s Db,
 }
@@ -26,14 +26,14 @@ impl<'s> Calibrations<'s> {
         Self { db }
     }
 
-    /// Those of every scope and address.
+    /// The calibrations of every scope and address.
     pub async fn all(&self) -> Result<Vec<CalibrationRow>, Error> {
         let sql = "SELECT * FROM calibrations ORDER BY scope, address";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![]).await?;
         rows.into_iter().map(Row::into_calibration).collect()
     }
 
-    /// Keeps one, and forgets those that nobody wrote since then.
+    /// Stores a calibration, and deletes those last updated before `oldest`.
     pub async fn put(&self, row: &CalibrationRow, oldest: Timestamp) -> Result<(), Error> {
         let write = "INSERT INTO calibrations (scope, address, learned, updated_at) \
                      VALUES ($1, $2, $3, $4) ON CONFLICT (scope, address) DO UPDATE SET \

@@ -1,5 +1,5 @@
-//! The history of sessions' workspaces: what each step changed, all entries after one of the steps, and the
-//! contents of files, once in a session.
+//! Stores the history of sessions' workspaces: the changes of each step, all entries after one of the steps,
+//! and the contents of files, each once for a session.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -17,15 +17,15 @@ use super::{from_json, to_json};
 use crate::domain::{ContentHash, FileChange, FileState, SessionKey, Timestamp, WorkspaceChange};
 use crate::jobs::Pool;
 
-/// Lists and contents that are packed or unpacked at the same time.
+/// Compresses or decompresses lists and contents, at most four at a time.
 pub(super) static PACKERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("packing of files", 4));
 
-/// Bytes of contents that one transaction writes, about.
+/// The approximate number of content bytes that one transaction writes.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// Shorter contents are stored as they are.
+/// Shorter contents are stored uncompressed.
 const WORTH_PACKING: usize = 1024;
-/// How a content is stored.
+/// The encodings of a stored content.
 const PLAIN: u8 = 0;
 const GZIP: u8 = 1;
 
@@ -36,18 +36,18 @@ const PUT_CONTENTS: PerRow = PerRow {
     after: " ON CONFLICT DO NOTHING",
 };
 
-/// Each path of a workspace with its entry.
+/// The entry of each path in a workspace.
 pub type WorkspaceEntries = BTreeMap<String, FileState>;
 
-/// Where a history begins, and how it went on.
+/// The entries of a workspace at the start of its stored history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceBase {
-    /// The step after which the workspace had these entries; 0 = before the first.
+    /// The number of the step after which the workspace had these entries; 0 = before the first step.
     pub number: u64,
     pub entries: WorkspaceEntries,
 }
 
-/// The history of workspaces.
+/// Access to the stored history of workspaces.
 pub struct Checkpoints<'s> {
     db: &'s Db,
 }
@@ -57,7 +57,7 @@ impl<'s> Checkpoints<'s> {
         Self { db }
     }
 
-    /// The steps of a session that are kept, the newest first.
+    /// The stored steps of a session, newest first.
     pub async fn history(&self, key: &SessionKey) -> Result<Vec<WorkspaceChange>, Error> {
         let sql = "SELECT number, made_at, cause, counts FROM workspace_changes \
                    WHERE tenant = $1 AND session = $2 ORDER BY number DESC";
@@ -65,7 +65,7 @@ impl<'s> Checkpoints<'s> {
         rows.into_iter().map(Row::into_change).collect()
     }
 
-    /// What one step changed; none where it is not kept.
+    /// The step with this number and its changes; `None` if it is not stored.
     pub async fn change(
         &self,
         key: &SessionKey,
@@ -81,7 +81,7 @@ impl<'s> Checkpoints<'s> {
         Ok(Some((row.into_change()?, unpack(changes).await?)))
     }
 
-    /// What the steps from `number` on changed, the oldest first.
+    /// The changes of all steps from `number` on, oldest first.
     pub async fn changes_from(
         &self,
         key: &SessionKey,
@@ -98,7 +98,7 @@ impl<'s> Checkpoints<'s> {
         Ok(steps)
     }
 
-    /// Where the history of a session begins; none = its workspace was never looked at.
+    /// The start of a session's history; `None` if its workspace was never scanned.
     pub async fn base(&self, key: &SessionKey) -> Result<Option<WorkspaceBase>, Error> {
         let sql = "SELECT number, entries FROM workspace_states WHERE tenant = $1 AND session = $2";
         let row: Option<(i64, Vec<u8>)> = self.db.fetch_optional(sql, whose(key)).await?;
@@ -111,7 +111,7 @@ impl<'s> Checkpoints<'s> {
         }))
     }
 
-    /// Which contents are kept of a session, with their sizes in bytes.
+    /// The hashes of the contents stored for a session, with their sizes in bytes.
     pub async fn kept(&self, key: &SessionKey) -> Result<Vec<(ContentHash, u64)>, Error> {
         let sql = "SELECT hash, bytes FROM workspace_contents WHERE tenant = $1 AND session = $2";
         let rows: Vec<(String, i64)> = self.db.fetch_all(sql, whose(key)).await?;
@@ -121,7 +121,7 @@ impl<'s> Checkpoints<'s> {
         Ok(kept.collect())
     }
 
-    /// A content; none where it is not kept.
+    /// The content with this hash; `None` if it is not stored.
     pub async fn content(
         &self,
         key: &SessionKey,
@@ -141,7 +141,7 @@ impl<'s> Checkpoints<'s> {
             .ok_or_else(|| Error::corrupt("content of a workspace", "gzip"))
     }
 
-    /// Keeps contents. Those that are kept already stay as they are.
+    /// Stores contents. Contents that are already stored stay unchanged.
     pub async fn put_contents(
         &self,
         key: &SessionKey,
@@ -182,7 +182,7 @@ impl<'s> Checkpoints<'s> {
         Ok(())
     }
 
-    /// Writes down where a history begins, in the place of whatever stood there.
+    /// Stores the start of a history, replacing an earlier one.
     pub async fn put_base(
         &self,
         key: &SessionKey,
@@ -194,8 +194,8 @@ impl<'s> Checkpoints<'s> {
         Ok(())
     }
 
-    /// Adds a step, with the entries after it where they are given; false where a step of that number is
-    /// there: another gateway went on with the history.
+    /// Adds a step, and the entries after it if `base` is given. Returns false and stores nothing if a step
+    /// with this number exists, because another gateway continued the history.
     pub async fn add(
         &self,
         key: &SessionKey,
@@ -222,7 +222,8 @@ impl<'s> Checkpoints<'s> {
         Ok(self.db.execute_all(statements).await?.is_some())
     }
 
-    /// Forgets the steps before `from`, and those contents. `base` says how the history begins now.
+    /// Deletes the steps before `from` and the given contents, and stores `base` as the new start of the
+    /// history.
     pub async fn prune(
         &self,
         key: &SessionKey,
@@ -247,8 +248,8 @@ impl<'s> Checkpoints<'s> {
     }
 }
 
-/// Forgets the history of a session that is deleted, and what a gateway wrote of one that was deleted
-/// before that time.
+/// Deletes the history of a deleted session. Also deletes rows older than `before` that a gateway wrote for
+/// other sessions of the tenant that no longer exist.
 pub(super) fn forget(key: &SessionKey, before: i64) -> Vec<Statement> {
     let tables = [
         "workspace_changes",
@@ -301,7 +302,7 @@ fn read(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A list as it lies in the store. Packed off the async threads: ten thousand entries are a megabyte.
+/// Compresses a list for storage on a worker thread, because ten thousand entries are a megabyte.
 async fn pack<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
     let text = to_json("history of a workspace", value)?;
     let packed = PACKERS.run(move || gzip(text.as_bytes())).await;
@@ -321,7 +322,8 @@ async fn unpack<T: DeserializeOwned + Send + 'static>(packed: Vec<u8>) -> Result
     read.ok_or_else(|| Error::corrupt("history of a workspace", "gzip"))?
 }
 
-/// The first byte says how the rest is stored: most files are too small to become smaller.
+/// Encodes a content. The first byte tells whether the rest is compressed: most files are too small to
+/// benefit.
 pub(super) fn pack_content(content: &[u8]) -> std::io::Result<Vec<u8>> {
     if content.len() < WORTH_PACKING {
         return Ok([&[PLAIN], content].concat());

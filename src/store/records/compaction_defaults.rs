@@ -1,11 +1,11 @@
-//! What makes room in the contexts of a tenant's sessions, where its admins said so.
+//! Stores the compaction strategies that admins set as the default for a tenant's sessions.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::{from_json, tenant_id, to_json};
 use crate::domain::{CompactionStrategy, TenantId, Timestamp};
 
-/// The defaults of tenants.
+/// Access to the stored defaults.
 pub struct CompactionDefaults<'s> {
     db: &'s Db,
 }
@@ -15,7 +15,7 @@ impl<'s> CompactionDefaults<'s> {
         Self { db }
     }
 
-    /// Those of every tenant, for the start of the server.
+    /// The defaults of every tenant, for the start of the server.
     pub async fn all(&self) -> Result<Vec<(TenantId, Vec<CompactionStrategy>)>, Error> {
         let sql = "SELECT tenant, strategies FROM compaction_defaults ORDER BY tenant";
         let rows: Vec<(String, String)> = self.db.fetch_all(sql, args![]).await?;
@@ -25,7 +25,7 @@ impl<'s> CompactionDefaults<'s> {
         rows.collect()
     }
 
-    /// Sets one.
+    /// Sets the default of a tenant.
     pub async fn put(
         &self,
         tenant: &TenantId,
@@ -44,7 +44,7 @@ impl<'s> CompactionDefaults<'s> {
         Ok(())
     }
 
-    /// Forgets one.
+    /// Deletes the default of a tenant.
     pub async fn delete(&self, tenant: &TenantId) -> Result<(), Error> {
         let sql = "DELETE FROM compaction_defaults WHERE tenant = $1";
         self.db.execute(sql, args![tenant.as_str()]).await?;

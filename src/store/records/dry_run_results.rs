@@ -1,11 +1,12 @@
-//! What came of dry runs, whole, while their calls wait: a yes may take it in the place of running.
+//! Stores complete results of dry runs while their calls wait. An approval may take the result instead of
+//! running the call.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::checkpoints::{PACKERS, pack_content, unpack_content};
 use crate::domain::{CallId, Digest, SessionKey, Timestamp};
 
-/// The kept results of dry runs.
+/// Access to the stored results.
 pub struct DryRunResults<'s> {
     db: &'s Db,
 }
@@ -15,7 +16,7 @@ impl<'s> DryRunResults<'s> {
         Self { db }
     }
 
-    /// Keeps what came of the dry run of a call, in the place of what came of an earlier one.
+    /// Stores the result of a call's dry run, replacing an earlier one.
     pub async fn put(
         &self,
         key: &SessionKey,
@@ -44,7 +45,7 @@ impl<'s> DryRunResults<'s> {
         Ok(())
     }
 
-    /// What is kept under that digest; none where it is not, or is not what the digest says.
+    /// The result with this digest; `None` if it is not stored or its content does not match the digest.
     pub async fn get(
         &self,
         key: &SessionKey,
@@ -64,7 +65,7 @@ impl<'s> DryRunResults<'s> {
         Ok(content.filter(|content| Digest::of_bytes(content) == *digest))
     }
 
-    /// Forgets it.
+    /// Deletes the result.
     pub async fn forget(
         &self,
         key: &SessionKey,

@@ -1,4 +1,5 @@
-//! What people were asked to show, and what they showed: each counts once, at any gateway.
+//! Stores challenges for gestures and the gestures made in answer. Each can be used only once, on any
+//! gateway.
 
 use super::super::Error;
 use super::super::db::{Db, args};
@@ -6,14 +7,14 @@ use super::admission::SecretHash;
 use super::{from_json, to_json};
 use crate::domain::{Gesture, GestureCall, GestureMeans, SessionId, TenantId, Timestamp, UserId};
 
-/// What a row stands for.
+/// The kind of a stored row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GestureStage {
-    /// The challenge of a passkey that is being made, for whom the relying party remembers this.
+    /// The challenge for a passkey that is being registered, with the state of the relying party.
     Registration(String),
-    /// The challenge of a gesture, with what the relying party remembers of it.
+    /// The challenge for a gesture, with the state of the relying party.
     Challenge(String),
-    /// A gesture that was made, and not used yet.
+    /// A gesture that was made but not used yet.
     Proof(GestureMeans),
 }
 
@@ -31,7 +32,7 @@ const REGISTRATION: &str = "registration";
 const CHALLENGE: &str = "challenge";
 const PROOF: &str = "proof";
 
-/// What was asked or shown.
+/// Access to the stored challenges and gestures.
 pub struct Gestures<'s> {
     db: &'s Db,
 }
@@ -41,7 +42,7 @@ impl<'s> Gestures<'s> {
         Self { db }
     }
 
-    /// Keeps a challenge or a proof of a person, and forgets what has ended.
+    /// Stores a challenge or a gesture of a person, and deletes expired ones of everyone.
     pub async fn add(
         &self,
         (tenant, user): (&TenantId, &UserId),
@@ -68,7 +69,7 @@ impl<'s> Gestures<'s> {
         Ok(())
     }
 
-    /// Uses the challenge of a new passkey up; what the relying party remembers of it.
+    /// Uses up the challenge of a new passkey and returns the state of the relying party.
     pub async fn take_registration(
         &self,
         whose: (&TenantId, &UserId),
@@ -79,7 +80,8 @@ impl<'s> Gestures<'s> {
         Ok(taken.map(|(ceremony, _, _)| ceremony))
     }
 
-    /// Uses the challenge of a gesture up: what the relying party remembers of it, and what is approved.
+    /// Uses up the challenge of a gesture and returns the state of the relying party and the calls to
+    /// approve.
     pub async fn take_challenge(
         &self,
         whose: (&TenantId, &UserId),
@@ -91,8 +93,8 @@ impl<'s> Gestures<'s> {
         with_calls.transpose()
     }
 
-    /// Uses a gesture up: what it approves in that session. `None` if this person made no such gesture,
-    /// or it is used up or too old.
+    /// Uses up a gesture and returns the calls that it approves in this session. Returns `None` if this
+    /// person made no such gesture, or it is used up or expired.
     pub async fn take_proof(
         &self,
         whose: (&TenantId, &UserId),
@@ -110,7 +112,7 @@ impl<'s> Gestures<'s> {
         Ok(Some(Gesture { means, calls }))
     }
 
-    /// Uses a gesture up that was made for changing passkeys, so for no call; whether it was one.
+    /// Uses up a gesture. Returns true if it was made for changing passkeys, and therefore approves no call.
     pub async fn take_change(
         &self,
         whose: (&TenantId, &UserId),

@@ -1,4 +1,4 @@
-//! Secrets that open once and only for a while: the setup and sign-in links.
+//! Stores setup and sign-in links, whose secrets work once and only for a limited time.
 
 use super::super::Error;
 use super::super::db::{Db, args};
@@ -6,15 +6,15 @@ use super::admission::SecretHash;
 use super::{tenant_id, user_id};
 use crate::domain::{TenantId, Timestamp, UserId};
 
-/// What a link opened.
+/// The target of a sign-in link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkTarget {
     pub tenant: TenantId,
-    /// Whom it signs in.
+    /// The user whom the link signs in.
     pub user: UserId,
 }
 
-/// The links.
+/// Access to the stored links.
 pub struct Links<'s> {
     db: &'s Db,
 }
@@ -24,7 +24,7 @@ impl<'s> Links<'s> {
         Self { db }
     }
 
-    /// Keeps a link; without a user it opens the setup.
+    /// Stores a link. A link without a user is a setup link.
     pub async fn add(
         &self,
         hash: &SecretHash,
@@ -45,7 +45,7 @@ impl<'s> Links<'s> {
         Ok(())
     }
 
-    /// Uses up a sign-in link; `None` if there is no valid one.
+    /// Uses up a sign-in link; `None` if no valid link has this hash.
     pub async fn open(
         &self,
         hash: &SecretHash,
@@ -70,7 +70,7 @@ impl<'s> Links<'s> {
             .transpose()
     }
 
-    /// Whether a setup link is valid; using it up is part of adding the first owner.
+    /// Returns true if a setup link is valid. Adding the first owner uses the link up.
     pub async fn opens_setup(&self, hash: &SecretHash, now: Timestamp) -> Result<bool, Error> {
         let row: Option<(i64,)> = self
             .db
@@ -83,14 +83,14 @@ impl<'s> Links<'s> {
         Ok(row.is_some())
     }
 
-    /// Forgets every setup link.
+    /// Deletes every setup link.
     pub async fn remove_setup(&self) -> Result<(), Error> {
         let sql = "DELETE FROM links WHERE user_id IS NULL";
         self.db.execute(sql, args![]).await?;
         Ok(())
     }
 
-    /// Forgets links that ended.
+    /// Deletes expired links.
     pub async fn remove_old(&self, now: Timestamp) -> Result<(), Error> {
         let sql = "DELETE FROM links WHERE expires_at <= $1";
         self.db.execute(sql, args![now.0]).await?;

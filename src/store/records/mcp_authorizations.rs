@@ -1,5 +1,5 @@
-//! People who are at an authorisation server of an MCP server, and our registrations there. Only sealed
-//! values come here.
+//! Stores running authorisations of people at the authorisation servers of MCP servers, and our client
+//! registrations there. The values are already sealed.
 
 use super::super::Error;
 use super::super::db::{Db, args};
@@ -8,7 +8,7 @@ use super::mcp_grants::GrantKey;
 use super::scope;
 use crate::domain::{Scope, TenantId, Timestamp, UserId};
 
-/// The authorisations that were begun, and the registrations.
+/// Access to running authorisations and client registrations.
 pub struct McpAuthorizations<'s> {
     db: &'s Db,
 }
@@ -18,7 +18,7 @@ impl<'s> McpAuthorizations<'s> {
         Self { db }
     }
 
-    /// Keeps what has to be known at the answer, and forgets what has ended.
+    /// Stores the state needed when the authorisation server answers, and deletes expired authorisations.
     pub async fn begin(
         &self,
         key: &GrantKey,
@@ -35,8 +35,8 @@ impl<'s> McpAuthorizations<'s> {
         Ok(())
     }
 
-    /// Uses an authorisation of this very person up: its server, and what was kept. `None` if they began
-    /// none with this state, or it is used up or too old.
+    /// Uses up an authorisation of this person and returns its server and sealed state. Returns `None` if
+    /// the person began no authorisation with this `state`, or it is used up or expired.
     pub async fn take(
         &self,
         (tenant, user): (&TenantId, &UserId),
@@ -59,7 +59,7 @@ impl<'s> McpAuthorizations<'s> {
         Ok(Some((key, sealed)))
     }
 
-    /// Our registration, sealed.
+    /// Our sealed client registration.
     pub async fn client(&self, scope: &Scope, hash: &SecretHash) -> Result<Option<String>, Error> {
         let sql = "SELECT sealed FROM mcp_clients WHERE scope = $1 AND hash = $2";
         let which = args![scope.as_str(), hash.as_str()];
@@ -67,7 +67,7 @@ impl<'s> McpAuthorizations<'s> {
         Ok(row.map(|(sealed,)| sealed))
     }
 
-    /// Keeps a registration.
+    /// Stores a client registration.
     pub async fn keep_client(
         &self,
         scope: &Scope,
@@ -82,7 +82,7 @@ impl<'s> McpAuthorizations<'s> {
         Ok(())
     }
 
-    /// Forgets a registration that the server does not know any more.
+    /// Deletes a registration that the authorisation server no longer knows.
     pub async fn forget_client(&self, scope: &Scope, hash: &SecretHash) -> Result<(), Error> {
         let sql = "DELETE FROM mcp_clients WHERE scope = $1 AND hash = $2";
         let which = args![scope.as_str(), hash.as_str()];

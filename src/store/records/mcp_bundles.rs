@@ -1,29 +1,29 @@
-//! Bundles of MCP servers that tenants uploaded: what is known of each, and its file in parts.
+//! Stores bundles of MCP servers that tenants uploaded: metadata, and the file in parts.
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args};
 use super::{tenant_id, user_id};
 use crate::domain::{TenantId, Timestamp, UserId};
 
-/// Bytes of one part of a file.
+/// The size of one part of a file, in bytes.
 const PART_BYTES: usize = 1 << 20;
 
-/// A bundle without its file.
+/// The metadata of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundleRow {
     pub tenant: TenantId,
     /// SHA-256 of the file, in hex.
     pub sha256: String,
-    /// What its manifest says (JSON).
+    /// The facts from its manifest, as JSON.
     pub facts: String,
     pub bytes: u64,
     pub created_by: UserId,
     pub created_at: Timestamp,
-    /// When somebody last looked at it or used it.
+    /// The time at which someone last viewed or used the bundle.
     pub used_at: Timestamp,
 }
 
-/// The bundles.
+/// Access to the stored bundles.
 pub struct McpBundles<'s> {
     db: &'s Db,
 }
@@ -33,7 +33,7 @@ impl<'s> McpBundles<'s> {
         Self { db }
     }
 
-    /// Keeps one; whoever uploads it again has it looked at again.
+    /// Stores a bundle and its file. If the bundle exists, updates its facts and the time of its last use.
     pub async fn put(&self, row: &BundleRow, file: &[u8]) -> Result<(), Error> {
         let (tenant, sha256) = (row.tenant.as_str(), row.sha256.as_str());
         let bytes = i64::try_from(row.bytes).unwrap_or(i64::MAX);
@@ -63,7 +63,7 @@ impl<'s> McpBundles<'s> {
         Ok(())
     }
 
-    /// One of a tenant's.
+    /// The bundle of a tenant with this hash.
     pub async fn find(&self, tenant: &TenantId, sha256: &str) -> Result<Option<BundleRow>, Error> {
         let sql = "SELECT * FROM mcp_bundles WHERE tenant = $1 AND sha256 = $2";
         let row: Option<Row> = self
@@ -73,21 +73,21 @@ impl<'s> McpBundles<'s> {
         row.map(Row::into_row).transpose()
     }
 
-    /// All of a tenant.
+    /// All bundles of a tenant, oldest first.
     pub async fn list(&self, tenant: &TenantId) -> Result<Vec<BundleRow>, Error> {
         let sql = "SELECT * FROM mcp_bundles WHERE tenant = $1 ORDER BY created_at, sha256";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
         rows.into_iter().map(Row::into_row).collect()
     }
 
-    /// Those of every tenant that nobody looked at since then: for gateways, which look after all.
+    /// The bundles of every tenant that nobody viewed or used since `then`, for the gateways' cleanup.
     pub async fn unused_since(&self, then: Timestamp) -> Result<Vec<BundleRow>, Error> {
         let sql = "SELECT * FROM mcp_bundles WHERE used_at < $1 ORDER BY tenant, sha256";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![then.0]).await?;
         rows.into_iter().map(Row::into_row).collect()
     }
 
-    /// The file of one; `None` where there is none, or not all of it.
+    /// The file of a bundle; `None` if the bundle does not exist or its file is incomplete.
     pub async fn content(&self, tenant: &TenantId, sha256: &str) -> Result<Option<Vec<u8>>, Error> {
         let Some(row) = self.find(tenant, sha256).await? else {
             return Ok(None);
@@ -113,7 +113,7 @@ impl<'s> McpBundles<'s> {
         Ok(Some(file))
     }
 
-    /// Somebody looks at it or uses it; false where there is none.
+    /// Updates the time of a bundle's last use. Returns false if the bundle does not exist.
     pub async fn touch(
         &self,
         tenant: &TenantId,
@@ -125,7 +125,7 @@ impl<'s> McpBundles<'s> {
         Ok(self.db.execute(sql, args).await? > 0)
     }
 
-    /// Removes one, unless somebody used it after `then`.
+    /// Removes a bundle, unless it was used after `then`.
     pub async fn remove(
         &self,
         tenant: &TenantId,

@@ -1,45 +1,45 @@
-//! What people allowed at remote MCP servers. Only sealed tokens come here.
+//! Stores the access that people granted to remote MCP servers. The tokens are already sealed.
 
 use super::super::Error;
 use super::super::db::{Arg, Db, Statement, args};
 use super::scope;
 use crate::domain::{Scope, TenantId, Timestamp, UserId};
 
-/// One person at one server.
+/// Identifies one person's grant at one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantKey {
-    /// Whose entry it is.
+    /// The scope of the server entry.
     pub scope: Scope,
-    /// The entry's name.
+    /// The name of the server entry.
     pub server: String,
     pub tenant: TenantId,
     pub user: UserId,
 }
 
-/// What is kept of them.
+/// The stored grant of a person at a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRow {
-    /// Their tokens, sealed; none while they are not connected.
+    /// The sealed tokens; `None` while the person is not connected.
     pub sealed: Option<String>,
-    /// What they allowed.
+    /// The OAuth scopes that the person granted.
     pub scopes: Vec<String>,
     pub connected_at: Option<Timestamp>,
-    /// Counts their tokens.
+    /// Counts the changes of the tokens.
     pub version: i64,
-    /// Since when the server wants them, because a request of theirs met it.
+    /// The time at which the server first refused a request of the person for lack of authorization.
     pub needed_since: Option<Timestamp>,
-    /// What it wants them for, as JSON.
+    /// The server's challenge, as JSON.
     pub challenge: Option<String>,
 }
 
-/// Tokens to keep.
+/// Sealed tokens to store, with their OAuth scopes.
 #[derive(Clone, Copy)]
 pub struct SealedTokens<'a> {
     pub sealed: &'a str,
     pub scopes: &'a [String],
 }
 
-/// The grants.
+/// Access to the stored grants.
 pub struct McpGrants<'s> {
     db: &'s Db,
 }
@@ -49,7 +49,7 @@ impl<'s> McpGrants<'s> {
         Self { db }
     }
 
-    /// What is kept of a person at a server.
+    /// The grant of a person at a server.
     pub async fn get(&self, key: &GrantKey) -> Result<Option<GrantRow>, Error> {
         let sql = "SELECT * FROM mcp_grants WHERE scope = $1 AND server = $2 AND tenant = $3 \
                    AND user_id = $4";
@@ -57,7 +57,7 @@ impl<'s> McpGrants<'s> {
         row.map(|row| Ok(row.into_parts()?.2)).transpose()
     }
 
-    /// All that is kept of a person, with scope and name of the servers.
+    /// All grants of a person, with the scope and name of each server.
     pub async fn of_person(
         &self,
         tenant: &TenantId,
@@ -69,7 +69,7 @@ impl<'s> McpGrants<'s> {
         rows.into_iter().map(Row::into_parts).collect()
     }
 
-    /// The person has connected.
+    /// Stores the tokens of a person who has connected.
     pub async fn connect(
         &self,
         key: &GrantKey,
@@ -92,7 +92,8 @@ impl<'s> McpGrants<'s> {
         Ok(())
     }
 
-    /// Whether `owner` alone may renew the tokens of that version, until `until`.
+    /// Takes the lease to renew the tokens of this version until `until`. Returns false if another owner has
+    /// the lease, the version changed, or the person is not connected.
     pub async fn lease(
         &self,
         key: &GrantKey,
@@ -107,8 +108,8 @@ impl<'s> McpGrants<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// Puts renewed tokens in place of those that `owner` had the lease of; false if the lease was
-    /// another's by then, or the person has connected anew.
+    /// Stores renewed tokens if `owner` has the lease. Returns false if another owner has the lease, or the
+    /// person has connected again since.
     pub async fn renew(
         &self,
         key: &GrantKey,
@@ -124,7 +125,7 @@ impl<'s> McpGrants<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// Gives a lease back whose tokens stay as they are.
+    /// Releases a lease without changing the tokens.
     pub async fn release(&self, key: &GrantKey, owner: &str) -> Result<(), Error> {
         let sql = "UPDATE mcp_grants SET lease = NULL, lease_until = NULL WHERE scope = $1 \
                    AND server = $2 AND tenant = $3 AND user_id = $4 AND lease = $5";
@@ -134,7 +135,7 @@ impl<'s> McpGrants<'s> {
         Ok(())
     }
 
-    /// The tokens of that version are worth nothing any more.
+    /// Deletes the tokens of this version, which are no longer valid.
     pub async fn end(&self, key: &GrantKey, version: i64) -> Result<(), Error> {
         let sql = "UPDATE mcp_grants SET sealed = NULL, connected_at = NULL, \
                    version = version + 1, lease = NULL, lease_until = NULL WHERE scope = $1 \
@@ -145,7 +146,7 @@ impl<'s> McpGrants<'s> {
         Ok(())
     }
 
-    /// The server wants the person.
+    /// Records that the server requires the person to connect.
     pub async fn need(&self, key: &GrantKey, challenge: &str, now: Timestamp) -> Result<(), Error> {
         let sql = "INSERT INTO mcp_grants (scope, server, tenant, user_id, scopes, version, \
                    needed_since, challenge) VALUES ($1, $2, $3, $4, '', 0, $5, $6) \
@@ -158,15 +159,15 @@ impl<'s> McpGrants<'s> {
         Ok(())
     }
 
-    /// The person does not want to connect now; whether the server wanted them.
+    /// Dismisses the server's request to connect. Returns true if there was one.
     pub async fn dismiss(&self, key: &GrantKey) -> Result<bool, Error> {
         let sql = "UPDATE mcp_grants SET needed_since = NULL WHERE scope = $1 AND server = $2 \
                    AND tenant = $3 AND user_id = $4 AND needed_since IS NOT NULL";
         Ok(self.db.execute(sql, key.args()).await? > 0)
     }
 
-    /// Forgets a person at a server: their sealed tokens, if they were connected. That people connect to it
-    /// stays known.
+    /// Deletes a person's grant and returns the sealed tokens, if the person was connected. An empty row
+    /// remains, so that [`Self::is_for_people`] stays true for the server.
     pub async fn disconnect(&self, key: &GrantKey) -> Result<Option<String>, Error> {
         let sql = "DELETE FROM mcp_grants WHERE scope = $1 AND server = $2 AND tenant = $3 \
                    AND user_id = $4 RETURNING sealed";
@@ -180,7 +181,7 @@ impl<'s> McpGrants<'s> {
         Ok(sealed)
     }
 
-    /// Whether anybody connected to the server, or was wanted by it.
+    /// Returns true if anyone has connected to the server, or was required to connect.
     pub async fn is_for_people(&self, scope: &Scope, server: &str) -> Result<bool, Error> {
         let sql = "SELECT version FROM mcp_grants WHERE scope = $1 AND server = $2 LIMIT 1";
         let found: Option<(i64,)> = self
@@ -190,7 +191,8 @@ impl<'s> McpGrants<'s> {
         Ok(found.is_some())
     }
 
-    /// Forgets everybody at a server: its entry is gone or leads elsewhere.
+    /// Deletes all grants and running authorisations of a server whose entry was removed or has a new
+    /// address.
     pub async fn forget(&self, scope: &Scope, server: &str) -> Result<(), Error> {
         let which = || args![scope.as_str(), server];
         let grants = "DELETE FROM mcp_grants WHERE scope = $1 AND server = $2";

@@ -1,4 +1,5 @@
-//! MCP servers that tenants and their people added; those of files and settings are not here.
+//! Stores MCP servers that tenants and their users added. Servers from files and settings are not stored
+//! here.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +8,25 @@ use super::super::{Error, Sealer};
 use super::{from_json, tenant_id, to_json, user_id};
 use crate::domain::{McpServerConfig, TenantId, Timestamp, UserId};
 
-/// A server as it is kept.
+/// A stored server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpServerRow {
     pub tenant: TenantId,
-    /// Its name, unique in the tenant, those of its people included.
+    /// The name, unique in the tenant, including the servers of its users.
     pub name: String,
-    /// The person whose it is alone; `None` = everybody's in the tenant.
+    /// The user who alone can use the server; `None` = everyone in the tenant.
     pub owner: Option<UserId>,
-    /// How it is reached, with empty texts in the place of those that are in `sealed`.
+    /// The configuration. The texts that are in `sealed` are empty here.
     pub config: McpServerConfig,
-    /// The private texts of the configuration by field, each sealed for its place; none where an earlier
-    /// release wrote the row, which has them in `config`.
+    /// The private texts of the configuration by field, each sealed for its field; `None` in a row written
+    /// by an earlier release, which has them in `config`.
     pub sealed: Option<BTreeMap<String, String>>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
 impl McpServerRow {
-    /// A configuration as it is kept: its private texts are sealed.
+    /// Builds the row of a configuration and seals its private texts.
     pub fn seal(
         (tenant, name, owner): (TenantId, String, Option<UserId>),
         mut config: McpServerConfig,
@@ -47,8 +48,8 @@ impl McpServerRow {
         })
     }
 
-    /// The configuration with its private texts. One that does not open is replaced by a reference to
-    /// a secret that is not set, so that nothing is sent, and setting that secret is the remedy.
+    /// Returns the configuration with its private texts. A text that cannot be opened is replaced by a
+    /// reference to a secret that is not set: nothing is sent, and setting that secret fixes the server.
     pub fn open(&self, sealer: &Sealer) -> McpServerConfig {
         let mut config = self.config.clone();
         let Some(kept) = &self.sealed else {
@@ -73,12 +74,12 @@ impl McpServerRow {
     }
 }
 
-/// The place that a sealed text belongs to.
+/// The context to which a sealed text is bound.
 fn context(tenant: &TenantId, name: &str, field: &str) -> String {
     format!("mcp_server/{tenant}/{name}/{field}")
 }
 
-/// The servers.
+/// Access to the stored servers.
 pub struct McpServers<'s> {
     db: &'s Db,
 }
@@ -88,21 +89,21 @@ impl<'s> McpServers<'s> {
         Self { db }
     }
 
-    /// Those of a tenant by name.
+    /// The servers of a tenant, by name.
     pub async fn list(&self, tenant: &TenantId) -> Result<Vec<McpServerRow>, Error> {
         let sql = "SELECT * FROM mcp_servers WHERE tenant = $1 ORDER BY name";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
         rows.into_iter().map(Row::into_row).collect()
     }
 
-    /// Those of every tenant, for the health monitor.
+    /// The servers of every tenant, for the health monitor.
     pub async fn all(&self) -> Result<Vec<McpServerRow>, Error> {
         let sql = "SELECT * FROM mcp_servers ORDER BY tenant, name";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![]).await?;
         rows.into_iter().map(Row::into_row).collect()
     }
 
-    /// One of a tenant.
+    /// The server of a tenant with this name.
     pub async fn get(&self, tenant: &TenantId, name: &str) -> Result<Option<McpServerRow>, Error> {
         let row: Option<Row> = self
             .db
@@ -114,7 +115,7 @@ impl<'s> McpServers<'s> {
         row.map(Row::into_row).transpose()
     }
 
-    /// Adds one; its name must be free in the tenant, or the answer is [`Error::Taken`].
+    /// Adds a server. Returns [`Error::Taken`] if the tenant has a server of this name.
     pub async fn put(&self, server: &McpServerRow) -> Result<(), Error> {
         self.db
             .execute(
@@ -127,7 +128,7 @@ impl<'s> McpServers<'s> {
         Ok(())
     }
 
-    /// Replaces the configuration of one; false if there is none.
+    /// Replaces the configuration of a server. Returns false if it does not exist.
     pub async fn update(&self, server: &McpServerRow) -> Result<bool, Error> {
         let changed = self
             .db
@@ -140,8 +141,8 @@ impl<'s> McpServers<'s> {
         Ok(changed > 0)
     }
 
-    /// Seals the private texts that earlier releases kept as they are; how many rows had some. A row that
-    /// somebody changes meanwhile is sealed by them.
+    /// Seals the private texts that earlier releases stored unsealed, and returns the number of such rows.
+    /// Skips a row that another writer changes meanwhile, because that change seals it.
     pub(in crate::store) async fn seal_all(&self, sealer: &Sealer) -> Result<usize, Error> {
         let sql = "SELECT * FROM mcp_servers WHERE sealed IS NULL";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![]).await?;
@@ -165,8 +166,8 @@ impl<'s> McpServers<'s> {
         Ok(count)
     }
 
-    /// Removes one with everything decided about its tools, so that another server of that name
-    /// inherits no permission; false if there is none.
+    /// Deletes a server and all decisions about its tools, so that another server of that name inherits no
+    /// permission. Returns false if it does not exist.
     pub async fn delete(&self, tenant: &TenantId, name: &str) -> Result<bool, Error> {
         let whom = || args![tenant.as_str(), name];
         let done = self

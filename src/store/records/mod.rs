@@ -1,5 +1,7 @@
-//! What is known beside the journals, one file per table: who may enter, the lists of sessions, and so
-//! on. Every query carries the tenant, except those that find somebody by the hash of a secret.
+//! Stores all data that is not part of a journal, with one file per table: credentials, the lists of
+//! sessions, and so on.
+//!
+//! Every query names the tenant, except those that look up someone by the hash of a secret.
 
 mod admission;
 mod api_keys;
@@ -88,7 +90,7 @@ use super::db::Db;
 use super::{Error, Sealer};
 use crate::domain::{Iteration, ModelRequestId, Scope, SessionId, TenantId, TurnId, UserId};
 
-/// The records, by noun.
+/// Access to the records, with one accessor per noun.
 #[derive(Debug, Clone)]
 pub struct Records {
     db: Db,
@@ -106,8 +108,8 @@ impl Records {
         Self { db }
     }
 
-    /// Seals what earlier releases kept as it was typed: the addresses of webhooks, and the private texts
-    /// of MCP servers. Safe to repeat, and for several gateways at once.
+    /// Seals values that earlier releases stored unsealed: the addresses of webhooks, and the private texts
+    /// of MCP servers. Safe to repeat, and to run on several gateways at once.
     pub async fn seal_what_is_plain(&self, sealer: &Sealer) -> Result<(), Error> {
         let servers = self.mcp_servers().seal_all(sealer).await?;
         let webhooks = self.webhooks().seal_all(sealer).await?;
@@ -124,67 +126,67 @@ impl Records {
     nouns! {
         tenants: Tenants,
         users: Users,
-        /// Keys of programs.
+        /// API keys for programs.
         api_keys: ApiKeys,
-        /// Browsers that are signed in.
+        /// Signed-in browsers.
         web_sessions: WebSessions,
-        /// Secrets that open once.
+        /// One-time setup and sign-in links.
         links: Links,
-        /// Passkeys of people.
+        /// Passkeys of users.
         passkeys: Passkeys,
-        /// What people were asked to show, and what they showed.
+        /// Challenges for gestures, and the gestures made in answer.
         gestures: Gestures,
-        /// What is attached to sessions.
+        /// Attachments of sessions.
         attachments: Attachments,
         /// The lists of sessions.
         sessions: Sessions,
-        /// Sessions that others may read.
+        /// Sessions shared with other readers.
         shared_sessions: SharedSessions,
-        /// What was said and done in sessions, by its words.
+        /// The full-text index of sessions.
         texts: Texts,
         /// Model providers that were added while running.
         providers: Providers,
-        /// The model of new sessions.
+        /// The default models of new sessions.
         model_defaults: ModelDefaults,
-        /// What makes room in the contexts of tenants' sessions.
+        /// The default compaction strategies of tenants.
         compaction_defaults: CompactionDefaults,
-        /// How far counts of tokens are from what providers report.
+        /// Calibrations of token counts against what providers report.
         calibrations: Calibrations,
-        /// Secrets that configurations name.
+        /// Secrets that configurations refer to.
         secrets: Secrets,
         /// MCP servers that tenants added.
         mcp_servers: McpServers,
         /// Bundles of MCP servers that tenants uploaded.
         mcp_bundles: McpBundles,
-        /// What people allowed at MCP servers.
+        /// The access that people granted to MCP servers.
         mcp_grants: McpGrants,
-        /// People who are at an authorisation server, and our registrations there.
+        /// Running authorisations of people at authorisation servers, and our client registrations there.
         mcp_authorizations: McpAuthorizations,
-        /// What MCP servers offered.
+        /// Tool definitions that MCP servers offered.
         tool_definitions: ToolDefinitions,
         /// The resources and prompts that MCP servers offered.
         server_offers: ServerOffers,
-        /// Installations of the packages of MCP servers.
+        /// Installed packages of MCP servers.
         packages: Packages,
-        /// What tenants decided about single tools.
+        /// Settings of tenants for single tools.
         tool_settings: ToolSettings,
-        /// What people and admins decided about calls beforehand.
+        /// Rules of users and admins that decide calls in advance.
         rules: Rules,
-        /// Skills of tenants and their people.
+        /// Skills of tenants and users.
         skills: Skills,
-        /// What was used.
+        /// Usage of models and tools.
         usage: Usage,
-        /// What may be spent, and what running requests hold of it.
+        /// Budgets, and what running model requests have reserved.
         budgets: Budgets,
-        /// Addresses that tenants want told when calls wait.
+        /// Webhooks of tenants for waiting calls.
         webhooks: Webhooks,
-        /// What has to be told outside of the page.
+        /// The outbox of notifications.
         notifications: Notifications,
         /// The history of sessions' workspaces.
         checkpoints: Checkpoints,
-        /// What came of dry runs, for calls that shall have it.
+        /// Results of dry runs, for approvals that take the result.
         dry_run_results: DryRunResults,
-        /// Which sandbox is whose.
+        /// The sandboxes of sessions.
         sandboxes: Sandboxes,
     }
 }
@@ -201,7 +203,7 @@ fn session_id(text: String) -> Result<SessionId, Error> {
     SessionId::parse(&text).ok_or_else(|| Error::corrupt("session id", text))
 }
 
-/// The key of a batch in its session, as two columns keep it.
+/// Builds the id of a batch from the two columns that store it.
 fn request_id(turn: i64, iteration: i64) -> ModelRequestId {
     ModelRequestId {
         turn: TurnId(u64::try_from(turn).unwrap_or(0)),
@@ -213,12 +215,12 @@ fn scope(text: String) -> Result<Scope, Error> {
     Scope::parse(&text).ok_or_else(|| Error::corrupt("scope", text))
 }
 
-/// Reads a JSON column.
+/// Parses a JSON column.
 fn from_json<T: DeserializeOwned>(what: &'static str, text: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| Error::corrupt(what, error.to_string()))
 }
 
-/// Writes a JSON column. What we keep always has a JSON form, so a failure is a fault of ours.
+/// Serializes a JSON column. Stored values always have a JSON form, so an error is a bug.
 fn to_json<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| Error::corrupt(what, error.to_string()))
 }

@@ -1,24 +1,25 @@
-//! Which model new sessions begin with: set for everybody, for a tenant, or by a person for themselves.
+//! Stores the default models of new sessions, set for the installation, for a tenant, or by a user for
+//! themselves.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::{scope, user_id};
 use crate::domain::{Scope, Timestamp, UserId};
 
-/// A default as it is kept.
+/// A stored default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelDefault {
     pub scope: Scope,
-    /// For whom; `None` = everybody in the scope.
+    /// The user to whom the default applies; `None` = everyone in the scope.
     pub user: Option<UserId>,
     pub provider: String,
     /// The model's name at the provider.
     pub model: String,
-    /// When it was set.
+    /// The time at which the default was set.
     pub updated_at: Timestamp,
 }
 
-/// The defaults.
+/// Access to the stored defaults.
 pub struct ModelDefaults<'s> {
     db: &'s Db,
 }
@@ -28,14 +29,14 @@ impl<'s> ModelDefaults<'s> {
         Self { db }
     }
 
-    /// Those of every scope and person, for the start of the server.
+    /// The defaults of every scope and user, for the start of the server.
     pub async fn all(&self) -> Result<Vec<ModelDefault>, Error> {
         let sql = "SELECT * FROM model_defaults ORDER BY scope, user_id";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![]).await?;
         rows.into_iter().map(Row::into_default).collect()
     }
 
-    /// Sets one.
+    /// Sets a default.
     pub async fn put(&self, default: &ModelDefault) -> Result<(), Error> {
         self.db
             .execute(
@@ -55,7 +56,7 @@ impl<'s> ModelDefaults<'s> {
         Ok(())
     }
 
-    /// Forgets one.
+    /// Deletes a default.
     pub async fn delete(&self, scope: &Scope, user: Option<&UserId>) -> Result<(), Error> {
         let sql = "DELETE FROM model_defaults WHERE scope = $1 AND user_id = $2";
         let user = user.map_or("", UserId::as_str);

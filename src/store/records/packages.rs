@@ -1,41 +1,41 @@
-//! Installations of the packages of MCP servers, and where what was installed is kept.
+//! Stores the installations of packages of MCP servers, and the workspaces that hold the installed files.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::{from_json, scope, to_json};
 use crate::domain::{EngineId, Installation, SandboxId, Scope, Timestamp};
 
-/// An installation as it is kept.
+/// A stored installation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstallationRow {
-    /// Whose server it is.
+    /// The scope of the server.
     pub scope: Scope,
     pub server: String,
     pub installation: Installation,
-    /// Counts the changes.
+    /// Counts the changes of this row.
     pub revision: i64,
-    /// Who installs, as gateways call themselves for this; `None` = nobody.
+    /// The name of the gateway that installs; `None` = no gateway does.
     pub lease_gateway: Option<String>,
-    /// Until when the others leave it to that one.
+    /// The time until which other gateways leave the work to that gateway.
     pub lease_until: Timestamp,
 }
 
-/// Something that was installed, or is being.
+/// A workspace with an installed package, or with one that is being installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageVolume {
-    /// In whose workspace it is.
+    /// The sandbox whose workspace it is.
     pub sandbox: SandboxId,
-    /// What keeps that workspace.
+    /// The engine that keeps the workspace.
     pub engine: EngineId,
     pub scope: Scope,
     pub server: String,
-    /// The hash of all that was installed; `None` while it is.
+    /// The hash of everything that was installed; `None` during the installation.
     pub content: Option<String>,
-    /// Who made it.
+    /// The gateway that made it.
     pub gateway: String,
 }
 
-/// The installations.
+/// Access to the stored installations.
 pub struct Packages<'s> {
     db: &'s Db,
 }
@@ -45,7 +45,7 @@ impl<'s> Packages<'s> {
         Self { db }
     }
 
-    /// All of them, of every tenant: for gateways, which look after all.
+    /// All installations of every tenant, for gateways, which maintain them all.
     pub async fn all(&self) -> Result<Vec<InstallationRow>, Error> {
         let sql = "SELECT scope, server, body, revision, lease_gateway, lease_until \
                    FROM package_installations ORDER BY scope, server";
@@ -53,7 +53,7 @@ impl<'s> Packages<'s> {
         rows.into_iter().map(Row::into_row).collect()
     }
 
-    /// That of one server.
+    /// The installation of one server.
     pub async fn get(&self, of: &Scope, server: &str) -> Result<Option<InstallationRow>, Error> {
         let sql = "SELECT scope, server, body, revision, lease_gateway, lease_until \
                    FROM package_installations WHERE scope = $1 AND server = $2";
@@ -64,7 +64,8 @@ impl<'s> Packages<'s> {
         row.map(Row::into_row).transpose()
     }
 
-    /// By what the same is installed again: of what is used, and of a newer version.
+    /// The pins with which the same packages can be installed again: those of the version in use, and those
+    /// of a newer version.
     pub async fn pins(
         &self,
         of: &Scope,
@@ -81,7 +82,7 @@ impl<'s> Packages<'s> {
         Ok(row.unwrap_or_default())
     }
 
-    /// Begins anew, whatever was there for that server.
+    /// Starts a new installation, replacing any earlier one of the server.
     pub async fn begin(
         &self,
         of: &Scope,
@@ -102,7 +103,8 @@ impl<'s> Packages<'s> {
         Ok(())
     }
 
-    /// Takes the work on it until then, if nobody else has it and it is what was read; false if not.
+    /// Takes the lease of an installation until `until`. Returns false if another gateway has the lease, or
+    /// the row was changed since it was read.
     pub async fn claim(
         &self,
         row: &InstallationRow,
@@ -128,7 +130,7 @@ impl<'s> Packages<'s> {
         Ok(changed > 0)
     }
 
-    /// Keeps the work on it; false if another one has it, or nobody wants it any more.
+    /// Extends the lease. Returns false if another gateway has it, or the installation was deleted.
     pub async fn renew(
         &self,
         (of, server): (&Scope, &str),
@@ -145,7 +147,7 @@ impl<'s> Packages<'s> {
         Ok(changed > 0)
     }
 
-    /// Takes the work away from whoever has it.
+    /// Ends the lease of any gateway.
     pub async fn free(&self, of: &Scope, server: &str) -> Result<(), Error> {
         self.db
             .execute(
@@ -157,7 +159,7 @@ impl<'s> Packages<'s> {
         Ok(())
     }
 
-    /// Lets go of the work, so that whoever looks next takes it.
+    /// Releases this gateway's lease, so that another gateway can take it.
     pub async fn release(&self, of: &Scope, server: &str, gateway: &str) -> Result<(), Error> {
         self.db
             .execute(
@@ -169,7 +171,7 @@ impl<'s> Packages<'s> {
         Ok(())
     }
 
-    /// Writes how far it is, unless it was changed since it was read; the row as it is then.
+    /// Stores the progress and returns the new row. Returns `None` if the row was changed since it was read.
     pub async fn save(&self, row: &InstallationRow) -> Result<Option<InstallationRow>, Error> {
         let body = to_json("installation", &row.installation)?;
         let changed = self
@@ -191,7 +193,8 @@ impl<'s> Packages<'s> {
         }))
     }
 
-    /// The same with the pins of what is used and of a newer version.
+    /// Stores the progress as [`Self::save`] does, with the pins of the version in use and of a newer
+    /// version.
     pub async fn save_pins(
         &self,
         row: &InstallationRow,
@@ -220,8 +223,8 @@ impl<'s> Packages<'s> {
         }))
     }
 
-    /// Forgets the installation of a server that is gone; what was installed is removed by whoever
-    /// has it.
+    /// Deletes the installation of a server that was removed. The gateway that keeps the installed files
+    /// removes them.
     pub async fn forget(&self, of: &Scope, server: &str) -> Result<(), Error> {
         self.db
             .execute(
@@ -232,7 +235,7 @@ impl<'s> Packages<'s> {
         Ok(())
     }
 
-    /// All that was installed, or is being.
+    /// All workspaces with an installed package, or one that is being installed.
     pub async fn volumes(&self) -> Result<Vec<PackageVolume>, Error> {
         let sql = "SELECT sandbox, engine, scope, server, content, gateway \
                    FROM package_volumes ORDER BY sandbox";
@@ -240,7 +243,7 @@ impl<'s> Packages<'s> {
         rows.into_iter().map(VolumeRow::into_volume).collect()
     }
 
-    /// Writes down what is going to be made.
+    /// Records a workspace before it is made.
     pub async fn add_volume(&self, volume: &PackageVolume) -> Result<(), Error> {
         self.db
             .execute(
@@ -259,7 +262,7 @@ impl<'s> Packages<'s> {
         Ok(())
     }
 
-    /// It is whole: from now on it is used.
+    /// Records that an installation is complete, so that it can be used.
     pub async fn complete_volume(&self, sandbox: &SandboxId, content: &str) -> Result<(), Error> {
         self.db
             .execute(
@@ -270,7 +273,7 @@ impl<'s> Packages<'s> {
         Ok(())
     }
 
-    /// Forgets one that is gone.
+    /// Deletes the row of a workspace that no longer exists.
     pub async fn forget_volume(&self, sandbox: &SandboxId) -> Result<(), Error> {
         self.db
             .execute(

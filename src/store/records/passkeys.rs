@@ -1,10 +1,10 @@
-//! Passkeys of people (WebAuthn).
+//! Stores the passkeys (WebAuthn) of people.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use crate::domain::{TenantId, Timestamp, UserId};
 
-/// Passkeys that one person may have.
+/// The most passkeys of one person.
 pub const MOST_PASSKEYS: i64 = 20;
 
 /// A passkey.
@@ -12,21 +12,21 @@ pub const MOST_PASSKEYS: i64 = 20;
 pub struct PasskeyRow {
     /// The id of the credential, in base64url.
     pub id: String,
-    /// What its person calls it.
+    /// The name that the person gave it.
     pub name: String,
-    /// The relying party that it was made for, a host name.
+    /// The relying party for which it was made, a host name.
     pub relying_party: String,
-    /// Public key and what else never changes of it, in base64url.
+    /// The public key and other immutable data, in base64url.
     pub public_key: String,
-    /// Signature counter and what else a use may change, in base64url.
+    /// The signature counter and other data that a use may change, in base64url.
     pub counter: String,
-    /// How a browser reaches its authenticator, as bits.
+    /// The transports by which a browser reaches the authenticator, as bits.
     pub transports: u8,
     pub created_at: Timestamp,
     pub last_used_at: Option<Timestamp>,
 }
 
-/// The passkeys.
+/// Access to the stored passkeys.
 pub struct Passkeys<'s> {
     db: &'s Db,
 }
@@ -36,7 +36,7 @@ impl<'s> Passkeys<'s> {
         Self { db }
     }
 
-    /// Those of a person, the oldest first.
+    /// The passkeys of a person, oldest first.
     pub async fn list(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<PasskeyRow>, Error> {
         let sql = "SELECT id, name, relying_party, public_key, counter, transports, created_at, \
                    last_used_at FROM passkeys WHERE tenant = $1 AND user_id = $2 \
@@ -46,8 +46,8 @@ impl<'s> Passkeys<'s> {
         rows.into_iter().map(passkey_row).collect()
     }
 
-    /// Keeps a new one; false where it is there already, whosever it is, or its person has
-    /// [`MOST_PASSKEYS`].
+    /// Adds a passkey. Returns false if a passkey with this id exists, whoever has it, or the person already
+    /// has [`MOST_PASSKEYS`].
     pub async fn add(
         &self,
         tenant: &TenantId,
@@ -74,8 +74,8 @@ impl<'s> Passkeys<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// Notes a use: the counter becomes `next`. False if it is no longer `row.counter`, because
-    /// another use came first.
+    /// Records a use and sets the counter to `next`. Returns false if the counter is no longer
+    /// `row.counter`, because another use was recorded first.
     pub async fn used(
         &self,
         (tenant, user): (&TenantId, &UserId),
@@ -95,7 +95,7 @@ impl<'s> Passkeys<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// Gives one another name; false if the person has none of that id.
+    /// Renames a passkey. Returns false if the person has none with this id.
     pub async fn rename(
         &self,
         (tenant, user): (&TenantId, &UserId),
@@ -107,7 +107,7 @@ impl<'s> Passkeys<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// Takes one away; false if the person has none of that id.
+    /// Deletes a passkey. Returns false if the person has none with this id.
     pub async fn remove(
         &self,
         (tenant, user): (&TenantId, &UserId),

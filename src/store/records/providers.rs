@@ -1,33 +1,33 @@
-//! Model providers that people added while the server runs; those of the settings are not here.
+//! Stores model providers that were added while the server runs. Those of the settings are not stored here.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::{from_json, scope, to_json};
 use crate::domain::{Scope, TenantId, Timestamp};
 
-/// A provider as it is kept.
+/// A stored provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderRow {
     pub scope: Scope,
-    /// Its name, unique in the scope.
+    /// The name, unique in the scope.
     pub id: String,
-    /// Which wire it speaks, by the name that settings use.
+    /// The protocol, by the name that settings use.
     pub kind: String,
-    /// Its address; `None` = the vendor's.
+    /// The address; `None` = the vendor's default.
     pub base_url: Option<String>,
-    /// Which flavour of the wire, by the name that settings use; `None` = find out.
+    /// The variant of the protocol, by the name that settings use; `None` = detect it.
     pub api: Option<String>,
-    /// The models to offer; empty = those that it lists.
+    /// The models to offer; empty = all models that the provider lists.
     pub models: Vec<String>,
-    /// What was said of the windows of its models, as JSON; `None` = nothing.
+    /// The configured context windows of its models, as JSON; `None` = none configured.
     pub windows: Option<String>,
-    /// Its key, sealed by [`Sealer`](crate::store::Sealer).
+    /// The API key, sealed by [`Sealer`](crate::store::Sealer).
     pub sealed_key: Option<String>,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// The providers.
+/// Access to the stored providers.
 pub struct Providers<'s> {
     db: &'s Db,
 }
@@ -37,7 +37,7 @@ impl<'s> Providers<'s> {
         Self { db }
     }
 
-    /// Those that a tenant may use: the installation's, then its own, by id.
+    /// The providers that a tenant may use: those of the installation and its own, sorted by scope and id.
     pub async fn list(&self, visible_to: &TenantId) -> Result<Vec<ProviderRow>, Error> {
         let rows: Vec<Row> = self
             .db
@@ -49,14 +49,14 @@ impl<'s> Providers<'s> {
         rows.into_iter().map(Row::into_row).collect()
     }
 
-    /// Those of every scope, for the start of the server.
+    /// The providers of every scope, for the start of the server.
     pub async fn all(&self) -> Result<Vec<ProviderRow>, Error> {
         let sql = "SELECT * FROM providers ORDER BY scope, id";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![]).await?;
         rows.into_iter().map(Row::into_row).collect()
     }
 
-    /// One of a scope.
+    /// The provider of a scope with this id.
     pub async fn get(&self, scope: &Scope, id: &str) -> Result<Option<ProviderRow>, Error> {
         let row: Option<Row> = self
             .db
@@ -68,7 +68,7 @@ impl<'s> Providers<'s> {
         row.map(Row::into_row).transpose()
     }
 
-    /// Adds or replaces one.
+    /// Adds or replaces a provider.
     pub async fn put(&self, provider: &ProviderRow) -> Result<(), Error> {
         self.db
             .execute(
@@ -94,7 +94,7 @@ impl<'s> Providers<'s> {
         Ok(())
     }
 
-    /// Removes one; false if there is none.
+    /// Deletes a provider. Returns false if it does not exist.
     pub async fn delete(&self, scope: &Scope, id: &str) -> Result<bool, Error> {
         let sql = "DELETE FROM providers WHERE scope = $1 AND id = $2";
         let changed = self.db.execute(sql, args![scope.as_str(), id]).await?;

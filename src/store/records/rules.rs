@@ -1,4 +1,4 @@
-//! What people and admins decided about calls beforehand, and how often it was used.
+//! Stores the rules by which people and admins decide calls in advance, and counts their uses.
 
 use std::collections::HashMap;
 
@@ -9,28 +9,28 @@ use super::super::db::{Db, args};
 use super::{from_json, to_json, user_id};
 use crate::domain::{TenantId, Timestamp, UserId};
 
-/// Rules that one person, and that the admins of a tenant, may keep at the same time: each of them is
-/// looked at for every call.
+/// The most rules of one person, and of a tenant's admins. The limit exists because every call is checked
+/// against each rule.
 pub const MOST_RULES: i64 = 200;
 
-/// A rule that lasts beyond a session.
+/// A rule that applies beyond one session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleRow {
     pub rule: Rule,
-    /// Whose sessions it is for; none = those of everybody in the tenant.
+    /// The person to whose sessions it applies; `None` = the sessions of everyone in the tenant.
     pub owner: Option<UserId>,
     pub created_by: UserId,
     pub created_at: Timestamp,
 }
 
-/// How often a rule decided a call.
+/// The number of calls that a rule decided, and the time of the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleUses {
     pub count: u64,
     pub last: Timestamp,
 }
 
-/// The rules of tenants and persons.
+/// Access to the stored rules.
 pub struct Rules<'s> {
     db: &'s Db,
 }
@@ -40,7 +40,7 @@ impl<'s> Rules<'s> {
         Self { db }
     }
 
-    /// All of a tenant, those of its persons too, the oldest first.
+    /// All rules of a tenant, including those of its users, oldest first.
     pub async fn list(&self, tenant: &TenantId) -> Result<Vec<RuleRow>, Error> {
         let sql = "SELECT owner, body, created_by, created_at FROM rules WHERE tenant = $1 \
                    ORDER BY created_at, id";
@@ -48,7 +48,7 @@ impl<'s> Rules<'s> {
         rows.into_iter().map(rule_row).collect()
     }
 
-    /// Keeps a new one; false where its owner, or the tenant, has [`MOST_RULES`] already.
+    /// Adds a rule. Returns false if its owner, or the tenant, already has [`MOST_RULES`].
     pub async fn add(&self, tenant: &TenantId, row: &RuleRow) -> Result<bool, Error> {
         let sql = "INSERT INTO rules (tenant, id, owner, body, created_by, created_at) \
                    SELECT $1, $2, $3, $4, $5, $6 WHERE \
@@ -66,7 +66,7 @@ impl<'s> Rules<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// Takes one away, of that owner; whether there was one.
+    /// Deletes a rule of this owner. Returns true if it existed.
     pub async fn remove(
         &self,
         tenant: &TenantId,
@@ -78,7 +78,7 @@ impl<'s> Rules<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// How often each rule decided a call, in the sessions of that person, or in all of the tenant.
+    /// The uses of each rule in the sessions of `owner`, or in all sessions of the tenant.
     pub async fn uses(
         &self,
         tenant: &TenantId,

@@ -1,30 +1,30 @@
-//! Which sandbox belongs to which session, and who keeps its workspace.
+//! Stores which sandbox belongs to which session, and which engine keeps its workspace.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::tenant_id;
 use crate::domain::{EngineId, SandboxId, SessionId, SessionKey};
 
-/// A session's sandbox.
+/// The sandbox of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxRow {
     pub key: SessionKey,
-    /// Its id, by which the workspace is named.
+    /// The sandbox's id, which also names the workspace.
     pub sandbox: SandboxId,
-    /// What keeps the workspace (`sandbox::Runtime::keeper`).
+    /// The engine that keeps the workspace (`sandbox::Runtime::keeper`).
     pub engine: EngineId,
 }
 
-/// A row beside the list of sessions.
+/// A sandbox, compared with the list of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSandbox {
     pub row: SandboxRow,
-    /// Whether the list of sessions has its session. One that was deleted is not there, one that
-    /// began a moment ago may not be there yet.
+    /// True if the list of sessions has its session. A deleted session is not in the list, and one that
+    /// began a moment ago may not be in it yet.
     pub is_listed: bool,
 }
 
-/// The sandboxes.
+/// Access to the stored sandboxes.
 pub struct Sandboxes<'s> {
     db: &'s Db,
 }
@@ -47,7 +47,7 @@ impl<'s> Sandboxes<'s> {
         Ok(row.map(Row::into_listed).transpose()?.map(|it| it.row))
     }
 
-    /// Gives a session its sandbox, unless it has one; says which it has.
+    /// Assigns a sandbox to a session, unless it has one. Returns the session's sandbox.
     pub async fn claim(&self, row: SandboxRow) -> Result<SandboxRow, Error> {
         let changed = self
             .db
@@ -68,7 +68,7 @@ impl<'s> Sandboxes<'s> {
         Ok(self.of(&row.key).await?.unwrap_or(row))
     }
 
-    /// All of them; for the janitor, who looks at every tenant's.
+    /// All sandboxes of every tenant, for the janitor.
     pub async fn all(&self) -> Result<Vec<ListedSandbox>, Error> {
         let rows: Vec<Row> = self
             .db
@@ -81,8 +81,8 @@ impl<'s> Sandboxes<'s> {
         rows.into_iter().map(Row::into_listed).collect()
     }
 
-    /// The listed sessions that have no row here: from before there were rows, or without a
-    /// sandbox so far.
+    /// The listed sessions without a stored sandbox: those from before sandboxes were stored, and those that
+    /// have no sandbox yet.
     pub async fn sessions_without(&self) -> Result<Vec<SessionKey>, Error> {
         let rows: Vec<(String, String)> = self
             .db
@@ -96,7 +96,7 @@ impl<'s> Sandboxes<'s> {
         keys.map(|(tenant, session)| key(tenant, session)).collect()
     }
 
-    /// Forgets the row of a session; its workspace must be gone.
+    /// Deletes the row of a session. Its workspace must already be removed.
     pub async fn forget(&self, key: &SessionKey) -> Result<(), Error> {
         self.db
             .execute(

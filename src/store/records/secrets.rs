@@ -1,23 +1,23 @@
-//! Secrets by name, for `${secret:NAME}` in what people configure. Only sealed values come here.
+//! Stores named secrets, for `${secret:NAME}` in configurations. The values are already sealed.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use crate::domain::{Scope, Timestamp};
 
-/// A secret to keep.
+/// A stored secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretRow {
-    /// Whose entries may name it.
+    /// The scope whose entries may refer to the secret.
     pub scope: Scope,
-    /// Its name, unique in the scope.
+    /// The name, unique in the scope.
     pub name: String,
-    /// Its value, sealed by [`Sealer`](crate::store::Sealer).
+    /// The value, sealed by [`Sealer`](crate::store::Sealer).
     pub sealed: String,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// The secrets.
+/// Access to the stored secrets.
 pub struct Secrets<'s> {
     db: &'s Db,
 }
@@ -27,14 +27,14 @@ impl<'s> Secrets<'s> {
         Self { db }
     }
 
-    /// The names of a scope.
+    /// The names of the secrets in a scope.
     pub async fn names(&self, scope: &Scope) -> Result<Vec<String>, Error> {
         let sql = "SELECT name FROM secrets WHERE scope = $1 ORDER BY name";
         let rows: Vec<(String,)> = self.db.fetch_all(sql, args![scope.as_str()]).await?;
         Ok(rows.into_iter().map(|(name,)| name).collect())
     }
 
-    /// The sealed value of a name of this very scope.
+    /// The sealed value of a secret in exactly this scope.
     pub async fn get(&self, scope: &Scope, name: &str) -> Result<Option<String>, Error> {
         let sql = "SELECT sealed FROM secrets WHERE scope = $1 AND name = $2";
         let row: Option<(String,)> = self
@@ -44,7 +44,7 @@ impl<'s> Secrets<'s> {
         Ok(row.map(|(sealed,)| sealed))
     }
 
-    /// Adds or replaces one.
+    /// Adds or replaces a secret.
     pub async fn put(&self, secret: &SecretRow) -> Result<(), Error> {
         self.db
             .execute(
@@ -62,7 +62,7 @@ impl<'s> Secrets<'s> {
         Ok(())
     }
 
-    /// Removes one; false if there is none.
+    /// Deletes a secret. Returns false if it does not exist.
     pub async fn delete(&self, scope: &Scope, name: &str) -> Result<bool, Error> {
         let sql = "DELETE FROM secrets WHERE scope = $1 AND name = $2";
         let changed = self.db.execute(sql, args![scope.as_str(), name]).await?;

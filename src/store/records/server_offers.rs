@@ -1,11 +1,11 @@
-//! The resources and prompts of MCP servers: cached lists, so that nobody who looks waits for a server.
+//! Caches the resources and prompts of MCP servers, so that readers need not wait for a server.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::{from_json, to_json};
 use crate::domain::ServerOffer;
 
-/// The lists.
+/// Access to the cached lists.
 pub struct ServerOffers<'s> {
     db: &'s Db,
 }
@@ -15,7 +15,7 @@ impl<'s> ServerOffers<'s> {
         Self { db }
     }
 
-    /// What is kept under a hash.
+    /// The list cached under a hash.
     pub async fn get(&self, hash: &str) -> Result<Option<ServerOffer>, Error> {
         let sql = "SELECT offer FROM server_offers WHERE hash = $1";
         let row: Option<(String,)> = self.db.fetch_optional(sql, args![hash]).await?;
@@ -23,7 +23,7 @@ impl<'s> ServerOffers<'s> {
             .transpose()
     }
 
-    /// Keeps it under a hash, in place of what was there.
+    /// Caches a list under a hash, replacing an earlier one.
     pub async fn put(&self, hash: &str, offer: &ServerOffer) -> Result<(), Error> {
         let sql = "INSERT INTO server_offers (hash, offer) VALUES ($1, $2) \
                    ON CONFLICT (hash) DO UPDATE SET offer = excluded.offer";

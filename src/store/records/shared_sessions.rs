@@ -1,4 +1,4 @@
-//! Sessions that their owners let others read.
+//! Stores the shares by which owners let others read their sessions.
 
 use super::super::Error;
 use super::super::db::{Arg, Db, args};
@@ -6,11 +6,11 @@ use super::admission::SecretHash;
 use super::{session_id, tenant_id};
 use crate::domain::{SessionKey, SharedSessionId, TenantId, Timestamp};
 
-/// Ways in which one session may be shared at the same time.
+/// The most shares of one session at the same time.
 const MOST: i64 = 50;
 
-/// What opens: a session that is given up shows nothing any more, nor does one whose owner
-/// or tenant may not enter.
+/// Builds a query for a share that is open. A share is closed once it has expired, its session was given up,
+/// its owner is disabled or its tenant is suspended.
 macro_rules! opened {
     ($which:literal) => {
         concat!(
@@ -27,12 +27,12 @@ macro_rules! opened {
     };
 }
 
-/// Who may read.
+/// The people who may read a shared session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// Whoever is signed in to the tenant.
+    /// Everyone who is signed in to the tenant.
     Tenant,
-    /// Whoever has the link, while the tenant allows links.
+    /// Everyone who has the link, while the tenant allows links.
     Link,
 }
 
@@ -45,7 +45,7 @@ impl Audience {
         }
     }
 
-    /// Reads the name back.
+    /// Parses the name.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "tenant" => Some(Self::Tenant),
@@ -55,20 +55,20 @@ impl Audience {
     }
 }
 
-/// One way in which a session was shared.
+/// A share of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedSession {
     pub key: SessionKey,
     pub id: SharedSessionId,
     pub audience: Audience,
-    /// The last event that is shown.
+    /// The `seq` of the last event that readers see.
     pub seq: u64,
     pub created_at: Timestamp,
-    /// None = it does not end by itself.
+    /// The time at which the share expires; `None` = never.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What is shared.
+/// Access to the stored shares.
 pub struct SharedSessions<'s> {
     db: &'s Db,
 }
@@ -78,8 +78,8 @@ impl<'s> SharedSessions<'s> {
         Self { db }
     }
 
-    /// Keeps one, with the hash of the secret where one opens it; false where there is no such session,
-    /// or it is shared in too many ways already.
+    /// Adds a share, with the hash of its secret if it has one. Returns false if the session does not exist
+    /// or already has the most shares.
     pub async fn add(
         &self,
         shared: &SharedSession,
@@ -105,7 +105,7 @@ impl<'s> SharedSessions<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// The ways in which a session is shared, the newest first, those that have ended left out.
+    /// The unexpired shares of a session, newest first.
     pub async fn of_session(
         &self,
         key: &SessionKey,
@@ -119,14 +119,14 @@ impl<'s> SharedSessions<'s> {
         rows.into_iter().map(Row::into_shared).collect()
     }
 
-    /// Ends one of a session; whether there was one.
+    /// Deletes a share of a session. Returns true if it existed.
     pub async fn remove(&self, key: &SessionKey, id: &SharedSessionId) -> Result<bool, Error> {
         let sql = "DELETE FROM shared_sessions WHERE tenant = $1 AND session = $2 AND id = $3";
         let values = args![key.tenant.as_str(), key.session.as_str(), id.as_str()];
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// What a link opens; none = nothing, or nothing any more.
+    /// The share that a link opens; `None` if there is none, or it is closed.
     pub async fn open_link(
         &self,
         hash: &SecretHash,
@@ -136,7 +136,7 @@ impl<'s> SharedSessions<'s> {
         self.open(sql, args![now.0, hash.as_str()]).await
     }
 
-    /// What the people of a tenant open by its id.
+    /// The share that people of a tenant open by its id.
     pub async fn open_in_tenant(
         &self,
         tenant: &TenantId,

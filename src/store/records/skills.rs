@@ -1,48 +1,48 @@
-//! Skills of tenants and their people: what is listed of each, its files as one archive, and who switched
-//! it off for themselves.
+//! Stores skills of tenants and users: metadata, the files as one archive, and which users switched a skill
+//! off for themselves.
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args, taken};
 use super::user_id;
 use crate::domain::{SkillId, TenantId, Timestamp, UserId};
 
-/// A skill as it is kept, without its files.
+/// A stored skill without its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillRow {
     pub id: SkillId,
-    /// Whose sessions it is for; none = those of everybody in the tenant.
+    /// The user to whose sessions it applies; `None` = the sessions of everyone in the tenant.
     pub owner: Option<UserId>,
     pub name: String,
     pub description: String,
-    /// SHA-256 of its files, in hex.
+    /// The SHA-256 digest of its files, in hex.
     pub hash: String,
-    /// What else its front matter says, and the list of its files, as JSON.
+    /// The rest of its front matter, and the list of its files, as JSON.
     pub facts: String,
-    /// Whether it is switched on: for the person who owns it, or for the whole tenant.
+    /// True if the skill is switched on for its owner, or for the whole tenant if it has no owner.
     pub is_enabled: bool,
-    /// Counts its replacements, from 1.
+    /// The version of the skill, which counts from 1 and grows with each replacement.
     pub version: u64,
     pub created_by: UserId,
     pub created_at: Timestamp,
     pub updated_by: UserId,
     pub updated_at: Timestamp,
-    /// Whether the person who reads the list switched it off for themselves.
+    /// True if the user who reads the list switched it off for themselves.
     pub is_off_for_reader: bool,
 }
 
-/// What a session is offered of a skill.
+/// A skill as a session is offered it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedSkill {
     pub id: SkillId,
-    /// Whether it is the person's own, and not the tenant's.
+    /// True if the skill is the user's own, false if it is the tenant's.
     pub is_own: bool,
     pub name: String,
     pub description: String,
-    /// SHA-256 of its files, in hex.
+    /// The SHA-256 digest of its files, in hex.
     pub hash: String,
 }
 
-/// The skills.
+/// Access to the stored skills.
 pub struct Skills<'s> {
     db: &'s Db,
 }
@@ -52,7 +52,7 @@ impl<'s> Skills<'s> {
         Self { db }
     }
 
-    /// Those of the tenant and those of that person, by name.
+    /// The skills of the tenant and of this user, by name.
     pub async fn list(&self, tenant: &TenantId, person: &UserId) -> Result<Vec<SkillRow>, Error> {
         let sql = "SELECT s.*, EXISTS (SELECT 1 FROM skill_switches w WHERE w.tenant = s.tenant \
                    AND w.person = $2 AND w.skill = s.id) AS is_off FROM skills s \
@@ -62,7 +62,7 @@ impl<'s> Skills<'s> {
         rows.into_iter().map(Row::into_row).collect()
     }
 
-    /// One of the tenant's or of that person's.
+    /// A skill of the tenant or of this user.
     pub async fn find(
         &self,
         tenant: &TenantId,
@@ -76,7 +76,7 @@ impl<'s> Skills<'s> {
         row.map(Row::into_row).transpose()
     }
 
-    /// What sessions of that person are offered: what is switched on, by name.
+    /// The skills offered to sessions of this user: all that are switched on, by name.
     pub async fn offered(
         &self,
         tenant: &TenantId,
@@ -103,8 +103,8 @@ impl<'s> Skills<'s> {
         offered.collect()
     }
 
-    /// Keeps a new one with its files; false where its owner has `most` already. Its name must be free
-    /// among those of its owner, or the answer is [`Error::Taken`].
+    /// Adds a skill with its files. Returns false if its owner already has `most` skills, and
+    /// [`Error::Taken`] if the owner has another skill of this name.
     pub async fn add(
         &self,
         tenant: &TenantId,
@@ -137,8 +137,8 @@ impl<'s> Skills<'s> {
         Ok(added.map_err(taken(&row.name))?.is_some())
     }
 
-    /// Gives a skill other files, as its next version; false where it is no longer the version `row` says.
-    /// `old` is the hash of the files that it has until then.
+    /// Replaces the files of a skill, as its next version. Returns false if its version is no longer
+    /// `row.version`. `old` is the hash of its previous files.
     pub async fn replace(
         &self,
         tenant: &TenantId,
@@ -169,7 +169,7 @@ impl<'s> Skills<'s> {
         Ok(replaced.map_err(taken(&row.name))?.is_some())
     }
 
-    /// Forgets one, with its files unless another skill has the same; false if there is none.
+    /// Deletes a skill, and its files unless another skill has the same. Returns false if it does not exist.
     pub async fn remove(&self, tenant: &TenantId, row: &SkillRow) -> Result<bool, Error> {
         let whose = || args![tenant.as_str(), row.id.as_str()];
         let statements = vec![
@@ -183,7 +183,7 @@ impl<'s> Skills<'s> {
         Ok(self.db.execute_all(statements).await?.is_some())
     }
 
-    /// Switches one on or off for everybody whom it is for; false if there is none.
+    /// Switches a skill on or off for everyone to whom it applies. Returns false if it does not exist.
     pub async fn set_enabled(
         &self,
         tenant: &TenantId,
@@ -194,7 +194,7 @@ impl<'s> Skills<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// Switches one on or off for that person alone.
+    /// Switches a skill on or off for this user alone.
     pub async fn switch(
         &self,
         tenant: &TenantId,
@@ -212,7 +212,7 @@ impl<'s> Skills<'s> {
         Ok(())
     }
 
-    /// The files of that hash, as they were kept.
+    /// The archive of files with this hash.
     pub async fn content(&self, tenant: &TenantId, hash: &str) -> Result<Option<Vec<u8>>, Error> {
         let sql = "SELECT content FROM skill_bundles WHERE tenant = $1 AND hash = $2";
         let values = args![tenant.as_str(), hash];
@@ -221,7 +221,8 @@ impl<'s> Skills<'s> {
     }
 }
 
-/// Written even where it is there: nobody may delete it in between.
+/// Writes the files. The row is written even if it exists, which locks it, so that no other transaction
+/// deletes it.
 fn bundle(tenant: &TenantId, hash: &str, content: Vec<u8>) -> Statement {
     Statement::new(
         "INSERT INTO skill_bundles (tenant, hash, content) VALUES ($1, $2, $3) \
@@ -230,7 +231,7 @@ fn bundle(tenant: &TenantId, hash: &str, content: Vec<u8>) -> Statement {
     )
 }
 
-/// Forgets files that no skill has any more.
+/// Deletes files that no skill uses any more.
 fn unused(tenant: &TenantId, hash: &str) -> Statement {
     Statement::new(
         "DELETE FROM skill_bundles WHERE tenant = $1 AND hash = $2 AND NOT EXISTS \

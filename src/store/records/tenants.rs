@@ -1,4 +1,4 @@
-//! Tenants.
+//! Stores tenants.
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args, taken};
@@ -9,13 +9,13 @@ use crate::domain::{Tenant, TenantId, Timestamp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TenantStanding {
     Active,
-    /// Nobody of it enters.
+    /// No one of the tenant may enter.
     Suspended,
-    /// Nobody of it enters, and it is about to be deleted.
+    /// No one of the tenant may enter, and the tenant will be deleted.
     GivenUp,
 }
 
-/// Declares the statement that deletes a tenant's rows, for each table and the column that names it; rows
+/// Builds the statements that delete a tenant's rows, from tables and the columns that name the tenant. Rows
 /// that refer to others come first.
 macro_rules! purges {
     ($($table:literal: $column:literal),* $(,)?) => {
@@ -23,8 +23,8 @@ macro_rules! purges {
     };
 }
 
-/// Every table with rows of tenants; a test compares the list with the migrations. The volumes of packages
-/// are not among them: whoever removes such a volume removes its row.
+/// Every table with rows of tenants; a test compares the list with the migrations. `package_volumes` is not
+/// in it: the gateway that removes such a volume also deletes its row.
 const PURGES: &[&str] = &purges! {
     "journal": "tenant",
     "snapshots": "tenant",
@@ -77,11 +77,11 @@ const PURGES: &[&str] = &purges! {
     "users": "tenant",
 };
 
-/// What was kept for whoever was offered it, and that nobody was.
+/// Deletes tool definitions to which no tenant's history refers any more.
 const ORPHANS: [&str; 1] =
     ["DELETE FROM tool_definitions WHERE hash NOT IN (SELECT hash FROM tool_definition_history)"];
 
-/// The tenants of the installation.
+/// Access to the tenants of the installation.
 pub struct Tenants<'s> {
     db: &'s Db,
 }
@@ -91,7 +91,7 @@ impl<'s> Tenants<'s> {
         Self { db }
     }
 
-    /// Adds a tenant; its name must be free.
+    /// Adds a tenant. Returns [`Error::Taken`] if its name is in use.
     pub async fn add(&self, tenant: &Tenant, now: Timestamp) -> Result<(), Error> {
         self.db
             .execute(
@@ -103,7 +103,7 @@ impl<'s> Tenants<'s> {
         Ok(())
     }
 
-    /// The tenant of that name, added under `id` if there is none.
+    /// The tenant with this name, added with the given id if there is none.
     pub async fn find_or_add(&self, tenant: Tenant, now: Timestamp) -> Result<Tenant, Error> {
         self.db
             .execute(
@@ -115,7 +115,7 @@ impl<'s> Tenants<'s> {
         Ok(self.find_by_name(&tenant.name).await?.unwrap_or(tenant))
     }
 
-    /// The tenant of that name.
+    /// The tenant with this name.
     pub async fn find_by_name(&self, name: &str) -> Result<Option<Tenant>, Error> {
         let row: Option<TenantRow> = self
             .db
@@ -124,7 +124,7 @@ impl<'s> Tenants<'s> {
         row.map(TenantRow::into_tenant).transpose()
     }
 
-    /// The tenant of that id.
+    /// The tenant with this id.
     pub async fn find(&self, id: &TenantId) -> Result<Option<Tenant>, Error> {
         let row: Option<TenantRow> = self
             .db
@@ -136,14 +136,14 @@ impl<'s> Tenants<'s> {
         row.map(TenantRow::into_tenant).transpose()
     }
 
-    /// Whether people of a tenant may share by link.
+    /// Returns true if people of the tenant may share sessions by link.
     pub async fn allows_links(&self, id: &TenantId) -> Result<bool, Error> {
         let sql = "SELECT allows_links FROM tenants WHERE id = $1";
         let row: Option<(bool,)> = self.db.fetch_optional(sql, args![id.as_str()]).await?;
         Ok(row.is_some_and(|(allows_links,)| allows_links))
     }
 
-    /// Lets people of a tenant share by link, or no longer.
+    /// Allows or forbids sharing sessions by link.
     pub async fn set_allows_links(&self, id: &TenantId, allows_links: bool) -> Result<(), Error> {
         let sql = "UPDATE tenants SET allows_links = $2 WHERE id = $1";
         self.db
@@ -152,21 +152,21 @@ impl<'s> Tenants<'s> {
         Ok(())
     }
 
-    /// Locks a tenant out: nobody of it enters, and nothing of it goes on. Suspending again changes
-    /// nothing.
+    /// Locks a tenant out: no one of it may enter, and none of its work continues. Suspending it again
+    /// changes nothing.
     pub async fn suspend(&self, id: &TenantId, now: Timestamp) -> Result<(), Error> {
         let sql = "UPDATE tenants SET suspended_at = COALESCE(suspended_at, $2) WHERE id = $1";
         self.db.execute(sql, args![id.as_str(), now.0]).await?;
         Ok(())
     }
 
-    /// Lets a tenant in again; false if it is being deleted.
+    /// Lifts a suspension. Returns false if the tenant does not exist or is being deleted.
     pub async fn resume(&self, id: &TenantId) -> Result<bool, Error> {
         let sql = "UPDATE tenants SET suspended_at = NULL WHERE id = $1 AND delete_at IS NULL";
         Ok(self.db.execute(sql, args![id.as_str()]).await? > 0)
     }
 
-    /// Locks a tenant out for good: whichever gateway lives then deletes it.
+    /// Locks a tenant out for good, so that a living gateway deletes it.
     pub async fn give_up(&self, id: &TenantId, now: Timestamp) -> Result<(), Error> {
         let sql = "UPDATE tenants SET suspended_at = COALESCE(suspended_at, $2), \
                    delete_at = COALESCE(delete_at, $2) WHERE id = $1";
@@ -174,14 +174,14 @@ impl<'s> Tenants<'s> {
         Ok(())
     }
 
-    /// Tenants that are to be deleted.
+    /// The tenants that are to be deleted.
     pub async fn given_up(&self) -> Result<Vec<TenantId>, Error> {
         let sql = "SELECT id FROM tenants WHERE delete_at IS NOT NULL ORDER BY id";
         let rows: Vec<(String,)> = self.db.fetch_all(sql, args![]).await?;
         rows.into_iter().map(|(id,)| tenant_id(id)).collect()
     }
 
-    /// Whether a tenant is locked out, and whether it is about to be deleted.
+    /// The standing of a tenant. An unknown tenant counts as active.
     pub async fn standing(&self, id: &TenantId) -> Result<TenantStanding, Error> {
         let sql =
             "SELECT suspended_at IS NOT NULL, delete_at IS NOT NULL FROM tenants WHERE id = $1";
@@ -193,8 +193,8 @@ impl<'s> Tenants<'s> {
         })
     }
 
-    /// Deletes every row of a tenant in every table, and the tenant. Its sessions have to be gone: their
-    /// workspaces are found by their rows.
+    /// Deletes a tenant and its rows in every table. Its sessions must already be removed, because their
+    /// workspaces can only be found by these rows.
     pub async fn purge(&self, id: &TenantId) -> Result<(), Error> {
         let statements = PURGES.iter();
         let mut statements: Vec<Statement> = statements
@@ -207,7 +207,7 @@ impl<'s> Tenants<'s> {
         Ok(())
     }
 
-    /// All tenants by name.
+    /// All tenants, by name.
     pub async fn list(&self) -> Result<Vec<Tenant>, Error> {
         let rows: Vec<TenantRow> = self
             .db
@@ -238,8 +238,8 @@ mod tests {
 
     use super::PURGES;
 
-    /// Asserts that no table keeps rows of a deleted tenant: each that the migrations give a tenant or a
-    /// scope is purged by that column.
+    /// Asserts that no table keeps rows of a deleted tenant: each table to which the migrations give a
+    /// column `tenant` or `scope` is purged by that column.
     #[test]
     fn every_table_with_rows_of_tenants_is_purged() {
         for kind in ["sqlite", "postgres"] {

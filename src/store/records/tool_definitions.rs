@@ -1,34 +1,34 @@
-//! What MCP servers offered: cached lists, so that a model request waits for no server, and when
-//! the list of a server changed, so that people hear of it.
+//! Caches the tools that MCP servers offered, so that a model request need not wait for a server. Also
+//! records when the list of a server changed, so that people are told.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::{from_json, to_json};
 use crate::domain::{TenantId, Timestamp, Tool};
 
-/// From when on a server offered what the hash names.
+/// A change of the tools that a server offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionChange {
-    /// The key of [`ToolDefinitions::get`], as its writer chose it.
+    /// The key of [`ToolDefinitions::get`], as chosen by the caller of [`ToolDefinitions::put`].
     pub hash: String,
-    /// When it was first seen after something else.
+    /// The time at which this list was first seen after a different one.
     pub first_seen: Timestamp,
 }
 
-/// Versions of one tool that are kept.
+/// The most versions stored for one tool.
 const MOST_VERSIONS: i64 = 20;
 
-/// A definition of a tool as a tenant was offered it.
+/// A definition of a tool that a tenant was offered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolVersion {
     /// [`Tool::hash`].
     pub hash: String,
-    /// When it was first seen after another one.
+    /// The time at which this definition was first seen after a different one.
     pub first_seen: Timestamp,
     pub definition: Tool,
 }
 
-/// The definitions.
+/// Access to the stored definitions.
 pub struct ToolDefinitions<'s> {
     db: &'s Db,
 }
@@ -38,7 +38,7 @@ impl<'s> ToolDefinitions<'s> {
         Self { db }
     }
 
-    /// The tools that are kept under a hash.
+    /// The tools cached under a hash.
     pub async fn get(&self, hash: &str) -> Result<Option<Vec<Tool>>, Error> {
         let sql = "SELECT tools FROM tool_definitions WHERE hash = $1";
         let row: Option<(String,)> = self.db.fetch_optional(sql, args![hash]).await?;
@@ -46,7 +46,7 @@ impl<'s> ToolDefinitions<'s> {
             .transpose()
     }
 
-    /// Keeps tools under a hash, in place of what was there.
+    /// Caches tools under a hash, replacing earlier ones.
     pub async fn put(&self, hash: &str, tools: &[Tool]) -> Result<(), Error> {
         self.db
             .execute(
@@ -58,8 +58,8 @@ impl<'s> ToolDefinitions<'s> {
         Ok(())
     }
 
-    /// Notes what a server offers a tenant now; true if that is not what it offered before.
-    /// The first note of a server is true as well.
+    /// Records the hash of the tools that a server offers a tenant now. Returns true if it differs from the
+    /// previous one, or if there was none.
     pub async fn note(
         &self,
         (tenant, server): (&TenantId, &str),
@@ -80,7 +80,7 @@ impl<'s> ToolDefinitions<'s> {
         Ok(changed > 0)
     }
 
-    /// Notes the definition of a tool, unless it is the one that was noted last; the oldest go.
+    /// Records the definition of a tool, unless it equals the previous one. Only the newest 20 are kept.
     pub async fn note_version(
         &self,
         (tenant, server): (&TenantId, &str),
@@ -118,7 +118,7 @@ impl<'s> ToolDefinitions<'s> {
         Ok(())
     }
 
-    /// The definitions of one tool that a tenant was offered, newest first.
+    /// The stored definitions of a tool that a tenant was offered, newest first.
     pub async fn versions(
         &self,
         (tenant, server): (&TenantId, &str),
@@ -138,7 +138,8 @@ impl<'s> ToolDefinitions<'s> {
         rows.into_iter().map(version).collect()
     }
 
-    /// What a server offered a tenant, newest first: more than one entry means that it changed.
+    /// The changes of the tools that a server offered a tenant, newest first. The first list that was seen
+    /// counts as a change.
     pub async fn history(
         &self,
         (tenant, server): (&TenantId, &str),

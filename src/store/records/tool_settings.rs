@@ -1,22 +1,22 @@
-//! What a tenant decided about single tools of its MCP servers.
+//! Stores a tenant's settings for single tools of its MCP servers.
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args};
 use crate::domain::{TenantId, ToolRef};
 use crate::session::PolicyEffect;
 
-/// What was decided about one tool.
+/// The settings of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSetting {
-    /// Which, by the server's own name for it.
+    /// The tool, by the server's own name for it.
     pub tool: ToolRef,
-    /// Whether the model is told of it.
+    /// True if the tool is offered to the model.
     pub is_enabled: bool,
-    /// What happens to its calls.
+    /// The effect of the policy on the tool's calls.
     pub effect: PolicyEffect,
 }
 
-/// The settings; a tool without one is enabled and asks.
+/// Access to the stored settings. A tool without settings is enabled, and its calls need approval.
 pub struct ToolSettings<'s> {
     db: &'s Db,
 }
@@ -26,7 +26,7 @@ impl<'s> ToolSettings<'s> {
         Self { db }
     }
 
-    /// All of a tenant, by server and tool.
+    /// All settings of a tenant, by server and tool.
     pub async fn list(&self, tenant: &TenantId) -> Result<Vec<ToolSetting>, Error> {
         let rows: Vec<Row> = self
             .db
@@ -39,7 +39,7 @@ impl<'s> ToolSettings<'s> {
         rows.into_iter().map(Row::into_setting).collect()
     }
 
-    /// Those of one server, by tool.
+    /// The settings of one server, by tool.
     pub async fn of_server(
         &self,
         tenant: &TenantId,
@@ -56,7 +56,7 @@ impl<'s> ToolSettings<'s> {
         rows.into_iter().map(Row::into_setting).collect()
     }
 
-    /// Adds or replaces one.
+    /// Adds or replaces the settings of a tool.
     pub async fn put(&self, tenant: &TenantId, setting: &ToolSetting) -> Result<(), Error> {
         self.db
             .execute(
@@ -75,8 +75,8 @@ impl<'s> ToolSettings<'s> {
         Ok(())
     }
 
-    /// Forgets what was decided and seen of a server that is gone from files or settings;
-    /// [`McpServers::delete`](super::McpServers::delete) does so by itself.
+    /// Deletes settings, history and tool versions of a server that is gone from files or settings. For
+    /// stored servers, [`McpServers::delete`](super::McpServers::delete) does this.
     pub async fn forget(&self, tenant: &TenantId, server: &str) -> Result<(), Error> {
         let whom = || args![tenant.as_str(), server];
         self.db

@@ -1,4 +1,4 @@
-//! People and services of a tenant.
+//! Stores the users of a tenant: people and services.
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args, taken};
@@ -6,28 +6,28 @@ use super::admission::{SecretHash, role};
 use super::{tenant_id, user_id};
 use crate::domain::{Role, TenantId, Timestamp, User, UserId};
 
-/// A user with what signing in needs.
+/// A user with the data needed for signing in.
 #[derive(Clone)]
 pub struct UserRecord {
     pub user: User,
-    /// Argon2id in PHC form; `None` for who signs in otherwise.
+    /// Argon2id in PHC form; `None` for a user without a password.
     pub password_hash: Option<String>,
-    /// Whether they may not enter.
+    /// True if the user is disabled and may not enter.
     pub is_disabled: bool,
-    /// Whether nobody of their tenant may enter.
+    /// True if the user's tenant is suspended, so that no one of it may enter.
     pub is_suspended: bool,
-    /// The person of `auth.mode none`.
+    /// True for the local person of `auth.mode none`.
     pub is_local: bool,
 }
 
 impl UserRecord {
-    /// Whether the door is open to them.
+    /// Returns true if the user may enter.
     pub fn may_enter(&self) -> bool {
         !self.is_disabled && !self.is_suspended
     }
 }
 
-/// The columns of [`UserRow`].
+/// Builds a query for the columns of [`UserRow`].
 macro_rules! user_where {
     ($which:literal) => {
         concat!(
@@ -44,31 +44,31 @@ pub struct NewUser {
     pub user: User,
     /// Argon2id in PHC form.
     pub password_hash: Option<String>,
-    /// The person of `auth.mode none`.
+    /// True for the local person of `auth.mode none`.
     pub is_local: bool,
 }
 
-/// Who takes the installation over by a setup link.
+/// The first owner, who takes over the installation with a setup link.
 #[derive(Clone)]
 pub struct FirstOwner {
-    /// The owner; a local person keeps their own id.
+    /// The owner. If a local person exists, that person keeps their own id.
     pub user: User,
     /// Argon2id in PHC form.
     pub password_hash: String,
-    /// The link that is used up.
+    /// The setup link, which is used up.
     pub link: SecretHash,
 }
 
-/// Where somebody gets mail, and whether they want any when calls wait.
+/// A user's mail address, and whether they want mail when calls wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailChoice {
-    /// None = they gave none.
+    /// The address; `None` if the user gave none.
     pub address: Option<String>,
-    /// Since when they want it; none = they do not.
+    /// The time since which the user wants mail; `None` if they do not.
     pub since: Option<Timestamp>,
 }
 
-/// The users.
+/// Access to the stored users.
 pub struct Users<'s> {
     db: &'s Db,
 }
@@ -82,7 +82,7 @@ impl<'s> Users<'s> {
         Self { db }
     }
 
-    /// Adds a user; their name must be free in the tenant.
+    /// Adds a user. Returns [`Error::Taken`] if the name is in use in the tenant.
     pub async fn add(&self, new: &NewUser, now: Timestamp) -> Result<(), Error> {
         let user = &new.user;
         self.db
@@ -105,8 +105,8 @@ impl<'s> Users<'s> {
         Ok(())
     }
 
-    /// Uses the setup link up and adds the first owner, or gives the local person a name and a
-    /// password. False if the link was used up before or somebody is there already.
+    /// Uses up the setup link and adds the first owner, or gives the local person this name and password.
+    /// Returns false if the link is not valid, or a user other than the local person exists.
     pub async fn add_first(&self, first: &FirstOwner, now: Timestamp) -> Result<bool, Error> {
         let user = &first.user;
         let done = self
@@ -141,7 +141,7 @@ impl<'s> Users<'s> {
         Ok(done.is_some())
     }
 
-    /// Whether anybody but the local person exists, in any tenant.
+    /// Returns true if any tenant has a user other than the local person.
     pub async fn exist(&self) -> Result<bool, Error> {
         let row: Option<(String,)> = self
             .db
@@ -150,7 +150,7 @@ impl<'s> Users<'s> {
         Ok(row.is_some())
     }
 
-    /// The user of that id.
+    /// The user with this id.
     pub async fn find(&self, tenant: &TenantId, id: &UserId) -> Result<Option<UserRecord>, Error> {
         let row: Option<UserRow> = self
             .db
@@ -162,7 +162,7 @@ impl<'s> Users<'s> {
         row.map(UserRow::into_record).transpose()
     }
 
-    /// The user of that name, in any spelling.
+    /// The user with this name, compared case-insensitively.
     pub async fn find_by_name(
         &self,
         tenant: &TenantId,
@@ -178,7 +178,7 @@ impl<'s> Users<'s> {
         row.map(UserRow::into_record).transpose()
     }
 
-    /// The oldest owner of a tenant who may enter.
+    /// The oldest owner of a tenant who is not disabled.
     pub async fn first_owner(&self, tenant: &TenantId) -> Result<Option<UserRecord>, Error> {
         let row: Option<UserRow> = self
             .db
@@ -193,7 +193,7 @@ impl<'s> Users<'s> {
         row.map(UserRow::into_record).transpose()
     }
 
-    /// The users of a tenant by name.
+    /// The users of a tenant, by name.
     pub async fn list(&self, tenant: &TenantId) -> Result<Vec<UserRecord>, Error> {
         let rows: Vec<UserRow> = self
             .db
@@ -205,7 +205,7 @@ impl<'s> Users<'s> {
         rows.into_iter().map(UserRow::into_record).collect()
     }
 
-    /// Changes a role. False if there is no such user, or they are the last owner.
+    /// Changes a user's role. Returns false if the user does not exist or is the last owner.
     pub async fn set_role(
         &self,
         tenant: &TenantId,
@@ -224,7 +224,7 @@ impl<'s> Users<'s> {
         Ok(changed > 0)
     }
 
-    /// Says whether they administer the installation. False if there is no such user.
+    /// Sets whether the user administers the installation. Returns false if the user does not exist.
     pub async fn set_installation_admin(
         &self,
         tenant: &TenantId,
@@ -241,8 +241,8 @@ impl<'s> Users<'s> {
         Ok(changed > 0)
     }
 
-    /// Closes the door and ends the sign-ins. False if there is no such user, or they are the
-    /// last owner.
+    /// Disables a user, and deletes their sign-ins, links, gestures and grants at MCP servers. Returns false
+    /// if the user does not exist or is the last owner.
     pub async fn disable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
         let whom = || args![tenant.as_str(), id.as_str()];
         let done = self
@@ -279,7 +279,8 @@ impl<'s> Users<'s> {
         Ok(done.is_some())
     }
 
-    /// Whether a person may no longer act: disabled, a viewer now, or of a tenant that is suspended.
+    /// Returns true if a person may no longer act: they are disabled or a viewer, or their tenant is
+    /// suspended.
     pub async fn is_barred(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
         let sql = "SELECT u.id FROM users u JOIN tenants t ON t.id = u.tenant \
                    WHERE u.tenant = $1 AND u.id = $2 \
@@ -289,7 +290,7 @@ impl<'s> Users<'s> {
         Ok(row.is_some())
     }
 
-    /// Opens the door again. False if there is no such user.
+    /// Enables a user again. Returns false if the user does not exist.
     pub async fn enable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
         let changed = self
             .db
@@ -301,7 +302,7 @@ impl<'s> Users<'s> {
         Ok(changed > 0)
     }
 
-    /// Where they get mail, and whether they want any.
+    /// The user's mail address, and whether they want mail.
     pub async fn mail(&self, tenant: &TenantId, id: &UserId) -> Result<MailChoice, Error> {
         let sql = "SELECT email, mail_since FROM users WHERE tenant = $1 AND id = $2";
         let values = args![tenant.as_str(), id.as_str()];
@@ -315,8 +316,8 @@ impl<'s> Users<'s> {
         )
     }
 
-    /// Keeps where they get mail, and whether they want any. What waits already when they begin to want
-    /// it is not told.
+    /// Sets the user's mail address, and whether they want mail. Batches that began to wait before the user
+    /// wanted mail are not announced.
     pub async fn set_mail(
         &self,
         (tenant, id): (&TenantId, &UserId),
@@ -335,7 +336,8 @@ impl<'s> Users<'s> {
         Ok(())
     }
 
-    /// Sets a password and ends the links and all sign-ins but `kept`.
+    /// Sets a password, and deletes the user's links, gestures and sign-ins, except for the sign-in `kept`.
+    /// Returns false if the user does not exist.
     pub async fn set_password(
         &self,
         (tenant, id): (&TenantId, &UserId),

@@ -1,25 +1,25 @@
-//! Browsers that are signed in.
+//! Stores the sign-ins of browsers.
 
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::admission::{Admission, AdmissionRow, SecretHash, person_of};
 use crate::domain::{TenantId, Timestamp, UserId};
 
-/// A sign-in to keep.
+/// A sign-in to add.
 #[derive(Clone)]
 pub struct NewWebSession {
     /// The tenant of the user.
     pub tenant: TenantId,
-    /// Its id, which is not its secret.
+    /// The id, which is different from the secret.
     pub id: String,
     pub user: UserId,
     /// The hash of the cookie.
     pub hash: SecretHash,
-    /// The password hash that was verified, if one was.
+    /// The user's password hash that was verified, if the user signed in with a password.
     pub verified: Option<String>,
 }
 
-/// The sign-ins.
+/// Access to the stored sign-ins.
 pub struct WebSessions<'s> {
     db: &'s Db,
 }
@@ -29,7 +29,8 @@ impl<'s> WebSessions<'s> {
         Self { db }
     }
 
-    /// Keeps a sign-in; false if the user was disabled or got another password meanwhile.
+    /// Adds a sign-in. Returns false if, meanwhile, the user was disabled, their tenant suspended or their
+    /// password changed.
     pub async fn add(&self, new: &NewWebSession, now: Timestamp) -> Result<bool, Error> {
         let added = self
             .db
@@ -52,7 +53,7 @@ impl<'s> WebSessions<'s> {
         Ok(added > 0)
     }
 
-    /// Whom a cookie lets in; its age is the caller's to judge.
+    /// The user to whom a cookie gives access. The caller must check the age of the sign-in.
     pub async fn open(&self, hash: &SecretHash) -> Result<Option<Admission>, Error> {
         let row: Option<AdmissionRow> = self
             .db
@@ -68,7 +69,7 @@ impl<'s> WebSessions<'s> {
         row.map(AdmissionRow::into_admission).transpose()
     }
 
-    /// Whether a sign-in that was opened before still lets somebody in.
+    /// Looks up a sign-in that was opened before; `None` if it is no longer valid.
     pub async fn check(&self, tenant: &TenantId, id: &str) -> Result<Option<Admission>, Error> {
         let row: Option<AdmissionRow> = self
             .db
@@ -84,7 +85,7 @@ impl<'s> WebSessions<'s> {
         row.map(AdmissionRow::into_admission).transpose()
     }
 
-    /// Notes a use.
+    /// Records the time of a use.
     pub async fn touch(&self, tenant: &TenantId, id: &str, now: Timestamp) -> Result<(), Error> {
         self.db
             .execute(
@@ -107,7 +108,7 @@ impl<'s> WebSessions<'s> {
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
 
-    /// Ends one.
+    /// Ends a sign-in.
     pub async fn end(&self, tenant: &TenantId, id: &str) -> Result<(), Error> {
         self.db
             .execute(
@@ -118,7 +119,7 @@ impl<'s> WebSessions<'s> {
         Ok(())
     }
 
-    /// Ends those that were last seen before `seen` or made before `made`.
+    /// Ends sign-ins that were last seen before `seen` or made before `made`. Returns their number.
     pub async fn end_old(&self, seen: Timestamp, made: Timestamp) -> Result<u64, Error> {
         self.db
             .execute(

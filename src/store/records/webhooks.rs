@@ -1,40 +1,40 @@
-//! Addresses that tenants want told when calls wait, and how telling them went.
+//! Stores the webhooks to which tenants want waiting calls announced, and the outcome of the last delivery.
 
 use super::super::db::{Arg, Db, Statement, args};
 use super::super::{Error, Sealer};
 use super::tenant_id;
 use crate::domain::{TenantId, Timestamp, WebhookId};
 
-/// How many of them a tenant has at most.
+/// The most webhooks of a tenant.
 const MOST: i64 = 10;
 
-/// How long every attempt has to have failed until an address is told nothing more: three days.
+/// The time after which a webhook is disabled if every attempt has failed: three days.
 const GIVE_UP_MS: i64 = 3 * 86_400_000;
 
-/// An address as it is kept.
+/// A stored webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookRow {
     pub tenant: TenantId,
     pub id: WebhookId,
     pub address: Address,
-    /// What its messages are signed with, sealed by [`Sealer`](crate::store::Sealer).
+    /// The secret that signs its messages, sealed by [`Sealer`](crate::store::Sealer).
     pub sealed: String,
-    /// Whether it is also told when calls wait no longer.
+    /// True if the webhook is also told when calls no longer wait.
     pub tells_decided: bool,
     pub created_at: Timestamp,
-    /// How the last attempt went; none = there was none.
+    /// The last attempt; `None` if there was none.
     pub last: Option<Attempt>,
-    /// Since when every attempt has failed; none = the last one did not.
+    /// The time since which every attempt has failed; `None` if the last one succeeded.
     pub failing_since: Option<Timestamp>,
-    /// Since when it is told nothing, because it failed for too long.
+    /// The time at which the webhook was disabled, because it failed for too long or is gone.
     pub disabled_at: Option<Timestamp>,
 }
 
-/// The address of a webhook. It often holds a key, so it is kept sealed.
+/// The address of a webhook. It often contains a key, so it is stored sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     Sealed(String),
-    /// As an earlier release wrote it; sealed at the next start.
+    /// An unsealed address, as an earlier release wrote it; it is sealed at the next start.
     Plain(String),
 }
 
@@ -45,7 +45,7 @@ impl Address {
         Ok(Self::Sealed(text))
     }
 
-    /// The address itself.
+    /// Returns the address in plain text.
     pub fn open(&self, sealer: &Sealer, whose: (&TenantId, &WebhookId)) -> Result<String, Error> {
         match self {
             Self::Plain(url) => Ok(url.clone()),
@@ -56,7 +56,7 @@ impl Address {
         }
     }
 
-    /// The columns `url` and `sealed_url`.
+    /// The values of the columns `url` and `sealed_url`.
     fn columns(&self) -> (&str, Option<&str>) {
         match self {
             Self::Plain(url) => (url, None),
@@ -69,24 +69,25 @@ fn address_context((tenant, id): (&TenantId, &WebhookId)) -> String {
     format!("webhook/{tenant}/{id}/url")
 }
 
-/// How an attempt went.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     pub at: Timestamp,
-    /// The status of the answer; none = nobody answered.
+    /// The status of the response; `None` if there was no response.
     pub status: Option<u16>,
-    /// Why it failed; none = it did not.
+    /// The reason for the failure; `None` if the attempt succeeded.
     pub error: Option<String>,
 }
 
 impl Attempt {
-    /// Whether the receiver says that it is gone for good (410), so that nobody has to wait for days.
+    /// Returns true if the receiver says that it is gone for good (410), so that the webhook is disabled at
+    /// once.
     fn is_gone(&self) -> bool {
         self.status == Some(410)
     }
 }
 
-/// The addresses.
+/// Access to the stored webhooks.
 pub struct Webhooks<'s> {
     db: &'s Db,
 }
@@ -96,14 +97,14 @@ impl<'s> Webhooks<'s> {
         Self { db }
     }
 
-    /// Those of a tenant, the oldest first.
+    /// The webhooks of a tenant, oldest first.
     pub async fn list(&self, tenant: &TenantId) -> Result<Vec<WebhookRow>, Error> {
         let sql = "SELECT * FROM webhooks WHERE tenant = $1 ORDER BY created_at, id";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
         rows.into_iter().map(Row::into_row).collect()
     }
 
-    /// One of a tenant.
+    /// The webhook of a tenant with this id.
     pub async fn get(
         &self,
         tenant: &TenantId,
@@ -115,7 +116,7 @@ impl<'s> Webhooks<'s> {
         row.map(Row::into_row).transpose()
     }
 
-    /// Keeps a new one; false where the tenant has ten already.
+    /// Adds a webhook. Returns false if the tenant already has ten.
     pub async fn add(&self, webhook: &WebhookRow) -> Result<bool, Error> {
         let (url, sealed_url) = webhook.address.columns();
         let sql = "INSERT INTO webhooks (tenant, id, url, secret, tells_decided, created_at, \
@@ -134,7 +135,7 @@ impl<'s> Webhooks<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// Seals the addresses that earlier releases kept as they are; how many there were.
+    /// Seals the addresses that earlier releases stored unsealed, and returns their number.
     pub(in crate::store) async fn seal_all(&self, sealer: &Sealer) -> Result<usize, Error> {
         let sql = "SELECT * FROM webhooks WHERE sealed_url IS NULL";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![]).await?;
@@ -150,7 +151,7 @@ impl<'s> Webhooks<'s> {
         Ok(count)
     }
 
-    /// Forgets one and what it was still to be told; false if there is none.
+    /// Deletes a webhook and its notifications. Returns false if it does not exist.
     pub async fn delete(&self, tenant: &TenantId, id: &WebhookId) -> Result<bool, Error> {
         let whom = || args![tenant.as_str(), id.as_str()];
         let one = "DELETE FROM webhooks WHERE tenant = $1 AND id = $2";
@@ -162,8 +163,8 @@ impl<'s> Webhooks<'s> {
         Ok(self.db.execute_all(statements).await?.is_some())
     }
 
-    /// Keeps how an attempt went. One that has failed for three days, or is gone, is told nothing more;
-    /// one that took something is told again.
+    /// Records the outcome of an attempt. Disables a webhook that has failed for three days or is gone, and
+    /// enables it again after a success.
     pub async fn note(
         &self,
         tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! The key under which secrets lie: from the settings, or drawn once into the data folder.
+//! Provides the key that seals secrets, from the settings or from a file generated once in the data folder.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -11,13 +11,13 @@ use zeroize::Zeroizing;
 
 use super::super::Error;
 
-/// The file in the data folder.
+/// The name of the file in the data folder.
 pub(super) const FILE: &str = "secret.key";
 
-/// Hex digits of a drawn key.
+/// The number of hex digits in a generated key.
 const DIGITS: usize = 64;
 
-/// A key of 256 bits, and a short name that tells keys apart without leading back to one.
+/// A key of 256 bits, with a short id that distinguishes keys without revealing them.
 pub(super) struct Key {
     pub(super) bits: Zeroizing<[u8; 32]>,
     pub(super) id: [u8; 4],
@@ -39,8 +39,8 @@ impl Key {
     }
 }
 
-/// The secret of the folder, drawn at the first call. Of several programs that start at once, one
-/// draws it and all read it.
+/// Reads the secret of the folder, which the first call generates. If several programs start at once, one
+/// generates it and all read the same.
 pub(super) fn of_folder(folder: &Path) -> Result<SecretString, Error> {
     let file = folder.join(FILE);
     if !file.exists() {
@@ -60,7 +60,7 @@ pub(super) fn of_folder(folder: &Path) -> Result<SecretString, Error> {
     Ok(digits.into())
 }
 
-/// A whole file under its final name, or none: a link never replaces what is there.
+/// Creates the file atomically. The hard link fails if the file exists, so it never replaces a key.
 fn draw(folder: &Path, file: &Path) -> std::io::Result<()> {
     let bits = Zeroizing::new(rand::random::<[u8; 32]>());
     let digits = Zeroizing::new(hex::encode(bits.as_slice()));
@@ -76,7 +76,7 @@ fn draw(folder: &Path, file: &Path) -> std::io::Result<()> {
         draft.sync_all()
     };
     let linked = write().and_then(|()| fs::hard_link(&draft, file));
-    // A draft that stays behind holds a key that nothing uses.
+    // A draft that stays behind holds an unused key.
     let _ = fs::remove_file(&draft);
     match linked {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),

@@ -1,5 +1,5 @@
-//! Secrets at rest: XChaCha20-Poly1305 with the place of the value bound to it, so that a sealed
-//! value opens only where it was put. Reading the database alone opens nothing.
+//! Encrypts secrets at rest with XChaCha20-Poly1305. The context of a value is authenticated, so a sealed
+//! value opens only where it was put. The database alone is not enough to open it.
 
 mod key;
 
@@ -15,25 +15,25 @@ use zeroize::Zeroizing;
 use super::{DataDir, Error};
 use key::Key;
 
-/// The largest value that is sealed, in bytes.
+/// The largest value that can be sealed, in bytes.
 pub const MAX_BYTES: usize = 64 * 1024;
 
-/// The form that this version writes: version, name of the key, nonce, text, tag.
+/// The version of the format that this program writes: version, id of the key, nonce, text, tag.
 const VERSION: u8 = 1;
 
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
 
-/// Why a sealed value does not open.
+/// The reason a sealed value cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unopened {
-    /// `auth.secret_key` or the file in the data folder changed.
+    /// `auth.secret_key` or the key file in the data folder has changed.
     #[error("the secret key is not the one that sealed this")]
     OtherKey,
-    /// Somebody changed it, or moved it from another place.
+    /// The value was changed, or was copied from another place.
     #[error("the sealed value was changed or belongs elsewhere")]
     Changed,
-    /// A newer version of the program sealed it, or nothing did.
+    /// A newer version of the program sealed the value, or it is not a sealed value.
     #[error("the sealed value has a form that this version does not know")]
     OtherForm,
 }
@@ -49,8 +49,8 @@ impl fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// Takes the key of the settings, or the one of the data folder, which is drawn once
-    /// (`secret.key`, readable by its user only).
+    /// Uses the key of the settings, or else the one of the data folder, which is generated once
+    /// (`secret.key`, readable only by its owner).
     pub fn new(dir: &DataDir, secret_key: Option<&SecretString>) -> Result<Self, Error> {
         match secret_key {
             Some(secret) => Ok(Self::with_key(secret)),
@@ -58,18 +58,18 @@ impl Sealer {
         }
     }
 
-    /// Takes the key of the settings: any text that is hard to guess.
+    /// Uses the key of the settings, which is any text that is hard to guess.
     pub fn with_key(secret: &SecretString) -> Self {
         Self(Arc::new(Key::derive(secret)))
     }
 
-    /// Names the key and tells nothing of it, to compare two.
+    /// A short id of the key, for comparing keys. It reveals nothing about the key.
     pub fn key_name(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0.id)
     }
 
-    /// Seals at most [`MAX_BYTES`]. `context` names the place of the value, such as
-    /// `provider/<scope>/<id>`; only the same one opens it.
+    /// Seals a value of at most [`MAX_BYTES`]. `context` names the place of the value, such as
+    /// `provider/<scope>/<id>`, and is needed to open it.
     pub fn seal(&self, context: &str, plain: &[u8]) -> Result<String, Error> {
         let too_large = Error::TooLarge {
             bytes: plain.len(),
@@ -79,7 +79,8 @@ impl Sealer {
             return Err(too_large);
         }
         let nonce = rand::random::<[u8; NONCE_BYTES]>();
-        // With room for the tag, so that growing leaves no copy of the secret behind.
+        // Reserves space for the tag, so that the buffer is not reallocated and leaves no copy of the
+        // secret.
         let mut text = Zeroizing::new(Vec::with_capacity(plain.len() + TAG_BYTES));
         text.extend_from_slice(plain);
         self.cipher()
@@ -89,7 +90,7 @@ impl Sealer {
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Opens what [`Self::seal`] gave for the same context.
+    /// Opens a value that [`Self::seal`] sealed with the same context.
     pub fn open(&self, context: &str, sealed: &str) -> Result<Zeroizing<Vec<u8>>, Error> {
         Ok(self.try_open(context, sealed)?)
     }

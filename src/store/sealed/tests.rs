@@ -1,4 +1,5 @@
-//! A sealed value opens with its key, in its place, unchanged; the key of a folder is drawn once.
+//! Tests that a sealed value opens only with its key, in its place and unchanged, and that a folder's key is
+//! generated once.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -92,7 +93,7 @@ fn the_key_of_a_folder_is_private_and_drawn_once() {
     let mode = |file: &Path| fs::metadata(file).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o600);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    // A copy that was restored with open rights is closed again.
+    // Permissions of a copy that was restored as readable by others are restricted again.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     assert!(in_folder(folder.path()).unwrap().open("a", &sealed).is_ok());
     assert_eq!(mode(&file), 0o600);

@@ -1,5 +1,5 @@
-//! The archive of sessions that are over: its transcript is read and audited, and it is kept to be
-//! read again, or deleted.
+//! The archive of ended sessions: each transcript is read and audited, and then either kept to be read
+//! again, or deleted.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,12 +17,12 @@ use crate::soak::person::reader::Reader;
 use crate::soak::person::talk::Talk;
 use crate::soak::world::World;
 
-/// A session that there is not.
+/// The id of a session that does not exist.
 const NOBODYS: &str = "ses_00000000000000000000000000000000";
-/// Sessions that are read at the same time.
+/// The number of sessions that are read at the same time.
 const READERS: usize = 8;
 
-/// A session that is over and stays.
+/// An ended session that is not deleted.
 #[derive(Debug, Clone)]
 pub(crate) struct Archived {
     person: Person,
@@ -31,22 +31,22 @@ pub(crate) struct Archived {
     name: String,
     digest: u64,
     events: usize,
-    /// A turn still waits for its person, and may be asked about again.
+    /// True if a call still waits for the person, who left for good; it may be asked about again.
     is_forgotten: bool,
 }
 
-/// Where a session has come to.
+/// The state of a session after its person left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// A turn runs.
     Turn,
-    /// No turn runs any more; this is its last event.
+    /// No turn runs any more; the number is the `seq` of its last event.
     At(u64),
-    /// It cannot be read; its audit says so.
+    /// The transcript cannot be read; the audit reports the error.
     Unreadable,
 }
 
-/// Whether a turn runs.
+/// Reads the transcript, and returns whether a turn runs.
 pub(crate) async fn rest(talk: &Talk) -> Rest {
     let Some(session) = &talk.session else {
         return Rest::Unreadable;
@@ -68,7 +68,7 @@ fn reader(talk: &Talk) -> Reader<'_> {
     }
 }
 
-/// Audits the session, with what a second tab was shown of it; some are deleted then.
+/// Audits the session, also against the events that a second tab was shown; deletes some of them afterwards.
 pub(crate) async fn close(talk: &Talk, tab: Option<&Talk>, account: &Account, rng: &mut Rng) {
     let Some(session) = &talk.session else { return };
     let (world, reader) = (&talk.world, reader(talk));
@@ -122,7 +122,7 @@ pub(crate) async fn close(talk: &Talk, tab: Option<&Talk>, account: &Account, rn
     world.keep(kept);
 }
 
-/// Each call left its mark as often as it should have, all of them in one workspace.
+/// Checks that each call left its mark the expected number of times, all in one workspace.
 fn look_at_files(talk: &Talk, marks: &BTreeMap<String, Times>) {
     let (installation, name) = (&talk.world.installation, &talk.name);
     let look = || (installation.marks(name), installation.workspaces_of(name));
@@ -135,8 +135,8 @@ fn look_at_files(talk: &Talk, marks: &BTreeMap<String, Times>) {
     }
 }
 
-/// Asks each gateway for a session that there is not, so that it has opened whatever it opens at its
-/// first use.
+/// Asks each gateway for a session that does not exist, so that the gateway opens everything that it opens
+/// at first use.
 pub(crate) async fn look_for_nothing(world: &World) -> Result<()> {
     let person = world
         .installation
@@ -154,7 +154,7 @@ pub(crate) async fn look_for_nothing(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Reads all sessions that stayed; they must be as they were.
+/// Reads all remaining sessions again; they must be unchanged.
 pub(crate) async fn read_again(world: &World) {
     stream::iter(world.all_kept())
         .for_each_concurrent(READERS, |kept| async move {

@@ -1,4 +1,4 @@
-//! The transcript of a session that has come to rest, against what was acknowledged and shown.
+//! Audits the transcript of a session at rest against the acknowledged and shown events.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,45 +7,45 @@ use serde_json::Value;
 use crate::soak::person::witness::{Stream, is_failed_call, stream_of};
 use crate::soak::script::{answer, mark_of, source_of};
 
-/// What the person did and was told that it is so.
+/// The person's acknowledged actions.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    /// Messages that were acknowledged, in their order.
+    /// The acknowledged messages, in their order.
     pub(crate) said: Vec<String>,
-    /// Words of the answer to each message that was ever sent.
+    /// The number of words of the answer to each message that was ever sent.
     pub(crate) words: HashMap<String, usize>,
-    /// Decisions that were acknowledged.
+    /// The acknowledged decisions.
     pub(crate) decided: Vec<(String, bool)>,
-    /// Calls that were named in an acknowledged decision on several: each was decided by it, or
-    /// otherwise before.
+    /// The calls named in an acknowledged decision about several calls: each was decided by it, or earlier
+    /// by another decision.
     pub(crate) named: Vec<String>,
-    /// The person left for good while calls waited for a decision.
+    /// True if the person left for good while calls waited for a decision.
     pub(crate) is_forgotten: bool,
 }
 
-/// How often a call may have left its mark.
+/// The number of times that a call may have left its mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Times {
-    /// It did not run.
+    /// The call did not run.
     Never,
-    /// It ran, or its end was not seen.
+    /// The call ran, or its end was not seen.
     AtMostOnce,
-    /// It ran to its end.
+    /// The call ran to its end.
     Once,
 }
 
-/// What became of a session.
+/// The findings about a session.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// What is not as it must be.
+    /// The violated requirements.
     pub(crate) problems: Vec<String>,
-    /// Marks of its calls.
+    /// The marks of its calls.
     pub(crate) marks: BTreeMap<String, Times>,
-    /// How its calls ended.
+    /// The statuses with which its calls ended.
     pub(crate) statuses: Vec<String>,
 }
 
-/// One call, as its events tell.
+/// One call, as its events describe it.
 #[derive(Debug, Default)]
 struct Life {
     mark: Option<String>,
@@ -53,11 +53,11 @@ struct Life {
     decisions: Vec<bool>,
     started: usize,
     ends: Vec<String>,
-    /// The command came to an end of its own: what is killed just after its fork does nothing.
+    /// True if the command ended by itself: a command that is killed right after its fork does nothing.
     has_exit_code: bool,
 }
 
-/// Whether no turn runs at the end of these items.
+/// True if no turn runs at the end of these items.
 pub(crate) fn is_at_rest(items: &[Value]) -> bool {
     let turns = items.iter().rev().filter_map(|item| {
         let rest = last_of(item);
@@ -71,7 +71,7 @@ pub(crate) fn is_at_rest(items: &[Value]) -> bool {
     turns.into_iter().next().unwrap_or(true)
 }
 
-/// Compares the whole transcript with what was acknowledged (`account`) and shown (`seen`).
+/// Compares the whole transcript with the acknowledged actions (`account`) and the shown events (`seen`).
 pub(crate) fn audit(items: &[Value], account: &Account, seen: &Stream) -> Findings {
     let mut findings = Findings {
         problems: unlike(items, seen),
@@ -96,7 +96,7 @@ pub(crate) fn audit(items: &[Value], account: &Account, seen: &Stream) -> Findin
     }
     for (call, life) in lives {
         if account.is_forgotten && life.asked == 1 && life.ends.is_empty() && life.started == 0 {
-            // It waits.
+            // The call still waits for its decision.
             findings
                 .marks
                 .extend(life.mark.map(|mark| (mark, Times::Never)));
@@ -107,7 +107,7 @@ pub(crate) fn audit(items: &[Value], account: &Account, seen: &Stream) -> Findin
     findings
 }
 
-/// What of the transcript is not in its place, or not as it was shown.
+/// Returns the differences between the transcript and the shown events, and gaps in the transcript.
 pub(crate) fn unlike(items: &[Value], seen: &Stream) -> Vec<String> {
     match stream_of(items) {
         Ok(stream) => differences(&stream, seen),
@@ -129,7 +129,7 @@ fn differences(stream: &Stream, seen: &Stream) -> Vec<String> {
     for (seq, shown) in seen {
         match stream.get(seq) {
             Some(stored) if stored == shown => {}
-            // It left between a failed call's output and its error.
+            // The client left between a failed call's output and its error.
             Some(stored) if is_failed_call(stored) && stored.starts_with(shown) => {}
             stored => problems.push(format!(
                 "{seq} was shown as {shown:?}, stored is {stored:?}"
@@ -147,7 +147,8 @@ fn messages(items: &[Value], account: &Account) -> Option<String> {
     (stored != said).then(|| format!("acknowledged messages {said:?}, stored {stored:?}"))
 }
 
-/// Every answer is what the model said in one request, whole; a stopped one is its beginning.
+/// Checks that every answer is complete and comes from one request of the model; a stopped answer must be
+/// its beginning.
 fn answers(items: &[Value], account: &Account) -> Vec<String> {
     let problem = |item: &Value| {
         let (text, is_whole) = match item["event"].as_str()? {
@@ -242,7 +243,7 @@ fn judge(call: &str, life: Life, findings: &mut Findings) {
     }
 }
 
-/// What is wrong with the marks that were found, by how often.
+/// Returns the marks whose count differs from the expectation.
 pub(crate) fn wrong_marks(
     expected: &BTreeMap<String, Times>,
     found: &BTreeMap<String, usize>,
@@ -267,7 +268,7 @@ pub(crate) fn wrong_marks(
     problems
 }
 
-/// The last argument of an item.
+/// Returns the last argument of an item.
 fn last_of(item: &Value) -> &Value {
     let last = item["args"].as_array().and_then(|args| args.last());
     last.unwrap_or(&Value::Null)

@@ -1,4 +1,5 @@
-//! The end of a run: all leave, nothing may be left, and what stays reads as before.
+//! The end of a run: all people leave, nothing may be left over, and the remaining sessions must be
+//! unchanged.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,14 +17,14 @@ use crate::soak::installation::vitals::{DROPPED, Vitals, groups_of, of_sandboxes
 use crate::soak::watch::{Life, Watched};
 use crate::soak::world::World;
 
-/// How long sessions may take to end their turns when it is over.
+/// The time that sessions may take to end their turns at the end of the run.
 const LEAVING: Duration = Duration::from_mins(4);
-/// How long the gateway may take to let go of what nobody uses: sandboxes lie idle for a minute,
-/// sessions another one, connections to the model for a minute and a half.
+/// The time that a gateway may take to release unused resources: sandboxes are idle for a minute, sessions
+/// for another one, and connections to the model for a minute and a half.
 const SETTLING: Duration = Duration::from_mins(4);
-/// One answer of so many may be held back while Redis is away.
+/// One of this many answers may have missing deltas because Redis was away.
 const MAY_BE_HELD_BACK: u64 = 20;
-/// How long an orderly end may take.
+/// The time limit of an orderly shutdown.
 const ENDING: Duration = Duration::from_secs(10);
 
 /// Waits until every session has ended its turn and was audited.
@@ -41,8 +42,8 @@ pub(crate) async fn all_leave(worlds: &[Arc<World>], people: &TaskTracker) {
     }
 }
 
-/// Nobody is there any more: looks at what is left, ends the gateways, starts them again, reads all.
-/// What was seen of each installation.
+/// Checks what is left after everybody left, restarts the gateways, and reads all sessions again. Returns
+/// the report of each installation.
 pub(crate) async fn end(worlds: &[Arc<World>], watched: &mut [Watched]) -> Value {
     let settled = join_all(watched.iter().map(settle)).await;
     for (one, settled) in watched.iter_mut().zip(&settled) {
@@ -68,7 +69,7 @@ pub(crate) async fn end(worlds: &[Arc<World>], watched: &mut [Watched]) -> Value
     join_all(ends).await.into()
 }
 
-/// All sessions that stayed read as before, and are decided again as before.
+/// Restarts the gateways, and checks that all remaining sessions are unchanged and replay to the same state.
 async fn start_again(world: &World) {
     let (name, gateways) = (world.installation.name, &world.installation.gateways);
     for gateway in gateways {
@@ -110,7 +111,7 @@ fn report(one: &Watched, settled: Option<&Vitals>) -> Value {
     })
 }
 
-/// The memory of each process that lived long enough; of each gateway there must be one.
+/// Judges the memory of each process that lived long enough; each gateway must have at least one.
 fn look_at_memory(one: &Watched) {
     let (name, lives) = (&one.gateway.name, &one.course.lives);
     let is_long = one.world.phase.is_long;
@@ -122,14 +123,15 @@ fn look_at_memory(one: &Watched) {
             one.fail(format!("memory is not flat: {}", memory.text()));
         }
     }
-    // In a short run a gateway that is killed has no life that is long enough.
+    // In a short run, a gateway that was killed may have no process that lived long enough.
     if judged.is_empty() && (is_long || lives.len() < 2) {
         one.fail("memory was not measured");
     }
 }
 
-/// Pieces of an answer may be missing for two reasons: a client was too slow, which the gateways
-/// count, or Redis was away and what was said meanwhile was held back. The whole always comes.
+/// Checks the number of answers with missing deltas. There are two valid reasons: a client was too slow,
+/// which the gateways count, or Redis was away and deltas were held back meanwhile. The complete answer
+/// always arrives.
 fn look_at_answers<'w>(world: &World, gateways: impl Iterator<Item = &'w Watched>) {
     let [compared, incomplete] = world.answers();
     let lives = gateways.flat_map(|one| &one.course.lives);
@@ -150,7 +152,7 @@ fn look_at_answers<'w>(world: &World, gateways: impl Iterator<Item = &'w Watched
     }
 }
 
-/// Waits until everything is as it was before anybody came; what is not is a failure.
+/// Waits until everything is as it was before anybody came; remaining differences are failures.
 async fn settle(one: &Watched) -> Option<Vitals> {
     let name = &one.gateway.name;
     eprintln!("{name}: all have left; what nobody uses has to go");
@@ -178,7 +180,7 @@ async fn settle(one: &Watched) -> Option<Vitals> {
     }
 }
 
-/// Ends the gateway in order; nothing of it may be left on the machine.
+/// Shuts down a gateway; no process or control group of it may be left.
 fn stop(world: &World, gateway: &Gateway) {
     let fail = |what: String| world.fail(&gateway.name, what);
     let sandboxes: BTreeSet<String> = gateway.sandboxes();

@@ -1,4 +1,4 @@
-//! What must stay flat: memory in quiet moments, and everything else once all have left.
+//! Checks what must stay flat: memory in quiet moments, and everything else after all have left.
 
 use std::fmt::Write as _;
 
@@ -6,44 +6,44 @@ use serde::Serialize;
 
 use crate::soak::installation::vitals::{DROPPED, TO_RECORDS, Vitals};
 
-/// Memory may grow by this share of what it was after the warm-up, and by `GROWTH_KIB`.
+/// Memory may grow by this share of its value after the warm-up, and by `GROWTH_KIB`.
 const GROWTH_SHARE: f64 = 0.10;
 /// See [`GROWTH_SHARE`].
 const GROWTH_KIB: f64 = 16.0 * 1024.0;
-/// Threads come and go with blocking work, beside the one of each connection to the embedded
-/// database.
+/// The number of additional threads that are allowed for blocking work, beside one for each connection to
+/// the embedded database.
 const THREADS_MORE: u64 = 2;
 
-/// Files of the embedded database, which each of its connections has open.
+/// The files of the embedded database, which each of its connections keeps open.
 const DATABASE: &[&str] = &["sepal.db", "sepal.db-wal"];
-/// Two that write, and a pool of four that read, which are opened as they are needed and stay.
+/// Two connections that write, and a pool of four that read, which are opened on demand and kept.
 const DATABASE_CONNECTIONS: usize = 6;
-/// The pool of connections to PostgreSQL, which are opened as they are needed and stay.
+/// The size of the pool of connections to PostgreSQL, which are opened on demand and kept.
 const POOL: usize = 10;
 
 /// Memory in a quiet moment.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Quiet {
-    /// Seconds since the start.
+    /// Seconds since the beginning of the run.
     pub(crate) at_s: f64,
-    /// The least of a few looks.
+    /// The minimum of a few samples.
     pub(crate) memory_kib: u64,
 }
 
-/// What is said of the memory of a run.
+/// The verdict on the memory of a process.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Memory {
-    /// After the warm-up.
+    /// Memory after the warm-up.
     first_kib: f64,
-    /// At the end.
+    /// Memory at the end.
     last_kib: f64,
-    /// What it may be at the end.
+    /// The limit at the end.
     most_kib: f64,
-    /// The slope of a straight line through all quiet moments after the warm-up.
+    /// The slope of a regression line through all quiet moments after the warm-up.
     kib_per_hour: f64,
-    /// Whether it holds.
+    /// True if memory at the end is within the limit.
     pub(crate) holds: bool,
 }
 
@@ -65,7 +65,7 @@ impl Memory {
         })
     }
 
-    /// In words.
+    /// Describes the verdict.
     pub(crate) fn text(&self) -> String {
         let mib = |kib: f64| kib / 1024.0;
         format!(
@@ -78,7 +78,7 @@ impl Memory {
     }
 }
 
-/// Least squares, in KiB per second.
+/// Returns the least-squares slope, in KiB per second.
 fn slope(quiet: &[Quiet]) -> f64 {
     let count = quiet.len() as f64;
     let mean_at = quiet.iter().map(|one| one.at_s).sum::<f64>() / count;
@@ -91,7 +91,7 @@ fn slope(quiet: &[Quiet]) -> f64 {
     if own > 0.0 { both / own } else { 0.0 }
 }
 
-/// What is there now and was not before anybody came.
+/// Returns what exists now and did not exist before anybody came.
 pub(crate) fn left_over(before: &Vitals, now: &Vitals) -> Vec<String> {
     let mut left = Vec::new();
     for (name, count) in &now.gauges {
@@ -130,7 +130,7 @@ pub(crate) fn left_over(before: &Vitals, now: &Vitals) -> Vec<String> {
     left
 }
 
-/// Names that are there now and were not.
+/// Returns the names that are new.
 pub(crate) fn new_names(before: &[String], now: &[String]) -> Option<String> {
     let mut text = String::new();
     for name in now.iter().filter(|name| !before.contains(name)) {

@@ -1,40 +1,40 @@
-//! What happened, counted, and what must not have happened.
+//! Counts the events and failures of a run.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
-/// Failures that are kept; all are counted.
+/// The maximum number of failures that are kept; all of them are counted.
 const KEPT: usize = 500;
 
-/// Something that must not be.
+/// A violated requirement.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Failure {
-    /// Seconds since the start.
+    /// Seconds since the beginning of the run.
     at: u64,
-    /// Whose gateways.
+    /// The name of the installation or gateway.
     installation: String,
-    /// The session, if it is about one.
+    /// The session, or empty.
     session: String,
-    /// The last event that was seen of it.
+    /// The last event of the session that was seen.
     seq: u64,
-    /// What was expected and what was there.
+    /// The expectation and the observation.
     what: String,
 }
 
-/// Where a failure was seen.
+/// The place of a failure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
-    /// Whose gateways.
+    /// The name of the installation or gateway.
     pub(crate) installation: &'a str,
-    /// The session, or nothing.
+    /// The session, or empty.
     pub(crate) session: &'a str,
-    /// The last event that was seen of it, or 0.
+    /// The last event of the session that was seen, or 0.
     pub(crate) seq: u64,
 }
 
-/// What a run has counted.
+/// The counts and failures of a run.
 pub(crate) struct Ledger {
     seed: u64,
     began: std::time::Instant,
@@ -52,7 +52,7 @@ impl Ledger {
         }
     }
 
-    /// Counts something that happened.
+    /// Counts an occurrence.
     pub(crate) fn count(&self, what: &str) {
         let mut counts = lock(&self.counts);
         if let Some(count) = counts.get_mut(what) {
@@ -62,17 +62,17 @@ impl Ledger {
         }
     }
 
-    /// All counts.
+    /// Returns all counts.
     pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
         lock(&self.counts).clone()
     }
 
-    /// How often something happened.
+    /// Returns the number of occurrences.
     pub(crate) fn counted(&self, what: &str) -> u64 {
         lock(&self.counts).get(what).copied().unwrap_or(0)
     }
 
-    /// Writes down a failure, and says it at once.
+    /// Records a failure, and prints it immediately.
     pub(crate) fn fail(&self, place: Place<'_>, what: impl Into<String>) {
         let failure = Failure {
             at: self.began.elapsed().as_secs(),
@@ -92,7 +92,7 @@ impl Ledger {
         }
     }
 
-    /// The first failures.
+    /// Returns the first failures.
     pub(crate) fn failures(&self) -> Vec<Failure> {
         lock(&self.failures).clone()
     }

@@ -1,4 +1,4 @@
-//! What must hold of a run: transcripts against what was acknowledged, and what must stay flat.
+//! Checks the requirements of a run: transcripts against acknowledgements, and flat resource use.
 
 pub(super) mod archive;
 pub(super) mod audit;

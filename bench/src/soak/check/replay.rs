@@ -1,15 +1,15 @@
-//! Every session that stayed is decided once more from its journal, by the program itself: what the engine
-//! decided under faults, kills and take-overs, it decides again.
+//! Replays every remaining session from its journal with the program itself: the decisions made under
+//! faults, kills and takeovers must be the same.
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::ledger::{Ledger, Place};
 use crate::soak::world::World;
 
-/// What is counted.
+/// The name of the count of replayed sessions.
 const REPLAYED: &str = "sessions decided again from their journals";
 
-/// Decides all sessions of an installation again, whose gateways do not run.
+/// Replays all sessions of an installation whose gateways are stopped.
 pub(crate) fn replay(world: &World) {
     let name = world.installation.name;
     eprintln!("{name}: all sessions are decided again from their journals");
@@ -40,7 +40,7 @@ fn try_replay(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// How many there were, and the rest of that line.
+/// Returns the number of replayed sessions, and the rest of that line.
 fn summary(said: &str) -> Option<(usize, &str)> {
     let lines = said.lines();
     let mut found = lines.filter_map(|line| line.split_once(" sessions were decided again, "));
@@ -48,7 +48,7 @@ fn summary(said: &str) -> Option<(usize, &str)> {
     Some((sessions.parse().ok()?, rest))
 }
 
-/// A run that promised so many is no proof with fewer.
+/// Fails a run that replayed fewer sessions than required.
 pub(crate) fn check_count(ledger: &Ledger, least: u64) {
     let replayed = ledger.counted(REPLAYED);
     if replayed < least {

@@ -1,4 +1,4 @@
-//! One gateway of an installation: started, stopped, killed and started again on the same data.
+//! One gateway of an installation, which is started, stopped, killed and restarted on the same data.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,27 +15,27 @@ use rustix::process::Signal;
 use super::lock;
 use crate::process::{Admin, Program, free_address};
 
-/// How long a killed gateway may take until it serves again: what it needs may be away as well.
+/// The time that a killed gateway may take until it serves again: its dependencies may be away too.
 const REVIVAL: Duration = Duration::from_mins(1);
-/// Between two attempts, as whoever looks after services does it.
+/// The pause between two attempts, like that of a service manager.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How much of a log is told when a gateway does not start.
+/// The number of log lines that are reported if a gateway does not start.
 const LAST_LINES: usize = 20;
 
-/// Settings by the name of their variable.
+/// Settings by the names of their environment variables.
 pub(crate) type Env = Vec<(&'static str, String)>;
 
-/// A gateway that is started again on the same data and at the same address.
+/// A gateway that can be restarted on the same data and at the same address.
 pub(crate) struct Gateway {
     /// Its name in reports.
     pub(crate) name: String,
-    /// Where clients connect.
+    /// The address for clients.
     pub(crate) address: SocketAddr,
-    /// Where its figures are.
+    /// The address of its metrics.
     pub(crate) metrics: SocketAddr,
     sepal: PathBuf,
-    /// What it keeps.
+    /// The folder of its data.
     pub(crate) folder: PathBuf,
     env: Env,
     program: Mutex<Option<Program>>,
@@ -43,7 +43,7 @@ pub(crate) struct Gateway {
     era: AtomicU64,
 }
 
-/// A time in which a gateway was there, or away because it was killed.
+/// A period in which a gateway was running, or away because it was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Era(u64);
 
@@ -67,8 +67,8 @@ impl Gateway {
         })
     }
 
-    /// Starts it; waits until it takes connections. An error holds the last lines that it
-    /// logged.
+    /// Starts the gateway, and waits until it accepts connections. An error contains the last lines of its
+    /// log.
     pub(crate) fn start(&self) -> Result<()> {
         let log = File::options()
             .create(true)
@@ -80,7 +80,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// An orderly end; how it ended, and how long that took.
+    /// Shuts the gateway down; returns its exit status and the elapsed time.
     pub(crate) fn stop(&self) -> Result<(ExitStatus, Duration)> {
         let mut program = lock(&self.program).take().context("it runs")?;
         let began = Instant::now();
@@ -88,7 +88,7 @@ impl Gateway {
         Ok((status, began.elapsed()))
     }
 
-    /// Kills it. Nobody is to wonder from now on that it does not answer.
+    /// Kills the gateway. From now on, missing answers are expected.
     pub(crate) fn kill(&self) -> Result<()> {
         self.era.fetch_add(1, Ordering::SeqCst);
         let mut program = lock(&self.program).take().context("it runs")?;
@@ -96,7 +96,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Starts it after it was killed, again and again until it serves.
+    /// Starts the gateway after a kill, with retries until it serves.
     pub(crate) fn revive(&self) -> Result<()> {
         let began = Instant::now();
         while let Err(error) = self.start() {
@@ -109,8 +109,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Decides every session once more from its journal; whether all went as before, and what the program
-    /// says.
+    /// Replays every session from its journal; returns whether all sessions matched, and the output.
     pub(crate) fn replay_all(&self) -> Result<(bool, String)> {
         let admin = Admin {
             sepal: &self.sepal,
@@ -120,23 +119,23 @@ impl Gateway {
         admin.replay_all()
     }
 
-    /// The time that it is.
+    /// Returns the current era.
     pub(crate) fn era(&self) -> Era {
         Era(self.era.load(Ordering::SeqCst))
     }
 
-    /// Whether it was killed, or away for that reason, in `era` or since: then whatever was begun
-    /// with it in `era` may have failed.
+    /// True if the gateway was killed, or away because of a kill, in `era` or since: then anything that was
+    /// begun with it in `era` may have failed.
     pub(crate) fn was_killed_since(&self, era: Era) -> bool {
         era.0 % 2 == 1 || self.era() != era
     }
 
-    /// Its process.
+    /// Returns its process id, if it is running.
     pub(crate) fn pid(&self) -> Option<u32> {
         lock(&self.program).as_ref().map(Program::pid)
     }
 
-    /// Processor seconds of its process.
+    /// Returns the processor seconds of its process.
     pub(crate) fn cpu_seconds(&self) -> Option<f64> {
         lock(&self.program).as_ref()?.cpu_seconds().ok()
     }
@@ -145,13 +144,13 @@ impl Gateway {
         self.folder.join("log")
     }
 
-    /// What it logged.
+    /// Returns its log.
     pub(crate) fn log(&self) -> String {
         let log = fs::read(self.log_path()).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// The end of what it logged.
+    /// Returns the last lines of its log.
     fn last_lines(&self) -> String {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
@@ -159,7 +158,7 @@ impl Gateway {
         lines.get(first..).unwrap_or_default().join("\n")
     }
 
-    /// Names of all temporary files, and of all of its data but workspaces.
+    /// Returns the names of all temporary files, and of all data except workspaces.
     pub(crate) fn files(&self) -> Vec<String> {
         let mut files = Vec::new();
         for part in ["tmp", "data"] {
@@ -169,14 +168,14 @@ impl Gateway {
         files
     }
 
-    /// The workspaces, by the name of their sandbox.
+    /// Returns the folders of the workspaces, which have the names of their sandboxes.
     pub(crate) fn workspaces(&self) -> Vec<PathBuf> {
         let folder = self.folder.join("data/workspaces");
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect()
     }
 
-    /// The names of its sandboxes.
+    /// Returns the names of its sandboxes.
     pub(crate) fn sandboxes(&self) -> BTreeSet<String> {
         let workspaces = self.workspaces();
         let names = workspaces.iter().filter_map(|path| path.file_name());
@@ -186,7 +185,7 @@ impl Gateway {
     }
 }
 
-/// All paths below `path` but workspaces, as `name/…`.
+/// Collects all file paths below `path` except workspaces, as `name/…`.
 fn collect(path: &Path, name: &str, into: &mut Vec<String>) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         let name = format!("{name}/{}", entry.file_name().to_string_lossy());

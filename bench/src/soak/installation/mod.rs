@@ -1,5 +1,5 @@
-//! One installation: its gateways, its Redis, its records, its people. What it keeps lies in one
-//! folder, but for records that several gateways read.
+//! One installation: its gateways, its Redis, its records, and its people. All its data is in one folder,
+//! except records that several gateways share.
 
 pub(super) mod gateway;
 pub(super) mod records;
@@ -21,7 +21,7 @@ use self::gateway::{Env, Gateway};
 use self::records::Records;
 use crate::process::{Admin, Program, free_address};
 
-/// All gateways of an installation have the same.
+/// The secret key that all gateways of an installation share.
 const SECRET_KEY: &str = "a key of thirty-two characters or more";
 
 /// Where live sessions are kept, and how many gateways there are.
@@ -45,7 +45,7 @@ impl Store {
         }
     }
 
-    /// What is told apart of its gateways.
+    /// Returns the suffixes of its gateways' names.
     fn signs(self) -> &'static [&'static str] {
         match self {
             Self::Sqlite | Self::Redis => &[""],
@@ -54,34 +54,34 @@ impl Store {
     }
 }
 
-/// Somebody with a key.
+/// A person with an API key.
 #[derive(Debug, Clone)]
 pub(crate) struct Person {
-    /// The number of the tenant.
+    /// The index of the tenant.
     pub(crate) tenant: usize,
     /// The API key.
     pub(crate) key: String,
 }
 
-/// An installation.
+/// A running installation.
 pub(crate) struct Installation {
     /// Its name in reports.
     pub(crate) name: &'static str,
-    /// Its gateways: at least one.
+    /// Its gateways, at least one.
     pub(crate) gateways: Vec<Arc<Gateway>>,
     /// Its Redis, if it has one.
     pub(crate) redis: Option<Redis>,
-    /// Its records, if they are not the gateway's own.
+    /// Its records, if they are not in the gateway's own database.
     pub(crate) records: Option<Records>,
     /// Two tenants with two people each.
     pub(crate) people: Vec<Person>,
-    /// Whose turn it is to be asked.
+    /// The counter for [`Installation::next`].
     turn: AtomicUsize,
     _folder: TempDir,
 }
 
 impl Installation {
-    /// Starts it with nothing stored, for about so many sessions at a time.
+    /// Starts an installation with empty storage, for about `sessions` sessions at a time.
     pub(crate) fn start(
         sepal: &Path,
         store: Store,
@@ -130,23 +130,23 @@ impl Installation {
         })
     }
 
-    /// The number of some gateway.
+    /// Returns the index of a random gateway.
     pub(crate) fn any(&self, rng: &mut Rng) -> usize {
         rng.usize(0..self.gateways.len())
     }
 
-    /// The gateway of that number.
+    /// Returns the gateway with this index, modulo their number.
     pub(crate) fn gateway(&self, number: usize) -> Option<&Gateway> {
         let gateway = self.gateways.get(number % self.gateways.len());
         gateway.map(AsRef::as_ref)
     }
 
-    /// One gateway after the other: whoever asks again asks another one.
+    /// Returns the gateways in rotation, so that a retry asks another one.
     pub(crate) fn next(&self) -> Option<&Gateway> {
         self.gateway(self.turn.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The workspaces in which a session left its marks.
+    /// Returns the workspaces in which a session left its marks.
     pub(crate) fn workspaces_of(&self, tag: &str) -> Vec<PathBuf> {
         let workspaces = self
             .gateways
@@ -157,7 +157,7 @@ impl Installation {
             .collect()
     }
 
-    /// How often each call of a session left its mark.
+    /// Returns how often each call of a session left its mark.
     pub(crate) fn marks(&self, tag: &str) -> BTreeMap<String, usize> {
         let mut marks = BTreeMap::new();
         for workspace in self.workspaces_of(tag) {
@@ -182,9 +182,9 @@ fn people(admin: &Admin<'_>) -> Result<Vec<Person>> {
     Ok(people)
 }
 
-/// Settings of one of the gateways, which has about so many sessions at a time.
+/// Returns the settings of one gateway, which has about `sessions` sessions at a time.
 fn environment(model: SocketAddr, sessions: usize) -> Env {
-    // Fewer sandboxes than sessions: somebody's has to go for somebody else's.
+    // Fewer sandboxes than sessions, so that sandboxes have to be evicted.
     let sandboxes = (sessions / 3).max(2);
     let text = |value: &str| value.to_owned();
     vec![
@@ -200,8 +200,8 @@ fn environment(model: SocketAddr, sessions: usize) -> Env {
     ]
 }
 
-/// A Redis that is stopped, killed and started again on the same data. Every commit is synced: what
-/// it acknowledged has to be there after a kill.
+/// A Redis that is stopped, killed and restarted on the same data. Every commit is synced, so everything
+/// that it acknowledged must survive a kill.
 pub(crate) struct Redis {
     address: SocketAddr,
     folder: PathBuf,
@@ -227,7 +227,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Ends it by that signal.
+    /// Ends it by a signal.
     pub(crate) fn end_by(&self, signal: Signal) -> Result<()> {
         let Some(mut program) = lock(&self.program).take() else {
             bail!("it does not run");
@@ -237,7 +237,7 @@ impl Redis {
     }
 }
 
-/// A mutex is used whatever became of whoever held it.
+/// Locks a mutex, even if a thread panicked while it held the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

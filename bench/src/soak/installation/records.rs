@@ -1,4 +1,4 @@
-//! Records that several gateways read: an empty database on the PostgreSQL of the run.
+//! Creates records for several gateways: an empty database on the PostgreSQL server of the run.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,19 +6,19 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// The maintenance database of a server, told as to the tests by `tests/servers/servers`.
+/// The address of a server's maintenance database, which `tests/servers/servers` also sets for the tests.
 const SERVER: &str = "SEPAL_TEST_POSTGRES";
 
-/// A database; it goes with its server.
+/// A database, which is removed together with its server.
 pub(crate) struct Records {
-    /// Its address.
+    /// The address of the database.
     pub(crate) url: String,
     /// The port of its server.
     pub(crate) port: u16,
 }
 
 impl Records {
-    /// Makes an empty one.
+    /// Creates an empty database.
     pub(crate) fn make() -> Result<Self> {
         #[expect(
             clippy::disallowed_methods,
@@ -37,7 +37,7 @@ impl Records {
             .parse()
             .with_context(|| format!("no port in `{base}`"))?;
         let name = format!("soak_{:016x}", fastrand::u64(..));
-        // Nobody may be signed in at the template, and nobody is at this one.
+        // The template must have no other connections, and `template0` accepts none.
         let sql = format!("CREATE DATABASE {name} TEMPLATE template0");
         let mut command = Command::new(psql());
         command.args(["--no-psqlrc", "--quiet", "--command", &sql, &server]);
@@ -53,7 +53,7 @@ impl Records {
     }
 }
 
-/// The newest installed version's; Debian keeps it off the path.
+/// Returns the `psql` of the newest installed version; Debian does not put it on the path.
 fn psql() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let numbers = versions.flatten();

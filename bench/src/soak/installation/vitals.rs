@@ -1,4 +1,4 @@
-//! What the kernel and the gateway itself say of the gateway: memory, threads, handles, children.
+//! Reads a gateway's vitals from the kernel and from its metrics: memory, threads, handles, children.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use reqwest::Client;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
 
-/// One look at a gateway.
+/// One sample of a gateway.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Vitals {
     /// Resident memory.
@@ -18,15 +18,15 @@ pub(crate) struct Vitals {
     pub(crate) threads: u64,
     /// Open files by kind.
     pub(crate) files: BTreeMap<String, usize>,
-    /// Processes below it, by name; zombies are `name (dead)`.
+    /// Descendant processes by name; zombies are `name (dead)`.
     pub(crate) children: BTreeMap<String, usize>,
-    /// Its own figures; nothing if it did not answer.
+    /// Its metrics; empty if it did not answer.
     pub(crate) gauges: BTreeMap<String, i64>,
 }
 
-/// Signals that clients did not take in time.
+/// The metric of signals that clients did not receive in time.
 pub(crate) const DROPPED: &str = "sepal_signals_dropped_total";
-/// The figures that are looked at. All but [`DROPPED`] must come back to where they were.
+/// The metrics that are read. All except [`DROPPED`] must return to their initial values.
 const GAUGES: &[&str] = &[
     "sepal_sessions_live",
     "sepal_sockets_open",
@@ -34,12 +34,12 @@ const GAUGES: &[&str] = &[
     DROPPED,
 ];
 
-/// Connections to a database server, as a kind of open files.
+/// The kind of open files that are connections to a database server.
 pub(crate) const TO_RECORDS: &str = "socket to PostgreSQL";
 
 impl Vitals {
-    /// Looks at the process that has its figures there. Connections to the port of its `records`, if
-    /// it has one, are told apart.
+    /// Reads the vitals of process `pid` and the metrics at the given address. Connections to the port in
+    /// `records`, if present, are counted as a separate kind.
     pub(crate) async fn of(
         pid: u32,
         (metrics, client): (SocketAddr, &Client),
@@ -61,17 +61,17 @@ impl Vitals {
         })
     }
 
-    /// A gauge, or 0.
+    /// Returns a gauge, or 0.
     pub(crate) fn gauge(&self, name: &str) -> i64 {
         self.gauges.get(name).copied().unwrap_or(0)
     }
 
-    /// All open files.
+    /// Returns the number of open files.
     pub(crate) fn file_count(&self) -> usize {
         self.files.values().sum()
     }
 
-    /// All processes below it.
+    /// Returns the number of descendant processes.
     pub(crate) fn child_count(&self) -> usize {
         self.children.values().sum()
     }
@@ -99,7 +99,7 @@ fn files(pid: u32, records: Option<u16>) -> BTreeMap<String, usize> {
         .into_iter()
         .flatten();
     for entry in entries.flatten() {
-        // One that was closed meanwhile is none.
+        // A file that was closed meanwhile is skipped.
         if let Ok(target) = fs::read_link(entry.path()) {
             let target = target.to_string_lossy();
             let kind = if to_records.contains(&*target) {
@@ -113,7 +113,7 @@ fn files(pid: u32, records: Option<u16>) -> BTreeMap<String, usize> {
     kinds
 }
 
-/// The sockets, as the kernel names open files, that are connected to that port, of a table of all.
+/// Returns the sockets connected to a port, as the kernel names open files, from a table of all sockets.
 fn sockets_to(port: u16, table: &str) -> BTreeSet<String> {
     let there = format!(":{port:04X}");
     let sockets = table.lines().filter_map(|line| {
@@ -125,7 +125,7 @@ fn sockets_to(port: u16, table: &str) -> BTreeSet<String> {
     sockets.collect()
 }
 
-/// `socket:[7]` is a `socket`; of a path its last part counts.
+/// Returns the kind of an open file: `socket` for `socket:[7]`, and the last part of a path.
 fn kind_of(target: &str) -> String {
     if let Some((kind, _)) = target.split_once(":[")
         && !target.starts_with('/')
@@ -136,7 +136,7 @@ fn kind_of(target: &str) -> String {
     name.to_owned()
 }
 
-/// A process as `/proc` tells it.
+/// A process as `/proc` describes it.
 struct Process {
     pid: u32,
     parent: u32,
@@ -163,7 +163,7 @@ fn process(pid: u32) -> Option<Process> {
     })
 }
 
-/// All processes below one.
+/// Returns all descendants of a process.
 fn below(pid: u32) -> Vec<Process> {
     let (mut left, mut found) = (processes(), Vec::new());
     let mut known = BTreeSet::from([pid]);
@@ -190,7 +190,8 @@ fn children(pid: u32) -> BTreeMap<String, usize> {
     names
 }
 
-/// Kills one process of that name below the gateway, chosen by `choose` of how many there are.
+/// Kills one process with this name below the gateway; `choose` gets the number of candidates and returns an
+/// index, modulo that number.
 pub(crate) fn kill_below(gateway: u32, name: &str, choose: impl FnOnce(usize) -> usize) -> bool {
     let of_name = |process: &Process| process.name == name && !process.is_dead;
     let mut victims: Vec<_> = below(gateway).into_iter().filter(of_name).collect();
@@ -200,7 +201,7 @@ pub(crate) fn kill_below(gateway: u32, name: &str, choose: impl FnOnce(usize) ->
     let victim = victims.swap_remove(choose(victims.len()) % victims.len());
     let held = i32::try_from(victim.pid).ok().and_then(Pid::from_raw);
     let held = held.and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
-    // Once it is held, its number cannot change hands: look again whether it is the one.
+    // A pidfd pins the process, so its id cannot be reused from here on: check the process again.
     held.is_some_and(|held| {
         let is_same =
             process(victim.pid).is_some_and(|now| now.name == name && now.parent == victim.parent);
@@ -208,7 +209,7 @@ pub(crate) fn kill_below(gateway: u32, name: &str, choose: impl FnOnce(usize) ->
     })
 }
 
-/// Processes whose command line names one of these sandboxes.
+/// Returns the processes whose command line names one of these sandboxes.
 pub(crate) fn of_sandboxes(sandboxes: &BTreeSet<String>) -> Vec<String> {
     let lines = processes().into_iter().filter_map(|process| {
         let line = fs::read(format!("/proc/{}/cmdline", process.pid)).ok()?;
@@ -219,7 +220,7 @@ pub(crate) fn of_sandboxes(sandboxes: &BTreeSet<String>) -> Vec<String> {
     lines.collect()
 }
 
-/// Control groups that are named after one of these sandboxes.
+/// Returns the control groups that are named after one of these sandboxes.
 pub(crate) fn groups_of(sandboxes: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![("/sys/fs/cgroup".into(), 0)];

@@ -1,4 +1,4 @@
-//! Somebody who talks, decides, drops connections and comes back, session after session.
+//! A person who talks, decides, drops connections and reconnects, session after session.
 
 pub(super) mod profile;
 pub(super) mod reader;
@@ -22,23 +22,23 @@ use super::check::archive::{self, Rest};
 use super::check::audit::Account;
 use super::world::World;
 
-/// The gateway may say these to any command while Redis is away or too much is asked.
+/// The codes with which the gateway may refuse any command while Redis is away or under overload.
 const PASSING: &[&str] = &["store_unavailable", "server_stopping", "too_many_requests"];
-/// What may be said of a decision that comes too late.
+/// The codes with which a late decision may be refused.
 const TOO_LATE: &[&str] = &[
     "no_such_call",
     "already_decided",
     "changed_since_shown",
     "nothing_to_do",
 ];
-/// How often somebody looks up without anything to do.
+/// The interval at which an idle person checks the state.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a turn may show nothing at all.
+/// The time for which a turn may show no progress at all.
 const STUCK: Duration = Duration::from_secs(100);
-/// The same where the model may fall silent until the gateway gives up on it, after five minutes.
+/// The same limit if the model may become silent until the gateway gives up on it, after five minutes.
 const STUCK_IN_SILENCE: Duration = Duration::from_mins(7);
 
-/// Lives through session after session until the end of the run.
+/// Runs session after session until the end of the run.
 pub(crate) async fn live(world: Arc<World>, index: usize, mut rng: Rng) {
     let person = rng.choice(&world.installation.people).cloned();
     let Some(person) = person else {
@@ -79,7 +79,7 @@ pub(crate) async fn live(world: Arc<World>, index: usize, mut rng: Rng) {
     }
 }
 
-/// A session of another tenant does not exist.
+/// Checks that a session of another tenant appears not to exist.
 async fn look_over_the_fence(world: &Arc<World>, key: &str, tenant: usize, rng: &mut Rng) {
     let Some(session) = world.foreign(tenant, rng) else {
         return;
@@ -108,18 +108,18 @@ struct Visit {
     account: Account,
     rng: Rng,
     is_stuck: bool,
-    /// Leaves for good when the last turn has a card.
+    /// True if the person leaves for good when the last turn has a card.
     forgets: bool,
-    /// What the second tab, if there is one, still has to do.
+    /// The goal of the second tab, if there is one.
     goal: watch::Sender<Goal>,
 }
 
 impl Visit {
-    /// Until it is at rest, or forgotten.
+    /// Runs until the session is at rest or forgotten.
     async fn run(mut self) -> Self {
         let mut rest = Rest::Turn;
         while rest == Rest::Turn {
-            // Whoever comes back may come to another gateway.
+            // The person may reconnect to another gateway.
             let gateway = self.talk.world.installation.any(&mut self.rng);
             self.goal.send_replace(Goal::BesideOneAt(gateway));
             let Ok(ready) = self.talk.connect(gateway, &mut self.rng).await else {
@@ -128,14 +128,13 @@ impl Visit {
                 continue;
             };
             self.profile.ready(&ready);
-            // Whoever is not there any more says nothing.
             let stayed = self.stay().await;
             if self.account.is_forgotten {
                 break;
             }
             if stayed.is_ok() || self.profile.is_done() {
                 self.talk.leave();
-                // A message that waited may have begun a turn of its own, with cards: come back.
+                // A waiting message may have begun a turn of its own, with cards, so the person comes back.
                 if self.account.said.is_empty() {
                     break;
                 }
@@ -155,7 +154,7 @@ impl Visit {
         self
     }
 
-    /// Its archive, and that of the second tab.
+    /// Closes the session, and audits it with the second tab.
     async fn close(mut self, tab: Option<&Talk>) {
         let (talk, account) = (&self.talk, &self.account);
         if let Some(session) = talk.session.clone().filter(|_| !account.said.is_empty()) {
@@ -164,7 +163,7 @@ impl Visit {
         }
     }
 
-    /// Until the connection is lost, or there is nothing to do any more.
+    /// Stays until the connection is lost or there is nothing left to do.
     async fn stay(&mut self) -> Result<(), Lost> {
         let until = later(&mut self.rng, 3_000, 60_000);
         while !self.profile.is_done() {
@@ -209,7 +208,7 @@ impl Visit {
         self.is_stuck = is_stuck;
     }
 
-    /// Hears what comes until then; the answer to a command, if one came.
+    /// Waits for the next packet until the deadline; returns the answer to a command, if one came.
     async fn hear(&mut self, deadline: Instant) -> Result<Option<(u64, Value)>, Lost> {
         match self.talk.hear(deadline).await? {
             Heard::Event(name, args) => {
@@ -221,7 +220,7 @@ impl Visit {
         }
     }
 
-    /// Sends a command and waits for its answer: nothing if it was taken, or the code.
+    /// Sends a command and waits for its answer: `Ok` if it was accepted, otherwise the code.
     async fn ask(&mut self, name: &str, arg: &[Value]) -> Result<Result<(), String>, Lost> {
         let own = self.talk.send(name, arg).await?;
         let is_dropped = !self.talk.world.phase.calm.is_cancelled() && self.rng.u32(0..50) == 0;
@@ -281,7 +280,7 @@ impl Visit {
                 self.account.said.push(unsaid.id);
                 self.profile.said();
                 if self.rng.u32(0..20) == 0 {
-                    // The same once more changes nothing.
+                    // Repeating the command must change nothing.
                     drop(self.ask("message", &args).await?);
                 }
             }
@@ -347,7 +346,7 @@ impl Visit {
                     }
                 }
                 if self.rng.u32(0..12) == 0 {
-                    // The same once more changes nothing.
+                    // Repeating the decision must change nothing.
                     drop(self.ask(name, &args).await?);
                 }
             }

@@ -1,4 +1,4 @@
-//! What a person sees of a session, and what they are about to do.
+//! A person's view of a session, and their next steps.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::soak::check::ledger::Ledger;
 use crate::soak::phase::Phase;
 use crate::soak::script::{Deed, Script};
 
-/// Something to do.
+/// A step of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Send the message that waits to be sent, or a new one.
+    /// Sends the message that waits to be sent, or a new one.
     Say,
-    /// Send another one while the turn runs.
+    /// Sends another message while the turn runs.
     SayMore,
-    /// Decide a call.
+    /// Decides a call.
     Decide(String),
-    /// Stop the turn.
+    /// Stops the turn.
     Cancel,
-    /// Stop a call.
+    /// Stops a call.
     StopCall(String),
-    /// Ask again for the answer that failed.
+    /// Retries the failed turn.
     Retry,
 }
 
@@ -45,20 +45,20 @@ pub(crate) struct Unsaid {
     pub(crate) text: String,
 }
 
-/// The state of mind.
+/// The state of a person in a session.
 pub(crate) struct Profile {
     phase: Arc<Phase>,
     ledger: Arc<Ledger>,
     rng: Rng,
-    /// Whether a turn runs.
+    /// True if a turn runs.
     is_running: bool,
-    /// When something went on in it.
+    /// The time of the last progress of the turn.
     pub(crate) heard: Instant,
-    /// Turns that are still to be begun.
+    /// The number of turns that are still to be begun.
     pub(crate) turns_left: usize,
     pub(crate) unsaid: Option<Unsaid>,
     pub(crate) cards: BTreeMap<String, Card>,
-    /// What is planned, beside decisions.
+    /// The planned steps, except decisions.
     plans: Vec<(Instant, Step)>,
     say_at: Instant,
 }
@@ -99,19 +99,19 @@ impl Profile {
         }
     }
 
-    /// Whether there is nothing to do any more.
+    /// True if there is nothing left to do.
     pub(crate) fn is_done(&self) -> bool {
         let has_turns = self.turns_left > 0 && !self.phase.finish.is_cancelled();
         !has_turns && !self.is_running && self.unsaid.is_none()
     }
 
-    /// Whether a card of the last turn waits, and nothing else is on its way.
+    /// True if a card of the last turn waits and no message is unsent.
     pub(crate) fn is_last_card(&self) -> bool {
         let is_last = self.turns_left == 0 && self.unsaid.is_none();
         is_last && self.is_running && !self.cards.is_empty()
     }
 
-    /// The next thing to do, and when.
+    /// Returns the next step and its time.
     pub(crate) fn next(&self) -> Option<(Instant, Step)> {
         let cards = self.cards.iter();
         let mut steps: Vec<_> = cards
@@ -125,15 +125,15 @@ impl Profile {
         steps.into_iter().min_by_key(|(at, _)| *at)
     }
 
-    /// A step is about to be taken.
+    /// Removes a step that is about to be taken from the plans.
     pub(crate) fn begin(&mut self, step: &Step) {
         self.plans.retain(|(_, planned)| planned != step);
     }
 
-    /// A message was acknowledged.
+    /// Records that a message was acknowledged.
     pub(crate) fn said(&mut self) {
         self.unsaid = None;
-        // Whether a turn runs is said by events, which may come before or after the answer.
+        // Events tell whether a turn runs; they may come before or after the answer.
         self.say_at = later(&mut self.rng, 1_000, 10_000);
         if self.plans.is_empty() {
             if self.rng.u32(0..100) < 7 {
@@ -147,7 +147,7 @@ impl Profile {
         }
     }
 
-    /// The gateway could not take it now.
+    /// Schedules another attempt after the gateway could not accept a step.
     pub(crate) fn again_soon(&mut self, step: &Step) {
         let at = later(&mut self.rng, 500, 2_000);
         match step {
@@ -161,7 +161,7 @@ impl Profile {
         }
     }
 
-    /// What a new message asks for.
+    /// Builds the script of a new message.
     pub(crate) fn script(&mut self, id: String, tag: &str, is_more: bool) -> Script {
         let rounds = match self.rng.u32(0..10) {
             _ if is_more => 0,
@@ -205,7 +205,7 @@ impl Profile {
         self.cards.insert(text(&card["callId"]).to_owned(), new);
     }
 
-    /// Takes an event; an open card comes again after the state, with a place of its own.
+    /// Processes an event. An open card is repeated after the state, with its own `seq`.
     pub(crate) fn event(&mut self, name: &str, args: &[Value]) {
         let rest = args.last().unwrap_or(&Value::Null);
         let goes_on = !matches!(name, "tool:queue" | "session:usage" | "mcp:health");
@@ -237,7 +237,7 @@ impl Profile {
         }
     }
 
-    /// Nobody waits for this session any more.
+    /// Records that nobody waits for this session any more.
     pub(crate) fn leave(&mut self) {
         self.set_running(false);
     }
@@ -267,7 +267,7 @@ fn deed(rng: &mut Rng) -> Deed {
     }
 }
 
-/// Some moment between so many milliseconds from now.
+/// Returns a random time between `from_ms` and `to_ms` milliseconds from now.
 pub(crate) fn later(rng: &mut Rng, from_ms: u64, to_ms: u64) -> Instant {
     Instant::now() + Duration::from_millis(rng.u64(from_ms..to_ms))
 }

@@ -1,4 +1,4 @@
-//! Whoever reads and deletes sessions over REST, at one gateway after the other.
+//! Reads and deletes sessions over REST, at the gateways in rotation.
 
 use std::time::{Duration, Instant};
 
@@ -11,24 +11,25 @@ use crate::soak::installation::Person;
 use crate::soak::installation::gateway::Gateway;
 use crate::soak::world::World;
 
-/// Events of a page.
+/// The number of events of a page.
 const PAGE: &str = "500";
-/// How long a turn that goes on behind a closed connection may take, a store may be away, or files of
-/// a deleted session may stay: somebody looks for those every minute.
+/// The time limit for a turn that continues after its connection closed, for an unavailable store, and for
+/// the files of a deleted session, which are cleaned up every minute.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// When a gateway must have heard of what another one did, also if Redis was away for a moment.
+/// The time within which a gateway must learn about the actions of another, even if Redis was away for a
+/// moment.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The reader, who is one of the people.
+/// The REST client of one person.
 pub(crate) struct Reader<'a> {
     pub(crate) world: &'a World,
     pub(crate) person: &'a Person,
 }
 
 impl Reader<'_> {
-    /// The whole transcript, once no turn runs.
+    /// Returns the whole transcript, after the last turn has ended.
     pub(crate) async fn at_rest(&self, session: &str) -> Result<Vec<Value>> {
         let began = Instant::now();
         loop {
@@ -44,7 +45,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The whole transcript, each page from another gateway if there are several.
+    /// Returns the whole transcript; if there are several gateways, each page comes from another one.
     pub(crate) async fn read(&self, session: &str) -> Result<Vec<Value>> {
         let (mut items, mut after) = (Vec::new(), "0".to_owned());
         loop {
@@ -65,19 +66,20 @@ impl Reader<'_> {
         }
     }
 
-    /// Deletes a session, and waits until it is gone at every gateway, and its files with it.
+    /// Deletes a session, and waits until it is gone at every gateway, together with its files.
     pub(crate) async fn delete(&self, session: &str, name: &str) -> Result<()> {
         let path = format!("/api/sessions/{session}");
         let delete = |at: &Gateway, client: &Client| client.delete(url(at, &path));
         let first = self.world.installation.next();
         let (status, body) = self.persist_at(|| first, delete).await?;
-        // It may have been deleted by an attempt whose answer said that the store is away, or whose
-        // gateway was killed.
+        // An earlier attempt may have deleted the session although its answer was that the store is
+        // unavailable, or although its gateway was killed.
         if status != StatusCode::NO_CONTENT && status != StatusCode::NOT_FOUND {
             bail!("{status}: {body}");
         }
         let gateways = &self.world.installation.gateways;
-        // The others hear of it; a change of its row that was on its way there is taken off again.
+        // The other gateways learn about the deletion; a change of the session's row that was on its way is
+        // removed again.
         let patience = if gateways.len() > 1 {
             HEARD_WITHIN
         } else {
@@ -118,7 +120,7 @@ impl Reader<'_> {
         }
     }
 
-    /// How that path is answered at this gateway.
+    /// Returns the status of a GET request to this path at this gateway.
     pub(crate) async fn look(&self, gateway: &Gateway, path: &str) -> Result<StatusCode> {
         let asked = |at: &Gateway, client: &Client| client.get(url(at, path));
         let choose = || Some(gateway);
@@ -126,7 +128,7 @@ impl Reader<'_> {
         Ok(status)
     }
 
-    /// Asks one gateway after the other until one of them and the store are there.
+    /// Sends a request to the gateways in rotation until a gateway and the store are available.
     async fn persist(
         &self,
         request: impl Fn(&Gateway, &Client) -> RequestBuilder,

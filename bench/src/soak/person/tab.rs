@@ -1,5 +1,5 @@
-//! A person's second tab, at another gateway than the first: it says nothing, and must be shown
-//! everything.
+//! A person's second tab, at another gateway than the first: it sends nothing, and must be shown every
+//! event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,18 @@ use super::profile::later;
 use super::talk::Talk;
 use super::witness::Witness;
 
-/// How often it looks up without anything to see.
+/// The interval at which an idle tab checks its goal.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long what the session ends with may take to come here, with Redis and the gateway away meanwhile.
+/// The time that the last event of a session may take to arrive here, even if Redis and the gateway are away
+/// meanwhile.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// What it has to do.
+/// The goal of the tab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// Look at what comes, at another gateway than this one, where the first tab is.
+    /// Watch the session at another gateway than this one, which the first tab uses.
     BesideOneAt(usize),
-    /// Stay until it has seen this last event.
+    /// Stay until this last event was seen.
     See(u64),
     /// Leave.
     Leave,
@@ -34,14 +35,14 @@ impl Default for Goal {
     }
 }
 
-/// The tab.
+/// A second tab.
 pub(crate) struct Tab {
     talk: Talk,
     rng: Rng,
 }
 
 impl Tab {
-    /// Another one on the session of `first`.
+    /// Opens a second tab on the session of `first`.
     pub(crate) fn beside(first: &Talk, rng: Rng) -> Self {
         let world = Arc::clone(&first.world);
         let mut talk = Talk::new(world, first.person.clone(), first.name.clone());
@@ -50,7 +51,7 @@ impl Tab {
         Self { talk, rng }
     }
 
-    /// Looks until it has done what it is told; what it has seen.
+    /// Watches until its goal is reached; returns its talk with the events that it has seen.
     pub(crate) async fn look(mut self, told: watch::Receiver<Goal>) -> Talk {
         let (mut stays_until, mut waits_since) = (Instant::now(), None);
         let mut first_at = 0;

@@ -1,4 +1,4 @@
-//! One person's side of a session: connecting, commands with their answers, events.
+//! One person's side of a session: connections, commands with their answers, and events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::soak::installation::Person;
 use crate::soak::installation::gateway::{Era, Gateway};
 use crate::soak::world::World;
 
-/// How long an answer of the gateway may take, whatever is away.
+/// The time limit for an answer of the gateway, even while other parts are away.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a client may be told while Redis is away.
+/// The codes that a client may get while Redis is away.
 const PASSING: &[&str] = &["store_unavailable", "server_stopping"];
 
-/// Stands before a reason that is no code of the gateway's.
+/// The prefix of a reason that is not a code of the gateway.
 pub(crate) const BROKEN: &str = "the connection broke";
 
 /// The connection is gone.
 #[derive(Debug)]
 pub(crate) struct Lost;
 
-/// What came.
+/// A received packet.
 #[derive(Debug)]
 pub(crate) enum Heard {
     /// An event with its arguments.
@@ -37,21 +37,21 @@ pub(crate) enum Heard {
     Nothing,
 }
 
-/// A session and the connection to it, if there is one.
+/// A session and its connection, if there is one.
 pub(crate) struct Talk {
     pub(crate) world: Arc<World>,
     pub(crate) person: Person,
     /// The person's own name for the session.
     pub(crate) name: String,
-    /// Its id, once it is known.
+    /// The session's id, after the first `system:ready`.
     pub(crate) session: Option<String>,
     journal: Option<String>,
     pub(crate) witness: Witness,
     line: Option<Line>,
     commands: u64,
-    /// The number of the gateway that it is or was connected to, and when that began.
+    /// The index of the current or last gateway, with its era at the time of connecting.
     at: Option<(usize, Era)>,
-    /// Whose connection it is, before what it reports.
+    /// The prefix of reports that tells whose connection this is.
     pub(crate) role: &'static str,
 }
 
@@ -71,13 +71,13 @@ impl Talk {
         }
     }
 
-    /// The gateway that it is or was connected to.
+    /// Returns the current or last gateway.
     fn gateway(&self) -> Option<(&Gateway, Era)> {
         let (number, era) = self.at?;
         Some((self.world.installation.gateway(number)?, era))
     }
 
-    /// Writes down what must not be.
+    /// Records a failure.
     pub(crate) fn fail(&self, what: impl Into<String>) {
         let gateway = self.gateway().map(|(gateway, _)| gateway.name.as_str());
         let place = Place {
@@ -89,8 +89,8 @@ impl Talk {
         self.world.ledger.fail(place, what);
     }
 
-    /// A connection ended that should not have. A gateway that is killed ends it too, and so does a
-    /// machine that stands still.
+    /// Records that a connection ended unexpectedly. A killed gateway or a stalled machine is a valid
+    /// reason.
     pub(crate) fn broke(&self, what: &str) {
         let gateway = self.gateway();
         if gateway.is_some_and(|(gateway, era)| gateway.was_killed_since(era)) {
@@ -104,12 +104,11 @@ impl Talk {
         }
     }
 
-    /// Connects to that gateway, by websocket or polling, going on from what was seen or afresh;
-    /// `system:ready`.
+    /// Connects to a gateway, by websocket or polling, either resuming or afresh; returns `system:ready`.
     pub(crate) async fn connect(&mut self, gateway: usize, rng: &mut Rng) -> Result<Value, Lost> {
         let has_moved = self.at.is_some_and(|(before, _)| before != gateway);
         let goes_on = self.journal.is_some() && rng.u32(0..4) > 0;
-        // The id of a session that is not stored yet says nothing to another gateway; its name does.
+        // Another gateway does not know the id of a session that is not stored yet, but the name works.
         let is_stored = self.witness.known() > 0 || self.world.installation.gateways.len() == 1;
         let session = self.session.as_ref().filter(|_| is_stored && rng.bool());
         let mut auth = json!({
@@ -154,7 +153,7 @@ impl Talk {
         }
     }
 
-    /// Connects to that gateway and waits for `system:ready`; or the code and why not.
+    /// Connects to a gateway and waits for `system:ready`; the error is a code with the reason.
     pub(crate) async fn enter(
         &mut self,
         gateway: usize,
@@ -201,7 +200,7 @@ impl Talk {
         }
     }
 
-    /// The next that comes, or nothing until `deadline`.
+    /// Returns the next packet, or [`Heard::Nothing`] at the deadline.
     pub(crate) async fn hear(&mut self, deadline: Instant) -> Result<Heard, Lost> {
         let Some(line) = &mut self.line else {
             return Err(Lost);
@@ -237,8 +236,8 @@ impl Talk {
         Ok(heard)
     }
 
-    /// `system:ready` on a connection that had it before: another gateway has stored the session. What
-    /// was seen stays, and whatever came meanwhile follows.
+    /// Handles `system:ready` on a connection that already had one: another gateway has stored the session.
+    /// The seen events stay valid, and missed events follow.
     fn hear_again(&mut self, ready: &Value) {
         self.world
             .ledger
@@ -249,7 +248,7 @@ impl Talk {
         }
     }
 
-    /// Sends a command; the number of its answer.
+    /// Sends a command; returns the number of its acknowledgement.
     pub(crate) async fn send(&mut self, name: &str, args: &[Value]) -> Result<u64, Lost> {
         let number = self.commands;
         self.commands += 1;
@@ -267,12 +266,12 @@ impl Talk {
         Ok(number)
     }
 
-    /// When an answer that is asked for now must have come.
+    /// Returns the deadline for the answer to a command sent now.
     pub(crate) fn answer_by() -> Instant {
         Instant::now() + PATIENCE
     }
 
-    /// Ends the connection without a farewell, or leaves it open and never looks at it again.
+    /// Drops the connection without a close packet, or leaves it open and never reads it again.
     pub(crate) fn vanish(&mut self, rng: &mut Rng) {
         let Some(line) = self.line.take() else {
             return;
@@ -288,7 +287,7 @@ impl Talk {
         }
     }
 
-    /// Whether there is a connection, as far as one can see.
+    /// True if there is a connection, as far as the client can tell.
     pub(crate) fn is_connected(&self) -> bool {
         self.line.is_some()
     }
@@ -299,7 +298,7 @@ impl Talk {
     }
 }
 
-/// A packet as it is meant.
+/// Parses a packet.
 fn heard(packet: &str) -> Heard {
     if let Some(event) = packet.strip_prefix("42")
         && let Ok(Value::Array(mut args)) = serde_json::from_str(event)
@@ -319,7 +318,7 @@ fn heard(packet: &str) -> Heard {
     Heard::Nothing
 }
 
-/// A text, or nothing.
+/// Returns the text, or an empty one.
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

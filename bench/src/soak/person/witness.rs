@@ -1,4 +1,5 @@
-//! What one client was shown of a session: every event once, in order, and the answer whole.
+//! Checks the events that one client is shown of a session: every event once, in order, and the whole
+//! answer.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::soak::script::source_of;
 
-/// What has no place in the stream.
+/// The events that have no `seq`.
 const UNPLACED: &[&str] = &[
     "tool:queue",
     "session:usage",
@@ -18,7 +19,7 @@ const UNPLACED: &[&str] = &[
     "mcpRemoved",
 ];
 
-/// An event as it was shown.
+/// A shown event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Shown {
     name: String,
@@ -43,19 +44,19 @@ impl Shown {
     }
 }
 
-/// Everything of a session by `seq`; a failed call has its output and its error at the same one.
+/// All events of a session by `seq`; a failed call has its output and its error at the same `seq`.
 pub(crate) type Stream = BTreeMap<u64, Vec<Shown>>;
 
-/// A call that failed has two events at one place.
+/// True if the events at one `seq` are the output and the error of a failed call.
 pub(crate) fn is_failed_call(shown: &[Shown]) -> bool {
     let names = shown.iter().map(Shown::name);
     names.eq(["tool:output", "agent:error"])
 }
 
-/// Turn, iteration and attempt of an answer.
+/// The turn, iteration and attempt of an answer.
 type Order = (u64, u64, u64);
 
-/// An answer on its way.
+/// A running answer.
 #[derive(Debug)]
 struct Running {
     order: Order,
@@ -63,32 +64,32 @@ struct Running {
     is_closed: bool,
 }
 
-/// The memory of one client over all its connections.
+/// The memory of one client across all its connections.
 #[derive(Debug, Default)]
 pub(crate) struct Witness {
-    /// The last event.
+    /// The `seq` of the last event.
     known: u64,
     seen: Stream,
     running: Option<Running>,
-    /// Where the session was at the last `system:ready`: events up to it are told again, and what
-    /// was said meanwhile comes without its pieces.
+    /// The head of the session at the last `system:ready`: events up to it are repeated, and answers up to
+    /// it come without their deltas.
     head: u64,
-    /// The state was just told: open cards follow with places of their own.
+    /// True right after a snapshot: open cards follow with their own `seq`.
     is_fresh: bool,
-    /// Answers that were seen from their beginning on one connection, and compared with their
-    /// pieces.
+    /// The number of answers that were seen from their beginning on one connection, and compared with their
+    /// deltas.
     compared: u64,
-    /// Those of them of which pieces were missing.
+    /// The number of those with missing deltas.
     incomplete: u64,
-    /// Whether the running request of the model was seen from its beginning on this connection.
+    /// True if the model's running request was seen from its beginning on this connection.
     is_watching: bool,
-    /// Somebody else stops answers, at another gateway: what is kept is what was shown there, and
-    /// here may have been more by then (docs/replicas.md).
+    /// True if somebody else stops answers, at another gateway: the stored text is what was shown there, and
+    /// this client may have been shown more by then (docs/replicas.md).
     is_bystander: bool,
 }
 
 impl Witness {
-    /// Of a client at another gateway than the one who stops answers.
+    /// Creates the witness of a client at another gateway than the person who stops answers.
     pub(crate) fn bystander() -> Self {
         Self {
             is_bystander: true,
@@ -96,27 +97,27 @@ impl Witness {
         }
     }
 
-    /// The last event that was seen.
+    /// Returns the `seq` of the last event.
     pub(crate) fn known(&self) -> u64 {
         self.known
     }
 
-    /// All that was seen.
+    /// Returns all seen events.
     pub(crate) fn seen(&self) -> &Stream {
         &self.seen
     }
 
-    /// Answers that were compared with their pieces.
+    /// Returns the number of answers that were compared with their deltas.
     pub(crate) fn compared(&self) -> u64 {
         self.compared
     }
 
-    /// Those of them of which pieces were missing.
+    /// Returns the number of those with missing deltas.
     pub(crate) fn incomplete(&self) -> u64 {
         self.incomplete
     }
 
-    /// Takes `system:ready`; `asked` says that the client told what it has.
+    /// Processes `system:ready`; `asked` is true if the client sent its resume point.
     pub(crate) fn ready(&mut self, ready: &Value, asked: bool) -> Result<(), String> {
         let is_resumed = ready["resumed"] == true;
         let head = ready["seq"].as_u64().unwrap_or(0);
@@ -147,7 +148,7 @@ impl Witness {
         Ok(())
     }
 
-    /// The last page of the transcript: dense up to the head, and as it was seen.
+    /// Checks the last page of the transcript: without gaps up to the head, and equal to the seen events.
     fn page(&mut self, events: &Value, head: u64) -> Result<(), String> {
         let page = stream_of(events.as_array().map_or(&[], Vec::as_slice))?;
         let mut next = page.keys().next().copied().unwrap_or(head + 1);
@@ -157,7 +158,7 @@ impl Witness {
             }
             next += 1;
             match self.seen.get(&seq) {
-                // It had left between a failed call's output and its error.
+                // The client had left between a failed call's output and its error.
                 Some(seen)
                     if !(*seen == shown || is_failed_call(&shown) && shown.starts_with(seen)) =>
                 {
@@ -172,7 +173,7 @@ impl Witness {
         Err(format!("the page ends at {}, the head is {head}", next - 1))
     }
 
-    /// Takes an event.
+    /// Processes an event.
     pub(crate) fn event(&mut self, name: &str, args: &[Value]) -> Result<(), String> {
         let rest = args.last().unwrap_or(&Value::Null);
         if name == "agent:delta" {
@@ -180,13 +181,13 @@ impl Witness {
         }
         if UNPLACED.contains(&name) {
             if rest["code"] == "model_retry" {
-                // What the attempt before it said is void, even if the next one says nothing.
+                // The text of the previous attempt is void, even if the next attempt has no text.
                 self.running = None;
             }
             return Ok(());
         }
         let Some(seq) = rest["seq"].as_u64() else {
-            // A command without an acknowledgement was refused.
+            // The refusal of a command without an acknowledgement.
             let is_refusal = name == "agent:error";
             return is_refusal
                 .then_some(())
@@ -213,7 +214,7 @@ impl Witness {
         }
     }
 
-    /// What an event says of the running answer.
+    /// Updates the running answer by an event.
     fn said(&mut self, name: &str, args: &[Value]) -> Result<(), String> {
         let rest = args.last().unwrap_or(&Value::Null);
         match name {
@@ -255,7 +256,7 @@ impl Witness {
             return Ok(());
         }
         let pieces = self.running.as_ref().map_or("", |running| &running.text);
-        // What came of an attempt that was given up is replaced by the whole of another one.
+        // The deltas of an abandoned attempt are replaced by the whole answer of another attempt.
         let is_of_another = source_of(pieces).is_some_and(|of| source_of(text) != Some(of));
         if !text.starts_with(pieces) && !is_of_another {
             return Err(format!("the pieces are `{pieces}`, the whole `{text}`"));
@@ -307,7 +308,7 @@ fn order_of(place: &Value) -> Order {
     (number("turn"), number("iteration"), number("attempt"))
 }
 
-/// Items `{ seq, event, args }` by their place.
+/// Groups items `{ seq, event, args }` by their `seq`.
 pub(crate) fn stream_of(items: &[Value]) -> Result<Stream, String> {
     let mut stream = Stream::new();
     for item in items {

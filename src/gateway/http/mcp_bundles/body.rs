@@ -1,4 +1,4 @@
-//! What the routes of bundles read and write.
+//! The request and response bodies of the routes of bundles.
 
 use std::collections::BTreeMap;
 

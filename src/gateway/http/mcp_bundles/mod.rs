@@ -1,5 +1,5 @@
-//! Bundles of MCP servers (`/api/mcp-bundles`): uploaded and looked at, made into entries, which are added
-//! like those that people type, and put in the place of older ones.
+//! Bundles of MCP servers (`/api/mcp-bundles`): uploads and inspects bundles, makes server entries from them,
+//! which are added like typed ones, and replaces the bundle that a server runs.
 
 mod body;
 
@@ -20,9 +20,9 @@ use crate::gateway::extract::{Body, required};
 use crate::jobs::Pool;
 use crate::servers::Bundles;
 
-/// Files that are held in memory at once, over all tenants.
+/// Limits the bundles that are in memory at the same time, over all tenants.
 static UPLOADS: LazyLock<Pool> = LazyLock::new(|| Pool::new("uploads of bundles", 4));
-/// How long one may take, so that a slow line does not keep the others out.
+/// The longest time of an upload, so that a slow connection does not block the others.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The routes of bundles.
@@ -61,7 +61,7 @@ pub(in crate::gateway) async fn upload_mcp_bundle(
     Ok(Json(bundles.take_in(file, place).await?.into()))
 }
 
-/// Reads a body piece by piece, up to so many bytes.
+/// Reads a body piece by piece; an error if it has more than `most` bytes.
 async fn read(request: Request, most: u64) -> Result<Vec<u8>, ApiError> {
     let mut pieces = request.into_body().into_data_stream();
     let mut file = Vec::new();

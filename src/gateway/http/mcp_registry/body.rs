@@ -1,4 +1,4 @@
-//! What the routes of the registry of published servers read and write.
+//! The request and response bodies of the routes of the registry of published servers.
 
 use std::collections::BTreeMap;
 

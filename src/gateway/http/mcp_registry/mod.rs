@@ -1,5 +1,5 @@
-//! Servers that others publish (`/api/mcp-registry`): found, and made into entries, which are added
-//! like those that people type.
+//! Servers that others publish (`/api/mcp-registry`): searches the registry, and makes server entries from
+//! its items, which are added like typed ones.
 
 mod body;
 
@@ -15,7 +15,7 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
 use crate::servers::{MOST_LISTED, RegistrySearch};
 
-/// Servers of an answer unless somebody says otherwise.
+/// The default number of servers in a page.
 const LISTED: usize = 20;
 
 /// The routes of the registry of published servers.

@@ -1,4 +1,4 @@
-//! What the routes of the registry read and write.
+//! The request and response bodies of the routes of MCP servers.
 
 use std::collections::BTreeMap;
 
@@ -153,7 +153,8 @@ enum Scope {
 }
 
 impl AddServerRequest {
-    /// What the registry takes. All that is wrong with the fields is said by it.
+    /// Returns the new server in the form of the registry, which validates its fields. An entry that cannot
+    /// be read is an error with the path of the faulty field.
     pub(super) fn read(self, name_if_none: Option<&str>) -> Result<NewServer, ApiError> {
         let name = self.name.or_else(|| name_if_none.map(ToOwned::to_owned));
         let config = required("config", self.config)?;

@@ -1,4 +1,4 @@
-//! People's own connections to remote servers (OAuth): begun, finished, ended.
+//! Connects people to remote servers with their own accounts (OAuth): begins, finishes and ends connections.
 
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
@@ -20,12 +20,12 @@ use crate::gateway::word_list;
 use crate::mcp::authorization::client_metadata;
 use crate::servers::{ConnectionAnswer, ConnectionReport, RedirectAddress};
 
-/// Below the address of this installation.
+/// The path of the OAuth callback, below the address of this installation.
 const CALLBACK: &str = "api/mcp/oauth/callback";
 const CLIENT: &str = "api/mcp/oauth/client";
-/// The page that takes what a person comes back with.
+/// The page that receives the authorisation server's answer.
 const PAGE: &str = "connected";
-/// Bytes of what a person comes back with.
+/// The longest query of the callback, in bytes.
 const MAX_QUERY: usize = 16 * 1024;
 
 /// My connection to a server.
@@ -182,7 +182,7 @@ fn lead_to_page(
     query: Option<String>,
 ) -> Result<Response, ApiError> {
     let query = query.unwrap_or_default();
-    // Before whatever the authorisation server says: the first of a name counts.
+    // `at` stands before the authorisation server's own parameters, because the first of a name counts.
     let location = format!("{}{PAGE}#at={issuer}&{query}", state.access.base_path());
     let location = HeaderValue::from_str(&location).ok();
     let location = location.filter(|_| query.len() <= MAX_QUERY);
@@ -296,7 +296,7 @@ fn client_document(own: RedirectAddress) -> Result<Json<Value>, ApiError> {
     Ok(Json(client_metadata(&document, &own.callback)))
 }
 
-/// Our addresses as the person who asks reaches them.
+/// Returns our OAuth addresses, on the host by which the client reached this installation.
 fn own_address(state: &GatewayState, parts: &Parts) -> Result<RedirectAddress, ApiError> {
     let base = state.access.address(parts);
     let join = |path: &str| base.as_ref().and_then(|base| base.join(path).ok());
@@ -305,7 +305,8 @@ fn own_address(state: &GatewayState, parts: &Parts) -> Result<RedirectAddress, A
                     `runtime.http.public_url` (SPL_PUBLIC_URL)";
         ApiError::new(Code::InvalidArguments, text)
     })?;
-    // Others have to be able to read it: only the operator knows that they can.
+    // Authorisation servers have to fetch the document. Only the operator knows whether they can: the public
+    // address has to be set, with https.
     let is_public = |url: &Url| url.scheme() == "https" && state.access.is_public(url);
     Ok(RedirectAddress {
         client_document: join(CLIENT).filter(is_public),

@@ -1,4 +1,4 @@
-//! How the servers are (S2.56). Read from memory: nothing is started for it (O12).
+//! Reports the health of MCP servers (S2.56) from memory: nothing is started for a report (O12).
 
 use std::collections::BTreeMap;
 

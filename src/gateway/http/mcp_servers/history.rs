@@ -1,4 +1,4 @@
-//! How a tool's definition changed, as the REST door tells it.
+//! The wire form of the history of a tool's definition.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Packages of servers: what would be installed, how far it is, once more, stop, newer versions.
+//! Manages the packages of servers: previews, progress, retries, cancellation and newer versions.
 
 use axum::Json;
 use axum::extract::{Path, State};

@@ -1,6 +1,6 @@
-//! The registry of MCP servers (`/api/mcp`), one file per resource of it.
+//! The registry of MCP servers (`/api/mcp`), one file per resource.
 //!
-//! What somebody may do is checked by the registry's own verbs, which all take the caller.
+//! The registry's own methods check permissions; all of them take the caller.
 
 mod body;
 mod connections;
@@ -45,7 +45,7 @@ pub(super) fn routes() -> ApiRouter {
         .merge(installation_routes())
 }
 
-/// How people connect to servers that want to know who asks.
+/// The routes by which people connect to servers with their own accounts.
 fn connection_routes() -> ApiRouter {
     ApiRouter::new()
         .routes(routes!(connections::list_mcp_connections))
@@ -63,7 +63,7 @@ fn connection_routes() -> ApiRouter {
         .routes(routes!(connections::dismiss_mcp_connection))
 }
 
-/// How packages of servers are installed.
+/// The routes by which packages of servers are installed.
 fn installation_routes() -> ApiRouter {
     ApiRouter::new()
         .routes(routes!(installation::preview_mcp_package))

@@ -1,4 +1,4 @@
-//! One server: read, change, remove, its secrets and its log.
+//! Reads, changes and removes one server, sets its secrets and reads its log.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -77,7 +77,7 @@ pub(in crate::gateway) async fn set_mcp_secret(
     Path((name, secret)): Path<(String, String)>,
     Body(request): Body<SecretRequest>,
 ) -> Result<StatusCode, ApiError> {
-    // Who may not see the server hears only that.
+    // Checked first: a caller who may not see the server learns only that.
     state.servers.reports(&caller).one(&name).await?;
     let value = required("value", request.value)?;
     let which = (name.as_str(), secret.as_str());

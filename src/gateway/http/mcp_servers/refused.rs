@@ -1,4 +1,4 @@
-//! A host that a server may not reach, as people are told it.
+//! The wire form of a host that a server was refused.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! All servers, and new ones.
+//! Lists all servers, and adds new ones.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! The tools of a server, and what a tenant decides about each.
+//! Lists the tools of a server, and sets a tenant's decision about each.
 
 use axum::Json;
 use axum::extract::{Path, State};

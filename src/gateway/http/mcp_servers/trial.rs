@@ -1,4 +1,4 @@
-//! Tries a server out: start, handshake, tools, each with its time.
+//! Tests and restarts servers: start, handshake and list of tools, each with its duration.
 
 use axum::Json;
 use axum::extract::{Path, State};

@@ -1,4 +1,4 @@
-//! What the fields of a provider may say.
+//! Reads and checks fields of a provider.
 
 use serde::{Deserialize, Deserializer};
 
@@ -21,7 +21,7 @@ pub(super) fn checked_compactor(text: &str) -> Result<CompactedBy, ApiError> {
     })
 }
 
-/// `null` or a number, where absent says something else.
+/// Reads `null` or a number. An absent field does not come here: it keeps the stored value.
 pub(super) fn threshold_change<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<ThresholdChange, D::Error> {
@@ -39,7 +39,7 @@ pub(super) fn fallback_of(texts: &[String]) -> Result<Vec<Fallback>, ApiError> {
     parsed.collect()
 }
 
-/// `null` or a text. Whatever else stands there is not repeated: it may be a key.
+/// Reads `null` or a text. The error does not repeat any other value, because it may hold a key.
 pub(super) fn key_change<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<KeyChange, D::Error> {

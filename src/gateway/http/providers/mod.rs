@@ -1,5 +1,5 @@
-//! Model providers (`/api/providers`): everybody sees which there are, admins add, change, try and
-//! remove them while the server runs. Keys go in and never come out.
+//! Model providers (`/api/providers`): everybody may list them; admins add, change, test and remove them
+//! while the server runs. Keys are write-only.
 
 mod checks;
 mod tested;
@@ -269,7 +269,7 @@ pub(in crate::gateway::http) async fn test_provider(
     Ok(Json(answer))
 }
 
-/// Where a change goes: as it says, else where the provider is that is used, else the tenant.
+/// Returns the scope of a change: the one that it names, else that of the provider in use, else the tenant.
 fn scope_of(
     state: &GatewayState,
     admin: &TenantAdmin,

@@ -1,4 +1,4 @@
-//! What the trial of a provider gave.
+//! The wire form of the result of a provider's test.
 
 use serde::Serialize;
 use utoipa::ToSchema;

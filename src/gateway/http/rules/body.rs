@@ -1,4 +1,4 @@
-//! Rules as they stand on the wire.
+//! The wire form of rules.
 
 use sepal_policy::{Approver, Approvers, Effect, Example, Examples, Glob, Scope};
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
 use crate::gateway::word_list;
 
-/// The longest time that may be named, in hours: ten years.
+/// The longest lifetime of a rule, in hours: ten years.
 const MAX_HOURS: u32 = 87_600;
-/// The longest name.
+/// The longest name, and the longest pattern of a server or tool, in bytes.
 const MAX_NAME_BYTES: usize = 200;
 
 /// A call that shows what a rule is about, or what it is not.
@@ -242,7 +242,7 @@ pub(super) struct NewRuleBody {
 }
 
 impl NewRuleBody {
-    /// What the person was shown of the call.
+    /// Returns the digest of the call as the person was shown it.
     pub(super) fn digest(&self) -> Option<crate::domain::Digest> {
         let shown = self.digest.as_deref();
         shown.map(crate::domain::Digest::from_wire)
@@ -317,7 +317,7 @@ fn hours(hours: Option<u32>) -> Result<Option<u32>, ApiError> {
     Ok(hours)
 }
 
-/// Those that are named; a list of nothing is an oversight.
+/// Returns the hosts that are named. An empty list is refused, because it must be an oversight.
 fn network(hosts: Option<Vec<String>>) -> Result<Vec<String>, ApiError> {
     match hosts {
         Some(hosts) if hosts.is_empty() => {
@@ -347,7 +347,7 @@ fn glob(field: &'static str, text: &str) -> Result<Glob, ApiError> {
     Ok(Glob::from(text))
 }
 
-/// The session of that id, in the caller's tenant.
+/// Returns the key of the session with that id, in the caller's tenant.
 pub(super) fn session_key(caller: &Caller, id: &str) -> Result<SessionKey, ApiError> {
     let missing = || ApiError::new(Code::SessionNotFound, "there is no such session");
     Ok(SessionKey {

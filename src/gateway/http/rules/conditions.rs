@@ -1,4 +1,4 @@
-//! What must hold for a call, as it stands on the wire.
+//! The wire form of the conditions of a rule.
 
 use sepal_policy::{CommandPrefix, Conditions, HostIs, PathBelow};
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ impl ConditionsBody {
     }
 
     pub(super) fn conditions(self, field: &'static str) -> Result<Conditions, ApiError> {
-        // A list of nothing asks for nothing, and the rule would be wider than it looks.
+        // An empty list would be no condition, and the rule would be wider than it looks.
         for (name, is_empty) in [
             ("command", self.command.as_ref().is_some_and(Vec::is_empty)),
             ("paths", self.paths.as_ref().is_some_and(Vec::is_empty)),

@@ -1,5 +1,4 @@
-//! Rules about calls (`/api/rules`): which hold, giving one, taking one back, and what one would have
-//! changed.
+//! Rules about calls (`/api/rules`): lists, creates, removes, previews and simulates them.
 
 mod body;
 mod conditions;

@@ -1,4 +1,4 @@
-//! What is attached to a session: upload, and the content for whoever may see the session.
+//! Uploads attachments to a session, and serves their content to callers who may see the session.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -19,9 +19,9 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Query, SessionPath};
 
-/// Nothing in it may run or load, whatever a browser takes it for.
+/// The content security policy: nothing in the file may run or load, whatever type a browser assumes.
 pub(super) const POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
-/// The address names the content, so it never changes; it is nobody else's.
+/// Immutable, because the address names the content; private, because the content is nobody else's.
 const CACHE: &str = "private, max-age=31536000, immutable";
 
 /// What is attached.

@@ -1,4 +1,4 @@
-//! The transcript of a session, in pages. The events are those of the socket.
+//! Serves the transcript of a session in pages. The events are those of the socket.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,7 +16,7 @@ use crate::gateway::wire;
 
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 500;
-/// The largest whole number that every client reads exactly.
+/// The largest whole number that every client reads exactly (2^53 - 1).
 const MAX_SEQ: u64 = (1 << 53) - 1;
 
 /// A page of a transcript.
@@ -75,7 +75,7 @@ pub(in crate::gateway::http) async fn list_events(
     let mut events = state.sessions.page(&key, &caller, page, limit).await?;
     let mut next_cursor = next(page, limit, &events);
     if let (Page::After(_), Some(before)) = (page, query.before) {
-        // `seq` is dense: what comes next is on the other side of the bound, or it is not.
+        // `seq` is dense, so there is a next page only if the next `seq` is below the bound.
         events.retain(|event| event.seq < before);
         next_cursor = next_cursor.filter(|seq| seq + 1 < before);
     }
@@ -102,7 +102,8 @@ fn part(query: &EventsQuery) -> Result<(Page, usize), ApiError> {
     })
 }
 
-/// Where the next page begins. `seq` is dense, so a page that ends at 1 is the first one.
+/// Returns the `seq` at which the next page begins, or `None` at the end. `seq` is dense, so the oldest page
+/// is the one whose first event is 1.
 fn next(page: Page, limit: usize, events: &[ShownEvent]) -> Option<u64> {
     match page {
         Page::After(_) if events.len() < limit => None,

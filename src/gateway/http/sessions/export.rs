@@ -1,4 +1,4 @@
-//! A session as a file.
+//! Exports a session as a file.
 
 use axum::extract::State;
 use axum::http::header::{
@@ -19,11 +19,11 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::export::{Document, Format};
 use crate::gateway::extract::{Query, SessionPath};
 
-/// Nothing in it runs, and nothing is loaded but what is in it. Its origin is ours, so that our page may
-/// ask the browser to print it.
+/// The policy of an export that a browser shows: nothing in it runs, and only embedded data loads. It keeps
+/// our origin, so that our page may ask the browser to print it.
 const SHOWN_POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; \
     frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-/// Characters of the title in the name of the file.
+/// The most characters of the title in the file's name.
 const NAME_CHARS: usize = 60;
 
 /// How it is written.
@@ -65,7 +65,7 @@ pub(in crate::gateway::http) async fn export_session(
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
     let document = Document::new(session.clone(), now);
     let key = key_of(&caller, session);
-    // To anybody else the session does not exist, however busy we are.
+    // Checked before the limit of exports: to anybody else the session does not exist, even if we are busy.
     state.sessions.admit(&key, &caller).await?;
     let reader = state.documents.begin_export(&caller)?;
     let fetch = |after, limit| {

@@ -1,4 +1,4 @@
-//! Forks of a session: make one, and see the family.
+//! Forks a session, and lists the sessions that share its past.
 
 use axum::Json;
 use axum::extract::State;

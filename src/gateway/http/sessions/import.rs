@@ -1,4 +1,4 @@
-//! Takes in what other programs exported, and our own exports.
+//! Imports conversations from the exports of other programs and from our own.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -13,7 +13,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::import::{Found, read};
 
-/// Bytes of a file.
+/// The largest file, in bytes.
 const MAX_FILE: usize = 64 * 1024 * 1024;
 
 /// What became of the conversations of a file.
@@ -92,7 +92,7 @@ pub(in crate::gateway::http) async fn import_sessions(
         match imported {
             Ok(Imported::New(key)) => done.imported.push(item(key.session, title)),
             Ok(Imported::There(key)) => done.already_there.push(item(key.session, title)),
-            // The rest would fail as well; what is there stays, and the same file goes on from here.
+            // The rest would fail as well. Imported sessions stay, and a retry with the same file continues.
             Err(refusal) if refusal.code == Code::StoreUnavailable => return Err(refusal.into()),
             Err(refusal) => {
                 let reason = refusal.message;

@@ -1,5 +1,4 @@
-//! Sessions (`/api/sessions`). Reading and telling goes through `agent::Sessions`, lists through
-//! the records.
+//! The routes of sessions (`/api/sessions`). They read, list and change sessions through `agent::Sessions`.
 
 mod attachments;
 mod changes;
@@ -23,10 +22,11 @@ use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::ApiError;
 use crate::gateway::wire::SessionItem;
 
-/// The hosts that a document may look up and connect to, for foreign markup: a content security policy
-/// blocks a load, but only after the browser has looked up its name, which tells the name's owner.
+/// The header with the hosts that a document of foreign markup may look up and connect to. A content security
+/// policy blocks a load only after the browser has looked up the host's name, which already informs the owner
+/// of that name.
 const CONNECTION_ALLOWLIST: HeaderName = HeaderName::from_static("connection-allowlist");
-/// Keeps older browsers from looking up the hosts of links in advance.
+/// The header that keeps older browsers from looking up the hosts of links in advance.
 const DNS_PREFETCH: HeaderName = HeaderName::from_static("x-dns-prefetch-control");
 
 /// The routes of sessions.
@@ -61,7 +61,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(commands::reset_context))
 }
 
-/// The address of a session as this caller means it: always in their own tenant.
+/// Returns the key of a session, always in the caller's own tenant.
 fn key_of(caller: &Caller, session: SessionId) -> SessionKey {
     SessionKey {
         tenant: caller.tenant.id.clone(),
@@ -69,7 +69,7 @@ fn key_of(caller: &Caller, session: SessionId) -> SessionKey {
     }
 }
 
-/// A session of the caller, from its row; from the session itself while the row is on its way.
+/// Returns a session of the caller from its row, or from the live session if the row is not written yet.
 async fn find(
     state: &GatewayState,
     caller: &Caller,
@@ -83,7 +83,7 @@ async fn find(
         let text = "there is no such session";
         return Err(ApiError::new(Code::SessionNotFound, text));
     }
-    // It was stored just now, or its row would be there.
+    // A stored session without a row was stored just now.
     let now = Timestamp(jiff::Timestamp::now().as_millisecond()).to_rfc3339();
     Ok(SessionItem {
         id: key.session.to_string(),

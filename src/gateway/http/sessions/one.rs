@@ -1,4 +1,4 @@
-//! One session: read, change, delete.
+//! Reads, changes and deletes one session.
 
 use axum::Json;
 use axum::extract::State;
@@ -67,7 +67,7 @@ pub(in crate::gateway::http) async fn change_session(
         ..MarksChange::default()
     };
     if marks == MarksChange::default() {
-        // What was there before the marks came.
+        // Without marks the request can only be a new title, as before marks existed.
         return rename(&state, &caller, &key, required("title", body.title)?).await;
     }
     if let Some(title) = body.title {
@@ -86,7 +86,7 @@ async fn rename(
     let ask = SessionRequest::Command(Command::Rename { title });
     state.sessions.tell(key, caller, ask).await?;
     let mut item = find(state, caller, key).await?;
-    // The row follows a moment later.
+    // The row may still have the old title.
     let view = state.sessions.join(key, caller).await?.view;
     item.title = view.title;
     Ok(Json(item))

@@ -1,4 +1,4 @@
-//! What is found in the caller's sessions, and in one of them.
+//! Searches the caller's sessions, and one of them.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Query, SessionPath, required};
 use crate::gateway::word_list;
 
-/// The most events that a search in one session names.
+/// The most events that a search in one session returns.
 const MAX_EVENTS: usize = 1_000;
 
 /// A page of what was found.
@@ -164,7 +164,8 @@ pub(in crate::gateway::http) async fn search_session(
     Query(params): Query<FindQueryParams>,
 ) -> Result<Json<FoundEvents>, ApiError> {
     let key = key_of(&caller, session);
-    // Whose session it is comes first: nobody else learns anything of it, not even of their query.
+    // The owner is checked first: nobody else learns anything about the session, not even whether the query
+    // is valid.
     state.sessions.admit(&key, &caller).await?;
     let query = parse(params.q)?;
     let items = state

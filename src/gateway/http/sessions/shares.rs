@@ -1,4 +1,4 @@
-//! Ways in which a session is shared: its owner makes, lists and ends them.
+//! Shares a session: its owner makes, lists and ends shares.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -17,7 +17,7 @@ use crate::gateway::word_list;
 use crate::store::records::{Audience, SharedSession};
 
 const DAY_MS: i64 = 86_400_000;
-/// Days after which a link has ended at the latest, where anybody says so.
+/// The most days after which a share may end by itself.
 const MAX_DAYS: u32 = 3_650;
 
 /// With whom, and for how long.
@@ -92,7 +92,7 @@ pub(in crate::gateway::http) async fn share_session(
     Body(body): Body<ShareSessionRequest>,
 ) -> Result<(StatusCode, Json<SharedItem>), ApiError> {
     let key = key_of(&caller, session);
-    // To anybody else the session does not exist, whatever they ask and whatever the tenant allows.
+    // Checked first: to anybody else the session does not exist, whatever the request and the tenant say.
     state.sessions.admit(&key, &caller).await?;
     let audience = required("audience", body.audience)?;
     let audience = Audience::parse(&audience).ok_or_else(|| {
@@ -162,7 +162,7 @@ pub(in crate::gateway::http) async fn stop_sharing(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Without sign-in there is nobody outside who could be let in.
+/// Returns true if the tenant allows links. Without sign-in it never does: nobody outside could be let in.
 async fn allows_links(state: &GatewayState, caller: &Caller) -> Result<bool, ApiError> {
     if state.auth_mode == AuthMode::None {
         return Ok(false);

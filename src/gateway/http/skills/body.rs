@@ -1,4 +1,4 @@
-//! Skills as they stand on the wire.
+//! The wire form of skills.
 
 use std::collections::BTreeMap;
 
@@ -192,7 +192,7 @@ pub(super) struct SkillDetails {
 
 impl SkillDetails {
     pub(super) fn of(view: SkillView, bundle: &Bundle) -> Self {
-        // It was checked when it came.
+        // The document was checked when the skill was uploaded.
         let body = bundle.document(None).map(|document| document.body);
         Self {
             skill: SkillItem::of(view),
@@ -242,7 +242,7 @@ pub(super) struct WrittenSkill {
 }
 
 impl WrittenSkill {
-    /// Its `SKILL.md`.
+    /// Returns its `SKILL.md`.
     pub(super) fn document(self) -> Result<Vec<u8>, ApiError> {
         let name = required("name", self.name)?;
         let description = required("description", self.description)?;

@@ -1,4 +1,4 @@
-//! Skills (`/api/skills`): which there are, putting one there, switching and reading it.
+//! Skills (`/api/skills`): lists, adds, checks, reads, replaces, switches and removes them.
 
 mod body;
 mod upload;
@@ -24,7 +24,7 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
 use crate::skills::SkillScope;
 
-/// Nothing in it may run or load, whatever a browser takes it for.
+/// The content security policy: nothing in the file may run or load, whatever type a browser assumes.
 const POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
 
 /// The routes of skills.
@@ -164,7 +164,7 @@ async fn replace_skill(
     request: Request,
 ) -> Result<Json<SkillItem>, ApiError> {
     let id = skill_id(&id)?;
-    // Nobody sends megabytes to hear that they may not.
+    // Checked before the upload, so that nobody sends megabytes only to be refused.
     state.skills.find(&caller, &id).await.map_err(refused)?;
     let file = upload::read(&state, &caller, request).await?;
     let view = state
@@ -272,7 +272,7 @@ async fn read_skill_file(
     Ok(served(file.content.clone(), kind, name))
 }
 
-/// A file that a browser saves, and never runs.
+/// Returns a response that a browser saves as a file, and never runs.
 fn served(content: Vec<u8>, kind: &'static str, name: &str) -> Response {
     let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
     let disposition = format!("attachment; filename*=UTF-8''{name}");

@@ -1,4 +1,4 @@
-//! The body of a request that brings a skill, and how it is said what is wrong with one.
+//! Reads the body of a request with a skill, and turns errors about skills into responses.
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Request};
@@ -13,7 +13,7 @@ use crate::gateway::error::ApiError;
 use crate::gateway::extract::Body;
 use crate::skills::{self, SkillFile};
 
-/// The file that was sent, or the `SKILL.md` of what was written.
+/// Reads the uploaded file, or makes a `SKILL.md` from a skill that was written in the page.
 pub(super) async fn read(
     state: &GatewayState,
     caller: &Caller,
@@ -49,7 +49,7 @@ async fn content(state: &GatewayState, mut request: Request) -> Result<Vec<u8>, 
     Ok(bytes.into())
 }
 
-/// Why something was not done with skills; of an upload, everything that is wrong with it.
+/// Returns the response to an error; for an invalid upload, with all of its problems.
 pub(super) fn refused(error: skills::Error) -> ApiError {
     match error {
         skills::Error::Refused(refusal) => refusal.into(),

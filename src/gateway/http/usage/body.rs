@@ -1,4 +1,4 @@
-//! What was used, as JSON.
+//! The JSON form of usage.
 
 use jiff::civil::Date;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What was used: sums of model requests and of calls, as JSON or as a table for spreadsheets.
+//! Reports usage: sums of model requests and of calls, as JSON or as a table for spreadsheets.
 
 mod body;
 mod query;
@@ -19,7 +19,7 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Query;
 
 const CSV: &str = "text/csv";
-/// Rows that one table may have: it is made whole, in memory.
+/// The most rows of a table, which is built in memory as a whole.
 const MAX_TABLE: usize = 10_000;
 
 /// What was used: members see their own, admins their tenant's.
@@ -68,7 +68,7 @@ pub(in crate::gateway::http) async fn read_usage(
     Ok(response)
 }
 
-/// Whether a table is what the client names first.
+/// Returns true if the first media type in the client's `Accept` is CSV.
 fn accepts_table(headers: &HeaderMap) -> bool {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     let first = accept.and_then(|accept| accept.split([',', ';']).next());

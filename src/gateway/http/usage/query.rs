@@ -1,4 +1,4 @@
-//! The query of what was used, checked.
+//! Parses and checks the query of a usage report.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -13,7 +13,7 @@ use crate::store::records::{DAY_MS, Direction, Sorting, UsageBy};
 
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 1_000;
-/// Days that are summed where nobody says which, today included.
+/// The number of days that are summed by default, today included.
 const USUAL_DAYS: i64 = 30;
 
 /// What is asked.
@@ -57,7 +57,7 @@ pub(in crate::gateway::http) struct UsageQuery {
     format: Option<String>,
 }
 
-/// The same, checked.
+/// The query after its checks.
 pub(super) struct Asked {
     pub(super) request: UsageRequest,
     pub(super) person: Option<UserId>,
@@ -188,7 +188,7 @@ impl UsageQuery {
     }
 }
 
-/// When a day begins in UTC.
+/// Returns the time at which a day begins in UTC.
 fn begin(day: Date) -> Timestamp {
     let begin = day.to_zoned(TimeZone::UTC);
     let begin = begin.map(|begin| begin.timestamp().as_millisecond());

@@ -1,10 +1,10 @@
-//! What was used, as a table for spreadsheets (RFC 4180).
+//! Writes usage as a table for spreadsheets (RFC 4180).
 
 use crate::agent::UsageGroups;
 use crate::domain::MicroUsd;
 use crate::store::records::{CallSums, RequestSums, UsageGroup};
 
-/// With what a spreadsheet begins a formula.
+/// The characters with which a spreadsheet begins a formula.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 const OF_REQUESTS: [&str; 27] = [
@@ -47,7 +47,7 @@ const OF_CALLS: [&str; 7] = [
     "definition_tokens",
 ];
 
-/// The table; names that people chose cannot become formulas.
+/// Writes the table; names that people chose cannot become formulas.
 pub(super) fn write(groups: &UsageGroups) -> Result<Vec<u8>, csv::Error> {
     let mut table = csv::WriterBuilder::new()
         .terminator(csv::Terminator::CRLF)
@@ -138,7 +138,7 @@ fn of_calls(group: &UsageGroup<CallSums>) -> Vec<String> {
     names.into_iter().chain(counts).collect()
 }
 
-/// Dollars to the last millionth; where no price was known there is no number.
+/// Returns the cost in dollars to the last millionth, or `unknown` if no request had a known price.
 fn cost(sums: &RequestSums) -> String {
     if sums.requests > 0 && sums.unpriced_requests == sums.requests {
         return "unknown".to_owned();

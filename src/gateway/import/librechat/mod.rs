@@ -1,4 +1,4 @@
-//! A conversation of LibreChat: a list of messages that name their parents, or a tree of them.
+//! Reads a conversation of LibreChat: a list of messages that name their parents, or a tree of messages.
 
 mod tree;
 
@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use super::parts::{Items, Reading, called, field, gave, left_out, left_out_file, text_of, time};
 use crate::session::Speaker;
 
-/// Messages of one branch of a tree.
+/// The maximum number of messages in one branch of a tree.
 const MAX_DEPTH: usize = 2_000;
-/// Messages of a list, and first messages of a tree.
+/// The maximum number of messages in a list.
 const MAX_LISTED: usize = 100_000;
 
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct Head {
     title: Value,
 }
 
-/// A message; what answers it is found by [`tree`].
+/// A message without its answers, which [`tree`] finds.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Message {
@@ -47,7 +47,7 @@ struct Message {
     files: Value,
 }
 
-/// The conversation; none = it is not of that form.
+/// Reads a conversation; `None` if the entry does not have this form.
 pub(super) fn read(entry: &RawValue, messages: &RawValue) -> Option<Reading> {
     let head: Head = serde_json::from_str(entry.get()).ok()?;
     let (mut branch, is_cut) = branch(messages)?;
@@ -63,7 +63,7 @@ pub(super) fn read(entry: &RawValue, messages: &RawValue) -> Option<Reading> {
     Some(reading)
 }
 
-/// The branch that is shown: the newest answer at each place. Whether it is longer than it may be.
+/// Returns the shown branch, which has the newest answer at each level, and whether it was cut at the limit.
 fn branch(messages: &RawValue) -> Option<(Vec<Message>, bool)> {
     let text = messages.get();
     if let Some(places) = tree::newest_branch(text) {
@@ -80,7 +80,8 @@ fn branch(messages: &RawValue) -> Option<(Vec<Message>, bool)> {
     Some((newest_of(messages), list.has_more))
 }
 
-/// The newest branch of a list that names parents; the list as it is where none of them is in it.
+/// Returns the newest branch of a list whose messages name their parents, or the whole list if no parent is
+/// in it.
 fn newest_of(messages: Vec<Message>) -> Vec<Message> {
     let mut by_id = HashMap::new();
     for (place, message) in messages.iter().enumerate() {
@@ -129,7 +130,7 @@ fn part(part: &Value) -> Option<String> {
             let text = text.as_str().or(field(text, "value").as_str())?;
             Some(text.to_owned())
         }
-        // What it thought.
+        // The model's reasoning.
         "think" => None,
         "tool_call" => {
             let call = field(part, "tool_call");

@@ -1,20 +1,20 @@
-//! The newest branch of a tree of messages, found in one pass over its text.
+//! Finds the newest branch of a tree of messages in one pass over its text.
 //!
-//! A conversation is nested as deep as it is long, so its tree is neither read with recursion nor level by
-//! level, which would look over the rest of the text at each level.
+//! A conversation is nested as deep as it is long, so its tree is not read recursively, and not level by
+//! level, which would scan the rest of the text again at each level.
 
-/// The place of a message of the branch in the text.
+/// The byte range of a message of the branch in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     start: usize,
     end: usize,
-    /// The place of the list of its answers.
+    /// The byte range of the list of its answers.
     children: Option<(usize, usize)>,
 }
 
-/// The lists and objects that are open at a place of the text.
+/// A list or object that is open at the current position.
 enum Open {
-    /// A list of messages; none = that of the first ones, else that of the message at this depth.
+    /// A list of messages: the answers to the message at this depth, or the top-level list if `None`.
     Messages(Option<usize>),
     /// The message at this depth of the branch.
     Message(usize),
@@ -22,7 +22,7 @@ enum Open {
 }
 
 impl Place {
-    /// The message without what answers it, as JSON.
+    /// Returns the message's JSON without its answers.
     pub(super) fn own_text(&self, text: &str) -> Option<String> {
         let Some((start, end)) = self.children else {
             return text.get(self.start..self.end).map(str::to_owned);
@@ -32,13 +32,13 @@ impl Place {
     }
 }
 
-/// The last message at each level, of a list of messages in valid JSON; none = none of the first messages
-/// says what answers it, so it is no tree.
+/// Returns the last message at each level of a list of messages in valid JSON, or `None` if no top-level
+/// message has a list of answers, so that the text is not a tree.
 pub(super) fn newest_branch(text: &str) -> Option<Vec<Place>> {
     let bytes = text.as_bytes();
     let mut branch: Vec<Place> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
-    // Whether the value that comes is what answers the message that is open.
+    // True if the next value holds the answers to the open message.
     let mut are_children = false;
     let mut is_tree = false;
     let mut at = 0;
@@ -56,7 +56,7 @@ pub(super) fn newest_branch(text: &str) -> Option<Vec<Place>> {
             b',' => are_children = false,
             b'{' => match open.last() {
                 Some(Open::Messages(above)) => {
-                    // The newest one so far: those before it at this level, and what answers them, go.
+                    // This message replaces the earlier one at this level and its answers.
                     let depth = above.map_or(0, |above| above + 1);
                     branch.truncate(depth);
                     branch.push(Place {
@@ -102,7 +102,7 @@ pub(super) fn newest_branch(text: &str) -> Option<Vec<Place>> {
     is_tree.then_some(branch)
 }
 
-/// The end of the text that begins here.
+/// Returns the end of the string that begins at `start`.
 fn end_of_text(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {
@@ -115,7 +115,7 @@ fn end_of_text(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// The next letter that is no space.
+/// Returns the next byte that is not whitespace.
 fn next_sign(bytes: &[u8], at: usize) -> Option<u8> {
     let rest = bytes.get(at..).unwrap_or_default();
     rest.iter()

@@ -1,4 +1,5 @@
-//! What the addresses of the agent share over HTTP: who calls, and whose each connection is.
+//! Holds the state that the agent's HTTP routes share: authenticates callers, and records the owner of each
+//! connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,25 +20,25 @@ use crate::gateway::mcp::server::AgentServer;
 use crate::gateway::mcp::tasks::Tasks;
 use crate::gateway::mcp::{Exposure, Life};
 
-/// What the routes share.
+/// The state that the routes share.
 #[derive(Clone)]
 pub(in crate::gateway::mcp) struct McpContext {
     pub(in crate::gateway::mcp) gateway: GatewayState,
     pub(in crate::gateway::mcp) exposure: Arc<Exposure>,
     pub(in crate::gateway::mcp) life: Life,
     pub(in crate::gateway::mcp) manager: Arc<LocalSessionManager>,
-    /// Whose connection each is. Never held across an await.
+    /// The owners of the open connections, by their id. The lock is never held across an await.
     pub(in crate::gateway::mcp) owners: Arc<Mutex<HashMap<String, Owned>>>,
     pub(in crate::gateway::mcp) tasks: Tasks,
 }
 
-/// A connection of somebody.
+/// An open connection with its owner.
 pub(in crate::gateway::mcp) struct Owned {
     user: UserId,
     _share: Share,
 }
 
-/// Connections and event streams of MCP clients.
+/// The limit on connections and event streams of MCP clients.
 const STREAMS: Resource = Resource {
     name: "streams",
     plural: "connections of MCP clients",
@@ -47,7 +48,7 @@ const STREAMS: Resource = Resource {
 };
 
 impl McpContext {
-    /// The server for one client.
+    /// Creates the server of one client.
     pub(in crate::gateway::mcp) fn server(&self) -> AgentServer {
         AgentServer {
             asking: Asking {
@@ -62,7 +63,8 @@ impl McpContext {
         }
     }
 
-    /// Who calls: as everywhere, or the user of this machine where the operator said so.
+    /// Authenticates the caller: as at every door, or as the user of this machine if the operator allowed
+    /// it.
     pub(in crate::gateway::mcp) async fn enter(
         &self,
         parts: &mut Parts,
@@ -84,8 +86,8 @@ impl McpContext {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more connection or stream of that caller. What has ended is looked for before one is
-    /// refused.
+    /// Counts one more connection or stream of the caller. If the limit is reached, ended connections are
+    /// removed before it is refused.
     pub(in crate::gateway::mcp) async fn stream(&self, caller: &Caller) -> Result<Share, ApiError> {
         let streams = &self.gateway.limits.streams;
         if let Ok(share) = streams.take(caller.holder(), 1) {
@@ -96,7 +98,7 @@ impl McpContext {
         share.map_err(|reached| limit_reached(&STREAMS, reached).into())
     }
 
-    /// Remembers whose a new connection is, and forgets those that ended.
+    /// Records the owner of a new connection, and removes connections that ended.
     pub(in crate::gateway::mcp) async fn own(&self, session: String, user: UserId, share: Share) {
         let owned = Owned {
             user,

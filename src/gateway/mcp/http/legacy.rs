@@ -1,8 +1,9 @@
-//! The HTTP with SSE of old clients (S0.49, D10): `GET /sse` opens a stream whose first event says
-//! where to post, `POST /message?sessionId=` takes requests, and their answers come on the stream.
+//! Serves the HTTP with SSE of old clients (S0.49, D10): `GET /sse` opens a stream whose first event names
+//! the address for posts, `POST /message?sessionId=` accepts requests, and their answers arrive on the
+//! stream.
 //!
-//! `result=text` in the address gives results of tools the shape of S0.51, a bare text (D11). A post
-//! without `sessionId` is answered right away, for clients that make one call and leave.
+//! With `result=text` in the address, tool results have the form of S0.51, a bare text (D11). A post without
+//! `sessionId` is answered immediately, for clients that make a single call.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -32,18 +33,18 @@ use crate::gateway::mcp::logged::{self, Logged};
 use crate::gateway::mcp::question::{Door, News};
 use crate::session::Call;
 
-/// Messages that may wait for one client.
+/// The maximum number of messages that wait for one client.
 const WAITING: usize = 64;
-/// How often a silent stream says that it lives.
+/// The interval of keep-alive comments on a silent stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// One open stream.
+/// An open stream.
 struct LegacyStream {
     owner: UserId,
     requests: mpsc::Sender<ClientJsonRpcMessage>,
 }
 
-/// The open streams by id. Never held across an await.
+/// The open streams by id. The lock is never held across an await.
 type Connections = Arc<Mutex<HashMap<String, LegacyStream>>>;
 
 #[derive(Clone)]
@@ -64,14 +65,14 @@ impl Legacy {
     }
 }
 
-/// How results of tools look.
+/// The form of tool results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Shape {
-    /// As MCP has it.
+    /// The form of MCP.
     #[default]
     Spec,
-    /// As S0.51 has it.
+    /// The form of S0.51.
     Text,
 }
 
@@ -89,7 +90,7 @@ struct MessageQuery {
     result: Shape,
 }
 
-/// Ends the connection when its stream is dropped.
+/// Removes the connection and stops its server when its stream is dropped.
 struct Ending {
     id: String,
     connections: Connections,
@@ -117,7 +118,7 @@ pub(in crate::gateway::mcp) fn routes(context: &McpContext) -> Router {
         .with_state(legacy)
 }
 
-/// `GET /sse`.
+/// Handles `GET /sse`.
 async fn open(
     State(legacy): State<Legacy>,
     Extension(caller): Extension<Caller>,
@@ -181,7 +182,7 @@ fn stream(
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let first = Event::default().event("endpoint").data(endpoint);
     let messages = answers.filter_map(move |answer| {
-        // Lives as long as the stream.
+        // The closure owns `ending`, so the connection ends with the stream.
         let _ = &ending;
         let text = serde_json::to_value(&answer).map(|answer| shaped(answer, shape).to_string());
         let event = text.map(|text| Event::default().event("message").data(text));
@@ -192,7 +193,7 @@ fn stream(
         .take_until(async move { stop.cancelled().await })
 }
 
-/// `POST /message`.
+/// Handles `POST /message`.
 async fn take(
     State(legacy): State<Legacy>,
     Extension(caller): Extension<Caller>,
@@ -224,7 +225,7 @@ async fn take(
     (StatusCode::ACCEPTED, "Accepted").into_response()
 }
 
-/// A single call without a stream: nobody can be asked, and nothing is told on the way.
+/// The door of a single call without a stream: nobody can be asked, and no progress is sent.
 struct NobodyThere;
 
 #[async_trait]
@@ -250,7 +251,7 @@ struct SingleParams {
     arguments: Option<serde_json::Map<String, Value>>,
 }
 
-/// S0.50: the request of the documentation has neither `jsonrpc` nor `id`.
+/// Answers a single call (S0.50). The request in the documentation has neither `jsonrpc` nor `id`.
 async fn answer_now(
     context: &McpContext,
     caller: Caller,
@@ -286,7 +287,7 @@ async fn answer_now(
     Json(shaped(answer, shape)).into_response()
 }
 
-/// The result of a tool as a bare text with `isError` beside it (S0.51).
+/// Converts the result of a tool to a bare text with `isError` beside it (S0.51).
 fn shaped(mut answer: Value, shape: Shape) -> Value {
     let content = answer.pointer("/result/content").and_then(Value::as_array);
     let Some(content) = content.filter(|_| shape == Shape::Text) else {

@@ -1,5 +1,5 @@
-//! The agent over HTTP: `/mcp` for clients of today, and who may call at all. The guard around every
-//! door has checked host and origin before.
+//! Serves the agent over HTTP: `/mcp` for current clients, and the access check of all routes. The guard
+//! around every door has already checked host and origin.
 
 pub(super) mod context;
 pub(super) mod legacy;
@@ -25,10 +25,10 @@ use crate::gateway::error::ApiError;
 use crate::gateway::mcp::logged::Logged;
 use crate::gateway::mcp::tasks::Tasks;
 
-/// Names a client's connection in `/mcp`.
+/// The header with the id of a client's connection to `/mcp`.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// `/mcp`, `/sse` and `/message`.
+/// Builds the routes `/mcp`, `/sse` and `/message`.
 pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Router {
     let context = McpContext {
         gateway: gateway.clone(),
@@ -38,7 +38,7 @@ pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Ro
         tasks: Tasks::default(),
         life,
     };
-    // The guard knows under which names we answer, and whose pages may call.
+    // The guard has already checked the host and the origin.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
@@ -57,7 +57,8 @@ pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Ro
         .layer(from_fn_with_state(context, admit))
 }
 
-/// Finds out who calls, and keeps everybody to their own connections.
+/// Authenticates the caller, restricts callers to their own connections, and counts new connections and
+/// streams.
 async fn admit(State(context): State<McpContext>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let caller = match context.enter(&mut parts).await {
@@ -73,7 +74,8 @@ async fn admit(State(context): State<McpContext>, request: Request, next: Next) 
     if let Some(owner) = session.and_then(|session| context.owner(session))
         && owner != caller.user.id
     {
-        // As if it did not exist, so that nobody learns that it does.
+        // The response is the same as for a connection that does not exist, so that its existence is not
+        // revealed.
         return ApiError::new(Code::SessionNotFound, "there is no such connection").into_response();
     }
     let is_get = parts.method == Method::GET;
@@ -104,7 +106,7 @@ async fn admit(State(context): State<McpContext>, request: Request, next: Next) 
     response
 }
 
-/// A stream of events that counts until it ends.
+/// An event stream that counts until it ends.
 struct Held {
     body: Body,
     _share: Share,

@@ -1,4 +1,4 @@
-//! What a server hears that asks a person, while the agent answers a question.
+//! Answers a server's elicitation while the agent answers a question.
 
 use super::{Door, News, Question};
 use crate::agent::SessionRequest;
@@ -8,7 +8,7 @@ use crate::session::{
 };
 
 impl Question<'_> {
-    /// What a server is told that asks a person; `None` = a person in the page answers.
+    /// Returns the answer to a server's elicitation; `None` if a person in the page answers it.
     pub(super) async fn answer(
         &self,
         door: &dyn Door,

@@ -1,4 +1,4 @@
-//! Whoever asked the agent, and what they are told and asked meanwhile.
+//! Defines the door of a question: the client that asked the agent, with its notifications and prompts.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -8,30 +8,31 @@ use crate::gateway::mcp::approval::Heard;
 use crate::gateway::mcp::missing::Missing;
 use crate::session::{Call, Elicitation, ElicitationAnswer};
 
-/// Something that a client wants to know while it waits.
+/// News for a client that waits for an answer.
 #[derive(Debug, Clone, Copy)]
 pub enum News<'a> {
-    /// The model is asked for the `n`th time.
+    /// The model is asked for the given iteration.
     Thinking(Iteration),
     /// A call waits for a decision.
     Waiting(&'a Call),
-    /// A call is left to the page, because its characters (the first number) are more than can be shown
-    /// at the door.
+    /// A call is left to the page, because it is longer (the first number, in characters) than the limit of
+    /// what can be shown at the door (the second).
     LeftToPage(&'a Call, usize, usize),
-    /// A call is left to the page, because nobody at the door can say the yes that it needs.
+    /// A call is left to the page, because nobody at the door can give the required approval.
     ForPage(&'a Call, Missing),
     /// A call runs: its tool and arguments.
     Running(&'a str, &'a Value),
-    /// A call has its result: its tool and whether it went well.
+    /// A call ended: its tool, and whether it succeeded.
     Ended(&'a str, bool),
-    /// The package of that server, before anything is asked; none = it can be started, else why it cannot.
+    /// The state of a server's package before the question: `None` if the server can be started, otherwise
+    /// the reason it cannot.
     Package(&'a str, Option<&'a str>),
-    /// That server asked a person, and nobody can be asked here: it was declined.
+    /// The elicitation of the named server was declined, because nobody can be asked here.
     Declined(&'a str),
 }
 
 impl News<'_> {
-    /// It as a line for people.
+    /// Describes the news in a line for people.
     pub(in crate::gateway::mcp) fn words(&self) -> String {
         match self {
             Self::Thinking(iteration) => format!("Ask the model ({iteration})"),
@@ -59,24 +60,24 @@ impl News<'_> {
     }
 }
 
-/// Whoever asked.
+/// The client that asked a question.
 #[async_trait]
 pub trait Door: Send + Sync {
-    /// Asks the person there about a call, showing all of it.
+    /// Asks the person at the client about a call, and shows all of it.
     async fn decide(&self, call: &Call) -> Heard;
 
-    /// Asks the person there what a server wants to know; `None` = nobody can be asked, or nobody
-    /// answered.
+    /// Asks the person at the client to answer a server's elicitation; `None` if nobody can be asked or
+    /// nobody answered.
     async fn fill_in(&self, _asked: &Elicitation) -> Option<ElicitationAnswer> {
         None
     }
 
-    /// When the last thing happened of what is known.
+    /// Records the time of the latest event that was read.
     fn seen(&self, _at: Timestamp) {}
 
-    /// All of what happened before is known.
+    /// Signals that all past events were read.
     fn caught_up(&self) {}
 
-    /// Tells what goes on.
+    /// Reports news.
     async fn tell(&self, news: News<'_>);
 }

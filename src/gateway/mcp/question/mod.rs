@@ -1,4 +1,4 @@
-//! One question to the agent: a session of its own, watched until the turn ends.
+//! Asks the agent one question: in a session of its own, which is watched until the turn ends.
 
 mod answering;
 mod door;
@@ -17,41 +17,40 @@ use crate::config::ApprovalWay;
 use crate::domain::{Caller, Code, SessionKey};
 use crate::session::{Call, Command, Decision, Event, Refusal, overdue};
 
-/// How a question ended.
+/// The end of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The answer.
+    /// The answer of the model.
     Answered(String),
-    /// The turn ended without one.
+    /// The turn ended without an answer: the error code and text.
     Failed(Code, String),
-    /// It was stopped.
+    /// The turn was stopped.
     Cancelled,
 }
 
 /// A question to the agent.
 pub struct Question<'a> {
-    /// The corridor to sessions.
+    /// The way to reach sessions.
     pub sessions: &'a Sessions,
     pub caller: &'a Caller,
-    /// Who decides about calls, the first way that is possible.
+    /// The ways to decide about calls; the first possible one is used.
     pub ways: &'a [ApprovalWay],
-    /// Whether people have a page where they can decide.
+    /// True if people have a page where they can decide.
     pub has_page: bool,
-    /// How long it may take, approvals included (S0.58); `None` = as long as it takes.
+    /// The time limit, including approvals (S0.58); `None` means no limit.
     pub limit: Option<Duration>,
     pub stop: CancellationToken,
 }
 
 impl Question<'_> {
-    /// Asks in a new session, and names it with the ending.
+    /// Asks in a new session, and returns its key with the ending.
     pub async fn ask(self, text: String, door: &dyn Door) -> Result<(SessionKey, Ending), Refusal> {
         let (key, joined) = begin(self.sessions, self.caller, text).await?;
         let ending = self.follow(&key, joined, door).await?;
         Ok((key, ending))
     }
 
-    /// Follows a session that was begun with a question until its first turn ends, which may be long
-    /// ago.
+    /// Follows a session that a question began until its first turn ends, which may have happened long ago.
     pub(super) async fn follow(
         &self,
         key: &SessionKey,
@@ -68,13 +67,13 @@ impl Question<'_> {
     }
 }
 
-/// The client's id of a question's message, by which a session is known to have been begun with one.
+/// The client message id of a question, which marks a session as begun by a question.
 const QUESTION: &str = "mcp-question";
-/// Shown events among which a session's first message stands.
+/// The number of first shown events that contain a session's first message.
 const FIRST_EVENTS: usize = 8;
 
-/// Whether a session was begun with a question: what people began in the page is none, and is never
-/// decided for them.
+/// True if a question began the session. Calls of a session that a person began in the page are never
+/// decided here.
 pub(super) async fn is_question(
     sessions: &Sessions,
     key: &SessionKey,
@@ -87,12 +86,12 @@ pub(super) async fn is_question(
     Ok(message.is_some_and(begins_with_question))
 }
 
-/// Whether a session's first message is a question.
+/// True if the session's first message is a question.
 fn begins_with_question(message: &Event) -> bool {
     matches!(message, Event::UserMessage { client_message_id: Some(id), .. } if id == QUESTION)
 }
 
-/// Says a question in a new session.
+/// Sends a question in a new session.
 pub(super) async fn begin(
     sessions: &Sessions,
     caller: &Caller,
@@ -112,7 +111,7 @@ pub(super) async fn begin(
     Ok((key, joined))
 }
 
-/// The verdict of the person at the door on a call as it was shown.
+/// Builds the decision of the person at the door about a call as it was shown.
 pub(super) fn decision(call: &Call, verdict: Verdict, caller: &Caller) -> SessionRequest {
     let decision = Decision {
         call: call.id.clone(),
@@ -132,7 +131,7 @@ pub(super) fn decision(call: &Call, verdict: Verdict, caller: &Caller) -> Sessio
 }
 
 impl Question<'_> {
-    /// Goes through the ways; `None` = a person in the page decides.
+    /// Tries the ways of approval in order; `None` if a person in the page decides.
     async fn verdict(&self, door: &dyn Door, call: &Call) -> Option<Verdict> {
         if let Some(missing) = Missing::of(self.caller, call) {
             if !self.has_page {
@@ -159,7 +158,7 @@ impl Question<'_> {
                 }
                 ApprovalWay::Web => {}
                 ApprovalWay::Deny => break,
-                // It lets run what the model asks for, and not what somebody wrote in its place.
+                // `auto` approves the model's arguments, but not arguments that somebody else wrote.
                 ApprovalWay::Auto if call.is_edited_by_other(Some(&self.caller.user.id)) => {}
                 ApprovalWay::Auto => {
                     return Some(Verdict {

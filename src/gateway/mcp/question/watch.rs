@@ -1,4 +1,4 @@
-//! The session of a question, watched until its first turn ends.
+//! Watches the session of a question until its first turn ends.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -16,12 +16,13 @@ use crate::agent::{Joined, Page, QueueState, SessionRequest, ShownEvent, What, d
 use crate::domain::{CallId, Code, Digest, SessionKey};
 use crate::session::{Call, Command, Elicitation, Event, Refusal};
 
-/// How long a stopped turn has to come to rest.
+/// The time that a stopped turn has to end.
 const REST: Duration = Duration::from_secs(10);
-/// Events that are read at once after falling behind.
+/// The number of events in one page of missed events.
 const CATCH_UP: usize = 500;
 
-/// What the session is told then; none = somebody in the page decides.
+/// A pending prompt at the door, which resolves to the request for the session; `None` if a person in the
+/// page decides.
 type Questioning<'a> = Pin<Box<dyn Future<Output = Option<SessionRequest>> + Send + 'a>>;
 
 #[expect(
@@ -30,17 +31,18 @@ type Questioning<'a> = Pin<Box<dyn Future<Output = Option<SessionRequest>> + Sen
 )]
 type AllQuestioning<'a> = futures::stream::FuturesUnordered<Questioning<'a>>;
 
-/// A question that is followed.
+/// A question that is being followed.
 pub(super) struct Watch<'a> {
     question: &'a Question<'a>,
     key: &'a SessionKey,
     door: &'a dyn Door,
     joined: Joined,
-    /// The last event that was looked at.
+    /// The last event that was processed.
     seq: u64,
-    /// Calls that wait, each with the digest that was asked about.
+    /// The waiting calls, each with the digest that the door was asked about.
     open: HashMap<CallId, Option<Digest>>,
-    /// Arguments as the model wrote them, or a person in their place, for what is told of running calls.
+    /// The arguments of calls, as the model wrote them or a person changed them, for the news about running
+    /// calls.
     said: HashMap<CallId, Value>,
     asking: AllQuestioning<'a>,
 }
@@ -62,7 +64,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Goes on until the turn ends.
+    /// Follows the session until the turn ends.
     pub(super) async fn run(mut self) -> Result<Ending, Refusal> {
         let limit = self.question.limit;
         let mut ends_at = limit.and_then(|limit| Instant::now().checked_add(limit));
@@ -111,7 +113,7 @@ impl<'a> Watch<'a> {
         Ok(Instant::now() + REST)
     }
 
-    /// The shown events of a signal; after falling behind, those that were missed.
+    /// Returns the shown events of a signal; after the receiver lagged, the missed events.
     async fn events(
         &mut self,
         signal: Result<Arc<crate::agent::Signal>, RecvError>,
@@ -121,7 +123,7 @@ impl<'a> Watch<'a> {
                 What::Event(event) => Ok(vec![event.clone()]),
                 What::Deleted | What::Rewound => Err(deleted()),
                 What::Damaged => Err(damaged()),
-                // Another gateway decided: the journal has it.
+                // Another gateway decided, so the events are read from the journal.
                 What::Moved(_) => missed(self.question, self.key, self.seq).await,
                 What::Queue(queue) => {
                     self.ask_anew(queue);
@@ -145,7 +147,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks at one event; the ending, if it is one.
+    /// Processes an event; returns the ending if the event is one.
     async fn look(&mut self, shown: &ShownEvent) -> Option<Ending> {
         if shown.seq <= self.seq {
             return None;
@@ -171,7 +173,7 @@ impl<'a> Watch<'a> {
         None
     }
 
-    /// What an event says of the question itself; the ending, if it is one.
+    /// Records an event in the state of the question; returns the ending if the event is one.
     fn note(&mut self, shown: &ShownEvent) -> Option<Ending> {
         self.seq = shown.seq;
         self.door.seen(shown.at);
@@ -183,14 +185,14 @@ impl<'a> Watch<'a> {
         }
         if let Event::Decided { call, edited, .. } = &shown.event {
             self.open.remove(call);
-            // What is told of a running call is what runs.
+            // The news about a running call contains the arguments that run.
             let edited = edited.as_ref().map(|edited| edited.args.clone());
             self.said.extend(edited.map(|args| (call.clone(), args)));
         }
         ending(&shown.event)
     }
 
-    /// Has the door asked about a call that waits, once for what is shown of it.
+    /// Asks the door about a waiting call, once for each digest of it.
     fn ask_about(&mut self, call: &Call) {
         let digest = call.digest().cloned();
         let known = self.open.insert(call.id.clone(), digest.clone());
@@ -205,7 +207,7 @@ impl<'a> Watch<'a> {
         }));
     }
 
-    /// Somebody changed arguments of a call that waits: the person at the door is asked about those.
+    /// Asks the door again about waiting calls whose arguments were changed.
     fn ask_anew(&mut self, queue: &QueueState) {
         for call in queue.calls.iter().filter(|call| call.is_pending()) {
             let asked = self.open.get(&call.id);
@@ -221,7 +223,8 @@ impl<'a> Watch<'a> {
             .push(Box::pin(async move { question.answer(door, &asked).await }));
     }
 
-    /// What happened before the session was joined. None of it is told again; what still waits is asked.
+    /// Reads the events before the session was joined. They are not reported again; the door is asked about
+    /// calls and elicitations that still wait.
     pub(super) async fn read_past(&mut self, queue: QueueState) -> Result<Option<Ending>, Refusal> {
         let joined_at = self.joined.view.seq;
         while self.seq < joined_at {
@@ -253,13 +256,13 @@ impl<'a> Watch<'a> {
         Ok(None)
     }
 
-    /// Passes a verdict or an answer on. That somebody in the page was faster is no trouble.
+    /// Sends a decision or answer to the session. A faster decision in the page is not an error.
     async fn decide(&mut self, decided: Option<SessionRequest>) {
         let Some(decided) = decided else { return };
         if let SessionRequest::Decide { decision, .. } = &decided
             && self.open.get(&decision.call) != Some(&decision.digest)
         {
-            // Whoever was faster stays right: a yes is not taken back because nobody answered here.
+            // The faster decision stands: an approval is not reversed by a timeout here.
             tracing::info!(session.id = %self.key.session, call.id = %decision.call, "A call was decided elsewhere");
             return;
         }
@@ -270,7 +273,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Resolves then; never, if there is no such time.
+/// Waits until the given time; never resolves if there is none.
 async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
@@ -308,7 +311,7 @@ fn news(event: &Event) -> Option<News<'_>> {
     if let Event::Thinking { iteration, .. } = event {
         Some(News::Thinking(*iteration))
     } else if let Event::ApprovalAsked { call, .. } = event {
-        // What a view asks for is the page's.
+        // Calls of views are decided in the page.
         call.origin.is_none().then_some(News::Waiting(call))
     } else if let Event::Ended { name, outcome, .. } = event {
         Some(News::Ended(name, !outcome.is_error()))
@@ -317,7 +320,7 @@ fn news(event: &Event) -> Option<News<'_>> {
     }
 }
 
-/// The shown events after that one.
+/// Returns all shown events after `after`.
 async fn missed(
     question: &Question<'_>,
     key: &SessionKey,
@@ -333,7 +336,7 @@ async fn missed(
     Ok(missed)
 }
 
-/// The next shown events after that one.
+/// Returns the next page of shown events after `after`.
 async fn page(
     question: &Question<'_>,
     key: &SessionKey,

@@ -1,5 +1,5 @@
-//! What a task wants to know (`inputRequests` of `tasks/get`), and the answers to it (`inputResponses`
-//! of `tasks/update`): whether calls may run, and the forms of servers.
+//! Builds the requests of a task for input (`inputRequests` of `tasks/get`), and reads the responses
+//! (`inputResponses` of `tasks/update`): approvals of calls, and the forms of servers.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::gateway::mcp::missing::Missing;
 use crate::gateway::mcp::question::decision;
 use crate::session::{Call, Command, Elicitation, ElicitationReply, SamplingReply};
 
-/// Something that the person at the client is asked.
+/// A request for input from the person at the client.
 pub(super) struct Asked {
-    /// Its key, never used again for anything else.
+    /// The key of the request, which is never reused for another one.
     pub(super) name: String,
     form: ElicitRequestParams,
     about: About,
@@ -29,10 +29,11 @@ enum About {
     Question(Arc<Elicitation>),
 }
 
-/// What the session is told for the answer to something, by its name; none = it was put away.
+/// The key of a request, and the request to the session that its response leads to; `None` if the form was
+/// cancelled.
 type Said = (String, Option<SessionRequest>);
 
-/// The digest belongs to the key: a yes is for the call as it was shown.
+/// The key contains the digest, because an approval is for the call as it was shown.
 pub(super) fn name_of_call(call: &Call) -> String {
     let digest = call.digest().map(|digest| digest.as_str().to_owned());
     format!("{}/{}", call.id, digest.unwrap_or_default())
@@ -42,7 +43,7 @@ pub(super) fn name_of_question(asked: &Elicitation) -> String {
     asked.id.to_string()
 }
 
-/// What waits for the caller, as far as `agent.approval` lets the client ask.
+/// Returns the requests that wait for the caller, if `agent.approval` lets the client ask.
 pub(super) fn asked(exposure: &Exposure, caller: &Caller, queue: &QueueState) -> Vec<Asked> {
     if !lets_ask(exposure) {
         return Vec::new();
@@ -52,9 +53,9 @@ pub(super) fn asked(exposure: &Exposure, caller: &Caller, queue: &QueueState) ->
             Some(missing) => exposure.has_page && !missing.is_for_page(),
             None => true,
         };
-        // Whoever has said yes waits for somebody else.
+        // A caller who has approved already waits for somebody else.
         let has_said = call.consents.iter().any(|it| it.by.id == caller.user.id);
-        // What a view asks for is the page's.
+        // Calls of views are decided in the page.
         call.is_pending() && call.origin.is_none() && is_theirs && !has_said
     };
     let calls = queue.calls.iter().filter(waits_for_caller);
@@ -75,7 +76,7 @@ pub(super) fn asked(exposure: &Exposure, caller: &Caller, queue: &QueueState) ->
     calls.chain(questions).collect()
 }
 
-/// Whether `elicit` comes before whatever decides by itself or leaves everything to the page.
+/// True if `elicit` precedes any way that decides by itself or leaves everything to the page.
 fn lets_ask(exposure: &Exposure) -> bool {
     for way in &exposure.approval {
         match way {
@@ -88,7 +89,7 @@ fn lets_ask(exposure: &Exposure) -> bool {
     false
 }
 
-/// The forms, as the client is given them.
+/// Converts the requests to the form of the protocol.
 pub(super) fn requests(asked: Vec<Asked>) -> InputRequests {
     let forms = asked.into_iter().map(|asked| {
         let form = InputRequest::Elicitation(ElicitRequest::new(asked.form));
@@ -97,7 +98,8 @@ pub(super) fn requests(asked: Vec<Asked>) -> InputRequests {
     forms.collect()
 }
 
-/// Reads answers; what nobody asks (any more) is left out. An error says which answer cannot be read.
+/// Reads responses, and ignores those without a pending request. The error names the response that cannot be
+/// read.
 pub(super) fn read(
     asked: &[Asked],
     caller: &Caller,

@@ -1,7 +1,7 @@
-//! Questions as tasks (extension `io.modelcontextprotocol/tasks`, SEP-2663): the client is given a
-//! handle at once, and asks for what became of it. A task is its session, so it outlives the client, the
-//! connection and the gateway, and any gateway answers for it. Clients that know no tasks and cannot be
-//! asked in the middle of a call have the same in rounds.
+//! Runs questions as tasks (extension `io.modelcontextprotocol/tasks`, SEP-2663): the client gets a handle
+//! immediately, and polls the task's state. A task is its session, so it outlives the client, the connection
+//! and the gateway, and any gateway can answer for it. Clients without tasks that cannot be asked during a
+//! call use rounds instead.
 
 mod inputs;
 mod rounds;
@@ -24,7 +24,7 @@ use crate::domain::{Caller, Code, SessionId, SessionKey, Share, TurnId};
 use crate::session::{Command, Refusal};
 use crate::store::clock::now;
 
-/// How often a client is asked to look, in ms.
+/// The suggested poll interval of clients, in ms.
 const POLL_INTERVAL_MS: u64 = 1_000;
 /// The turn that a question begins.
 const FIRST: TurnId = TurnId(1);
@@ -32,20 +32,20 @@ const FIRST: TurnId = TurnId(1);
 /// The tasks that this gateway follows.
 #[derive(Clone, Default)]
 pub(super) struct Tasks {
-    /// Never held across an await.
+    /// The followed tasks by session. The lock is never held across an await.
     watched: Arc<Mutex<HashMap<SessionKey, Arc<Watched>>>>,
 }
 
-/// Whoever asks for a task.
+/// The client of a task.
 #[derive(Clone)]
 pub(super) struct TaskClient {
     pub(super) caller: Caller,
-    /// Whether the person there can be shown a form.
+    /// True if the client can show a form to the person.
     pub(super) has_forms: bool,
 }
 
 impl Tasks {
-    /// Begins a question; it goes on when the client leaves.
+    /// Begins a question, which continues when the client disconnects.
     pub(super) async fn create(
         &self,
         asking: &Asking,
@@ -54,11 +54,11 @@ impl Tasks {
     ) -> Result<CreateTaskResult, Refusal> {
         let (key, watched) = self.begin(asking, &client, (text, None)).await?;
         let seen = watched.seen(&asking.life.stop).await;
-        // What became of it meanwhile is for `tasks/get`, which can say it whole.
+        // `tasks/get` reports the state in full, so only the handle is returned here.
         Ok(CreateTaskResult::new(task(&key, &seen)))
     }
 
-    /// Begins a question and follows it. `notices` are for the client that waits, if one does.
+    /// Begins a question and follows it. `notices` notifies the client if it waits for the answer.
     async fn begin(
         &self,
         asking: &Asking,
@@ -76,7 +76,7 @@ impl Tasks {
         Ok((key, watched))
     }
 
-    /// How a task is, and what it wants to know.
+    /// Returns the state of a task, with its pending requests for input.
     pub(super) async fn get(
         &self,
         asking: &Asking,
@@ -110,8 +110,8 @@ impl Tasks {
         Ok(DetailedTask::new(task, payload))
     }
 
-    /// Takes answers of the person at the client. Answers to what is not asked (any more) say nothing,
-    /// as the extension wants it; one that cannot be read is refused, and none is taken then.
+    /// Accepts responses of the person at the client. Responses without a pending request are ignored, as
+    /// the extension requires. If one response cannot be read, all of them are refused.
     pub(super) async fn update(
         &self,
         asking: &Asking,
@@ -124,7 +124,7 @@ impl Tasks {
         take(asking, &client, (&key, &watched, &queue), answers).await
     }
 
-    /// Stops a task; one that has ended stays as it is.
+    /// Stops a task; a task that has ended stays unchanged.
     pub(super) async fn cancel(
         &self,
         asking: &Asking,
@@ -145,7 +145,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// The session of a task, for whoever may see it.
+    /// Finds the session of a task that the caller may see.
     async fn find(
         &self,
         asking: &Asking,
@@ -167,7 +167,7 @@ impl Tasks {
         Ok((key, joined))
     }
 
-    /// Follows a task here, if it is not followed: a gateway before this one may have begun it.
+    /// Follows a task on this gateway unless it is followed already: another gateway may have begun it.
     fn watch(
         &self,
         asking: &Asking,
@@ -192,8 +192,8 @@ impl Tasks {
         Ok(watched)
     }
 
-    /// Follows on a task of its own, until the turn ends or this gateway does: then the session goes on
-    /// elsewhere or later, and is followed there by whoever is asked for it.
+    /// Follows a task in the background until its turn ends or this gateway stops. In the latter case the
+    /// session continues on another gateway or later, which follows the task when a client polls it.
     fn follow(
         &self,
         asking: &Asking,
@@ -215,7 +215,7 @@ impl Tasks {
             };
             tokio::select! {
                 biased;
-                // The connections of clients end with the gateway, and that stops no turn.
+                // Client connections end with the gateway, which must not stop the turn.
                 () = stop.cancelled() => {}
                 ended = question.follow(&key, joined, &door) => door.end(ended),
             }
@@ -229,7 +229,7 @@ impl Tasks {
     }
 }
 
-/// Takes answers to what a person at the client is asked.
+/// Accepts responses to the task's pending requests for input.
 async fn take(
     asking: &Asking,
     client: &TaskClient,
@@ -237,7 +237,7 @@ async fn take(
     answers: InputResponses,
 ) -> Result<(), ErrorData> {
     if watched.seen(&asking.life.stop).await.ending.is_some() {
-        // What waits in the session by now is of another turn.
+        // Requests that wait in the session now belong to another turn.
         return Ok(());
     }
     let asked = asked(asking, client, (watched, queue));
@@ -254,7 +254,7 @@ async fn take(
     Ok(())
 }
 
-/// What a person at the client may be asked now.
+/// Returns the requests that the person at the client may be asked now.
 fn asked(
     asking: &Asking,
     client: &TaskClient,
@@ -275,7 +275,7 @@ fn task(key: &SessionKey, seen: &Seen) -> Task {
     let (created_at, updated_at) = (created_at.to_rfc3339(), updated_at.to_rfc3339());
     let mut task = Task::new(id, TaskStatus::Working, created_at, updated_at)
         .with_poll_interval_ms(POLL_INTERVAL_MS);
-    // Without an end (`ttlMs`): a session stays until a person deletes it.
+    // The task has no `ttlMs`: a session exists until a person deletes it.
     task.status_message.clone_from(&seen.said);
     task
 }

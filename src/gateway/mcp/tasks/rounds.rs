@@ -1,6 +1,6 @@
-//! A call in rounds (SEP-2322), for clients of revision 2026-07-28, which cannot be asked in the middle
-//! of a call: it ends with what the person there is asked (`input_required`), and the client calls again
-//! with the answers and the session's id as `requestState`.
+//! Runs a call in rounds (SEP-2322), for clients of revision 2026-07-28, which cannot be asked during a
+//! call: the call ends with the requests for input (`input_required`), and the client calls again with the
+//! responses and the session's id as `requestState`.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::domain::SessionKey;
 use crate::gateway::mcp::asking::{Asking, result};
 use crate::gateway::mcp::notices::Notices;
 
-/// One call of the tool.
+/// One round: a call of the tool.
 pub(in crate::gateway::mcp) struct Round {
     /// The question.
     pub(in crate::gateway::mcp) text: String,
-    /// What the round before gave; none = the question is asked anew.
+    /// The state from the previous round; `None` begins a new question.
     pub(in crate::gateway::mcp) state: Option<String>,
-    /// Answers to what the round before asked.
+    /// The responses to the requests of the previous round.
     pub(in crate::gateway::mcp) answers: InputResponses,
     pub(in crate::gateway::mcp) notices: Notices,
 }
 
 impl Tasks {
-    /// Begins a question, or goes on with one, until it ends or the person at the client is asked. When
-    /// this is dropped before, the turn is stopped.
+    /// Begins or continues a question until it ends or needs input from the person at the client. Dropping
+    /// the future earlier stops the turn.
     pub(in crate::gateway::mcp) async fn round(
         &self,
         asking: &Asking,
@@ -47,7 +47,7 @@ impl Tasks {
                 (key, watched)
             }
         };
-        // The client leaves in the middle of a round.
+        // Stops the turn if the client disconnects during the round.
         let stops = watched.stop().clone().drop_guard();
         let answer = next(asking, &client, (&key, &watched)).await;
         stops.disarm();
@@ -56,7 +56,7 @@ impl Tasks {
     }
 }
 
-/// The ending, or the next that the person at the client is asked.
+/// Waits for the ending or for the next requests for input.
 async fn next(
     asking: &Asking,
     client: &TaskClient,
@@ -75,7 +75,7 @@ async fn next(
             let state = key.session.to_string();
             return Ok(InputRequiredResult::new(Some(requests), Some(state)).into());
         }
-        // The sender lives as long as what is watched.
+        // The sender lives as long as `watched`, so this cannot fail.
         let _ = changes.changed().await;
     }
 }

@@ -1,4 +1,4 @@
-//! What a gateway knows of a task that it follows, and how the person at the client is waited for.
+//! Tracks the state of a task that a gateway follows, and waits for the person at the client.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,37 +14,38 @@ use crate::gateway::mcp::notices::Notices;
 use crate::gateway::mcp::question::{Door, Ending, News};
 use crate::session::{Call, Elicitation, ElicitationAnswer, Refusal};
 
-/// A task as far as it was followed.
+/// The known state of a task.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
     pub(super) created_at: Option<Timestamp>,
     pub(super) updated_at: Option<Timestamp>,
-    /// The last thing that happened, in words.
+    /// The latest news as text.
     pub(super) said: Option<String>,
-    /// How it ended.
+    /// The end of the task, if it has ended.
     pub(super) ending: Option<Result<Ending, Refusal>>,
-    /// Whether what happened before it was followed here was read.
+    /// True if the events before this gateway followed the task were read.
     is_caught_up: bool,
 }
 
-/// A task that is followed here.
+/// A task that this gateway follows.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     seen: watch::Sender<Seen>,
-    /// Names of what the person at the client put away without an answer.
+    /// The keys of requests that the person at the client cancelled.
     put_away: watch::Sender<HashSet<String>>,
-    /// The client that waits, if one does. Never held across an await.
+    /// The notices to the client that waits, if one does. The lock is never held across an await.
     notices: Mutex<Option<Arc<Notices>>>,
     /// Stops the turn.
     stop: CancellationToken,
 }
 
 impl Watched {
-    /// How it is, once that is known; what is known then, where the gateway ends.
+    /// Waits until the task's state is known, and returns it; if the gateway stops, returns the state so
+    /// far.
     pub(super) async fn seen(&self, stop: &CancellationToken) -> Seen {
         let mut seen = self.seen.subscribe();
         tokio::select! {
-            // The sender is this one.
+            // The sender is a field of `self`, so the wait cannot fail.
             _ = seen.wait_for(|seen| {
                 seen.ending.is_some() || (seen.is_caught_up && seen.created_at.is_some())
             }) => {}
@@ -53,22 +54,22 @@ impl Watched {
         seen.borrow().clone()
     }
 
-    /// Everything that is seen from now on.
+    /// Subscribes to the changes of the state.
     pub(super) fn changes(&self) -> watch::Receiver<Seen> {
         self.seen.subscribe()
     }
 
-    /// Tells that client what goes on from now on; none = nobody waits.
+    /// Sets the client that gets notices from now on; `None` if no client waits.
     pub(super) fn notify(&self, notices: Option<Arc<Notices>>) {
         *self.notices.lock().unwrap_or_else(PoisonError::into_inner) = notices;
     }
 
-    /// Stops the turn when it is cancelled.
+    /// The token that stops the turn when it is cancelled.
     pub(super) fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// The person at the client does not answer this: the next way counts.
+    /// Marks a request as cancelled by the person at the client, so that the next way of approval is used.
     pub(super) fn put_away(&self, name: String) {
         self.put_away.send_modify(|names| {
             names.insert(name);
@@ -79,19 +80,19 @@ impl Watched {
         self.put_away.borrow().contains(name)
     }
 
-    /// Waits for as long as the person at the client may answer by `tasks/update`.
+    /// Waits until the person at the client cancels the request, for at most [`PATIENCE`].
     async fn wait_for_client(&self, name: &str) {
         let mut put_away = self.put_away.subscribe();
         let waiting = put_away.wait_for(|names| names.contains(name));
-        // Whoever answers ends the wait from outside: the call is decided then.
+        // A response ends the wait from outside, because the call is decided then.
         let _ = tokio::time::timeout(PATIENCE, waiting).await;
     }
 }
 
-/// The door of a task: nobody is there, but the person at the client may answer when they look.
+/// The door of a task: nobody is connected, but the person at the client may respond when the client polls.
 pub(super) struct TaskDoor {
     watched: Arc<Watched>,
-    /// Whether they can be shown a form.
+    /// True if the client can show a form.
     has_forms: bool,
 }
 
@@ -103,12 +104,12 @@ impl TaskDoor {
         }
     }
 
-    /// Stops the turn.
+    /// The token that stops the turn.
     pub(super) fn stop(&self) -> CancellationToken {
         self.watched.stop.clone()
     }
 
-    /// The task is over.
+    /// Records the end of the task.
     pub(super) fn end(&self, ending: Result<Ending, Refusal>) {
         self.watched
             .seen

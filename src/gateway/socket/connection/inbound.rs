@@ -1,4 +1,4 @@
-//! What a client sent: every argument of any event, and a way to answer.
+//! Reads incoming messages: any event with its arguments, and the way to acknowledge it.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Weak};
@@ -14,30 +14,30 @@ use super::waiting::Waiting;
 use crate::domain::Code;
 use crate::session::Refusal;
 
-/// One command as it came. It is read when its turn comes: values take many times the memory of their
-/// text.
+/// One command as it was received. It is parsed only when its turn comes, because parsed values take many
+/// times the memory of their text.
 pub(in crate::gateway::socket) struct Inbound {
     pub(in crate::gateway::socket) name: String,
     pub(in crate::gateway::socket) packet: RawPacket,
-    /// Where the answer goes; `None` if the client asked for none.
+    /// The acknowledgement; `None` if the client requested none.
     pub(in crate::gateway::socket) reply: Option<Reply>,
-    /// What is counted until it is answered.
+    /// The shares of limits that are held until the command is answered.
     pub(in crate::gateway::socket) waiting: Waiting,
 }
 
-/// An event with its arguments as they came, or why they are not taken: a copy of its own, because
-/// what the library hands over may be part of a larger buffer.
+/// An event with its unparsed arguments, or the reason they are refused. The text is copied, because the
+/// library's string may be part of a larger buffer.
 pub(in crate::gateway::socket) struct RawPacket(
     pub(in crate::gateway::socket) Result<Box<str>, Refusal>,
 );
 
 impl RawPacket {
-    /// Bytes that it takes while it waits.
+    /// The number of bytes that the packet takes while it waits.
     pub(in crate::gateway::socket) fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |text| text.len())
     }
 
-    /// The arguments.
+    /// Parses the arguments.
     pub(in crate::gateway::socket) fn read(self) -> Result<Vec<Value>, Refusal> {
         read(&self.0?)
     }
@@ -59,7 +59,7 @@ impl<A: Adapter> FromMessageParts<A> for RawPacket {
     }
 }
 
-/// The arguments after the event's name. Deep nesting ends here, in the parser's own limit.
+/// Parses the arguments after the event's name. The parser's own limit refuses deep nesting.
 pub(in crate::gateway::socket) fn read(text: &str) -> Result<Vec<Value>, Refusal> {
     let mut args: Vec<Value> = serde_json::from_str(text).map_err(|error| {
         let message = format!("the arguments cannot be read: {error}");
@@ -75,9 +75,9 @@ fn binary() -> Refusal {
     Refusal::new(Code::InvalidArguments, "binary arguments are not accepted")
 }
 
-/// An acknowledgement that can be tried again while the client's buffer is full. It lies in the connection
-/// until its command's turn, and the socket keeps the connection: held by it in turn, neither would ever go
-/// once the client has left.
+/// An acknowledgement that can be retried while the client's buffer is full. It holds only a weak reference:
+/// the connection holds it until its command's turn, and the socket holds the connection, so a strong
+/// reference would be a cycle that leaks both after the client has disconnected.
 pub(in crate::gateway::socket) struct Reply {
     socket: Weak<Socket>,
     id: i64,
@@ -98,11 +98,11 @@ impl FromMessageParts<socketioxide::adapter::LocalAdapter> for ReplySlot {
     }
 }
 
-/// The reply that a message asks for, if it does.
+/// The acknowledgement that a message requests, if any.
 pub(in crate::gateway::socket) struct ReplySlot(pub(in crate::gateway::socket) Option<Reply>);
 
 impl Reply {
-    /// A sender for one try; `None` if the client is gone.
+    /// Returns a sender for one try; `None` if the client is gone.
     pub(in crate::gateway::socket) fn sender(&self) -> Option<AckSender> {
         let socket = self.socket.upgrade()?;
         let mut nothing = Packet::Bytes(bytes::Bytes::new());

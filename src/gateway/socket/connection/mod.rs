@@ -1,4 +1,4 @@
-//! A connected client: who it is, which session it shows, what it may still send.
+//! A connected client: its user, the session that it shows, and its pending commands.
 
 pub(super) mod inbound;
 pub(super) mod registry;
@@ -23,64 +23,64 @@ use crate::session::Refusal;
 use crate::telemetry::instruments;
 use crate::tenancy::{Authenticated, Tenancy};
 
-/// Commands that may wait for one socket, counted or not.
+/// The maximum number of commands that may wait for one socket, including uncounted ones.
 const INBOX: usize = 1_000;
 
-/// Where a client goes on from: the `seq` it has, and the journal it has it from.
+/// The point from which a client resumes: its last `seq`, and the journal of that `seq`.
 pub(super) type ResumePoint = (u64, Option<JournalId>);
 
-/// Why a socket ends.
+/// The reason a socket ends.
 pub(super) enum End {
     /// The client is gone.
     Gone,
-    /// The client is told why, then disconnected.
+    /// The client gets the refusal and is then disconnected.
     Told(Refusal),
 }
 
-/// What a socket's task has to do beside showing its session.
+/// A task of a socket beside showing its session.
 pub(super) enum ConnectionTask {
-    /// Answer a command.
+    /// Answers a command.
     Answer(Box<Inbound>),
-    /// Say that commands were dropped.
+    /// Reports that commands were dropped.
     Refuse(Box<Refusal>),
-    /// Pass news of the tenant on.
+    /// Passes on news of the tenant.
     Tell(Arc<Frame>),
 }
 
-/// What a socket is told of.
+/// The subject that a socket follows.
 pub(super) enum Shows {
     /// A session.
     Session(SessionKey),
-    /// The person's list of sessions.
+    /// The user's list of sessions.
     List,
 }
 
 /// One connected socket.
 pub(super) struct Connection {
     pub(super) entered: Authenticated,
-    /// What they are told of.
+    /// The subject of its news.
     pub(super) shows: Shows,
-    /// What the client has already, if it says so.
+    /// The client's resume point, if it sent one.
     pub(super) has: Option<ResumePoint>,
-    /// The first one ends it.
+    /// The reasons to end the socket; the first one ends it.
     pub(super) ends: Inbox<End>,
-    /// Commands that have no answer yet.
+    /// The number of commands without an answer.
     pub(super) unanswered: AtomicUsize,
-    /// Those of them that count against the limit.
+    /// The number of them that count against the limit.
     pub(super) counted: AtomicUsize,
-    /// Bytes of all of them.
+    /// The bytes of all of them.
     waiting: AtomicUsize,
-    /// Whether it waits to be said that commands were dropped: once for any number of them.
+    /// True while a report about dropped commands waits to be sent: one report covers any number of them.
     is_refusing: AtomicBool,
-    /// What waits, including commands that came before `system:ready`.
+    /// The waiting tasks, including commands that came before `system:ready`.
     pub(super) queued: Inbox<ConnectionTask>,
-    /// Where the client asked to go on from.
+    /// The point from which the client asked to resume.
     resumes: Mutex<Option<ResumePoint>>,
     place: ConnectionPermit,
 }
 
-/// What waits for a socket's task. A channel of the usual kind would take more than half a KiB of
-/// memory for each of thousands of sockets that say nothing.
+/// The queue of a socket's task. A usual channel would take more than half a KiB of memory for each of
+/// thousands of idle sockets.
 pub(super) struct Inbox<T> {
     waiting: Mutex<VecDeque<T>>,
     came: Notify,
@@ -109,7 +109,7 @@ impl<T> Inbox<T> {
         self.came.notify_one();
     }
 
-    /// The next one. One task waits at a time; giving up loses nothing.
+    /// Returns the next item. Only one task may wait at a time; cancelling the wait loses nothing.
     pub(super) async fn next(&self) -> T {
         loop {
             if let Some(item) = self.waiting().pop_front() {
@@ -120,7 +120,7 @@ impl<T> Inbox<T> {
     }
 }
 
-/// More than one socket may have waiting.
+/// Builds the refusal of commands beyond a socket's limits.
 fn too_many(what: &str) -> Refusal {
     instruments().limit_reached("commands", "socket");
     let message = format!("too many {what} without an answer; wait for the earlier ones");
@@ -149,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// Takes note of a command of so many bytes, or says why it is one too many.
+    /// Counts a command of `bytes` bytes, or returns the reason it exceeds a limit.
     pub(super) fn begin(&self, is_counted: bool, bytes: usize) -> Result<Waiting, Refusal> {
         let connections = &self.place.connections;
         let unanswered = self.unanswered.fetch_add(1, Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl Connection {
             {
                 too_many("bytes of commands")
             } else {
-                // One more turn of the lock for each command, none for each token.
+                // Takes one more lock for each command, but none for each token.
                 let holder = self.entered.caller.holder();
                 match connections.waiting.take(holder, bytes as u64) {
                     Ok(share) => {
@@ -183,19 +183,19 @@ impl Connection {
         Err(refusal)
     }
 
-    /// Has it said that a command without an acknowledgement was dropped.
+    /// Queues a report that a command without an acknowledgement was dropped.
     pub(super) fn refuse(&self, refusal: Refusal) {
         if !self.is_refusing.swap(true, Ordering::Relaxed) {
             self.queued.push(ConnectionTask::Refuse(Box::new(refusal)));
         }
     }
 
-    /// It is being said: the next one is news again.
+    /// Called when the report is sent: the next dropped command is reported again.
     pub(super) fn refused(&self) {
         self.is_refusing.store(false, Ordering::Relaxed);
     }
 
-    /// A command was answered.
+    /// Releases the counts of an answered command.
     pub(super) fn end(&self, waiting: &Waiting) {
         self.forget(waiting.noted);
     }
@@ -207,7 +207,7 @@ impl Connection {
         self.waiting.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Has news told, or ends a client that takes none: what waits for it may not grow for ever.
+    /// Queues news, or ends a client that does not read: the queue must not grow without bound.
     pub(super) fn tell(&self, news: Arc<Frame>) {
         if self.queued.len() < INBOX {
             return self.queued.push(ConnectionTask::Tell(news));
@@ -217,13 +217,13 @@ impl Connection {
         self.ends.push(End::Told(refusal));
     }
 
-    /// The client asks to go on from there; only the last time counts.
+    /// Sets the point from which the client asked to resume; only the latest request counts.
     pub(super) fn resume_from(&self, point: ResumePoint) {
         *self.resumes() = Some(point);
     }
 
-    /// Where it asked to go on from. Wakes nobody: a socket's task looks at its commands before it
-    /// looks here.
+    /// Returns the requested resume point. The future registers no waker: a socket's task polls its commands
+    /// before this future.
     pub(super) async fn resumed(&self) -> ResumePoint {
         poll_fn(|_| match self.resumes().take() {
             Some(point) => Poll::Ready(point),
@@ -236,7 +236,7 @@ impl Connection {
         self.resumes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the person may still be here. A store that is away does not throw anybody out.
+    /// True if the user still has access. If the store is unavailable, nobody is disconnected.
     pub(super) async fn is_still_valid(&self, tenancy: &Tenancy) -> bool {
         tenancy
             .check_still_valid(&self.entered)
@@ -245,7 +245,7 @@ impl Connection {
     }
 }
 
-/// Commands that wait, by their size.
+/// The limit on the bytes of waiting commands.
 const WAITING: Resource = Resource {
     name: "waiting_bytes",
     plural: "bytes of commands at most that wait for an answer",

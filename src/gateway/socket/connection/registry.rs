@@ -1,4 +1,4 @@
-//! All connections of this gateway: counted, found, dismissed.
+//! Registers all connections of this gateway: counts, finds and dismisses them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::session::Refusal;
 use crate::telemetry::{Present, instruments};
 use crate::tenancy::network;
 
-/// Open sockets.
+/// The limit on open sockets.
 const SOCKETS: Resource = Resource {
     name: "sockets",
     plural: "open connections",
@@ -28,28 +28,28 @@ const SOCKETS: Resource = Resource {
 /// The open connections.
 pub(in crate::gateway::socket) struct Connections {
     numbers: AtomicUsize,
-    /// Never held across an await.
+    /// The registered connections. The lock is never held across an await.
     taken: Mutex<Taken>,
     sockets: Arc<Shares>,
-    /// Commands that one socket may have waiting.
+    /// The maximum number of waiting commands of one socket.
     pub(super) commands: Option<usize>,
     pub(super) bytes_per_socket: Option<usize>,
-    /// Bytes of commands that wait.
+    /// The bytes of waiting commands.
     pub(super) waiting: Arc<Shares>,
     failures: Option<DefaultKeyedRateLimiter<IpAddr>>,
 }
 
-/// Which connections are open.
+/// The registered connections.
 #[derive(Default)]
 pub(super) struct Taken {
     by_number: HashMap<usize, Weak<Connection>>,
-    /// Those that show a person's list, by whose it is.
+    /// The connections that show a session list, by its user.
     pub(super) lists: HashMap<Holder, HashMap<usize, Weak<Connection>>>,
-    /// What a client that connects from now on is told at once.
+    /// The refusal that every connection from now on gets immediately.
     farewell: Option<Refusal>,
 }
 
-/// A counted connection's permit, given back when dropped.
+/// The permit of a counted connection; dropping it unregisters the connection.
 pub(in crate::gateway::socket) struct ConnectionPermit {
     pub(super) connections: Arc<Connections>,
     pub(super) number: usize,
@@ -71,7 +71,7 @@ impl Connections {
         }
     }
 
-    /// Takes a place, or says which limit is reached.
+    /// Counts a connection, or returns the limit that is reached.
     pub(in crate::gateway::socket) fn take(
         self: &Arc<Self>,
         holder: Holder,
@@ -90,7 +90,7 @@ impl Connections {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on the connection is found.
+    /// Registers the connection, so that it can be found.
     pub(in crate::gateway::socket) fn add(&self, connection: &Arc<Connection>) {
         let mut taken = self.taken();
         if let Some(farewell) = &taken.farewell {
@@ -106,7 +106,7 @@ impl Connections {
         taken.by_number.insert(number, Arc::downgrade(connection));
     }
 
-    /// Those that show the list of that person.
+    /// Returns the connections that show the session list of `holder`.
     pub(in crate::gateway::socket) fn lists_of(&self, holder: &Holder) -> Vec<Arc<Connection>> {
         let taken = self.taken();
         let lists = taken.lists.get(holder).into_iter().flatten();
@@ -115,7 +115,7 @@ impl Connections {
             .collect()
     }
 
-    /// Those that show anybody's list.
+    /// Returns the connections that show any session list.
     pub(in crate::gateway::socket) fn all_lists(&self) -> Vec<Arc<Connection>> {
         let taken = self.taken();
         let lists = taken.lists.values().flatten();
@@ -124,8 +124,8 @@ impl Connections {
             .collect()
     }
 
-    /// Those that `is_wanted` by their number. None is let go of while the lock is held: the last
-    /// one to do so takes it.
+    /// Returns the connections whose number `is_wanted` accepts. None of them may be dropped while the lock
+    /// is held, because dropping the last reference takes the lock.
     pub(in crate::gateway::socket) fn all(
         &self,
         is_wanted: impl Fn(usize) -> bool,
@@ -138,7 +138,7 @@ impl Connections {
             .collect()
     }
 
-    /// Ends everybody, now and from here on.
+    /// Ends all connections, including those that are registered later.
     pub(in crate::gateway::socket) fn dismiss(&self, farewell: &Refusal) {
         self.taken().farewell = Some(farewell.clone());
         for connection in self.all(|_| true) {
@@ -146,7 +146,7 @@ impl Connections {
         }
     }
 
-    /// Counts a failed handshake; whether this address has failed too often.
+    /// Counts a failed handshake; returns true if the address has failed too often.
     pub(in crate::gateway::socket) fn count_failure(&self, peer: IpAddr) -> bool {
         let Some(failures) = &self.failures else {
             return false;

@@ -1,4 +1,4 @@
-//! Sending to one client: waits for room in its buffer, because the library drops instead.
+//! Sends packets to one client, and waits for room in its buffer, where the library would drop them.
 
 use crate::gateway::wire::Frame;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::inbound::Reply;
 
-/// The first wait for room in a client's buffer.
+/// The first pause while a client's buffer is full.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
-/// The longest one.
+/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// The client is gone.
 pub(in crate::gateway::socket) struct Gone;
@@ -25,23 +25,23 @@ pub(in crate::gateway::socket) struct Client {
 }
 
 impl Client {
-    /// `None` if the library is not the one that knows of companions.
+    /// Wraps a socket; `None` if its library does not provide companions.
     pub(in crate::gateway::socket) fn of(socket: SocketRef) -> Option<Self> {
         let companion = socket.req_parts().extensions.get::<Companion>().cloned()?;
         Some(Self { socket, companion })
     }
 
-    /// Where work for it is done.
+    /// The client's companion task.
     pub(in crate::gateway::socket) fn companion(&self) -> &Companion {
         &self.companion
     }
 
-    /// Puts a frame into its buffer, waiting for room.
+    /// Puts a frame into the client's buffer, and waits for room.
     pub(in crate::gateway::socket) async fn emit(&self, frame: &Frame) -> Result<(), Gone> {
         let mut pause = FIRST_PAUSE;
         let mut packet = frame.packet.clone();
         loop {
-            // A client may leave the namespace and keep its connection, which still takes packets.
+            // A client may leave the namespace and keep its connection, which still accepts packets.
             if !self.socket.connected() {
                 return Err(Gone);
             }
@@ -50,15 +50,16 @@ impl Client {
                 Err(TrySendError::Closed(_)) => return Err(Gone),
                 Err(TrySendError::Full(back)) => packet = back,
             }
-            // In a box: few sockets ever wait, and every socket's task has room for this.
+            // Boxed, because few sockets ever wait, but every socket's task would reserve room for this
+            // future.
             Box::pin(tokio::time::sleep(pause)).await;
             pause = longer(pause);
         }
     }
 
-    /// Ends it.
+    /// Disconnects the client.
     pub(in crate::gateway::socket) fn disconnect(&self) {
-        // It may be gone.
+        // The client may already be gone.
         let _ = self.socket.clone().disconnect();
     }
 }
@@ -71,7 +72,7 @@ fn longer(pause: Duration) -> Duration {
     (pause * 2).min(LONGEST_PAUSE)
 }
 
-/// Waits for room in the client's buffer: an acknowledgement is never dropped.
+/// Sends an acknowledgement, and waits for room in the client's buffer: acknowledgements are never dropped.
 pub(in crate::gateway::socket) async fn acknowledge(reply: &Reply, answer: &Value) {
     let mut pause = FIRST_PAUSE;
     while let Some(Err(error)) = reply.sender().map(|sender| sender.send(answer)) {

@@ -1,7 +1,7 @@
-//! The card of a call, as `tool:approval_required` and `tool:queue` carry it.
+//! Encodes the card of a call, as `tool:approval_required` and `tool:queue` carry it.
 //!
-//! There are some twenty of them in a turn with five calls: one for each change of each call. So they
-//! are written as text, and what never changes of one, which is most of it, is written once.
+//! A turn with five calls sends about twenty cards: one for each change of each call. So cards are written
+//! as text, and the part that never changes, which is most of a card, is encoded once.
 
 use std::borrow::Cow;
 
@@ -19,22 +19,22 @@ use crate::domain::{
 use crate::gateway::wire::frame::{Frame, Json, SMALL, frame_with, write_fields};
 use crate::session::{Approver, Call, CallStatus, Decider, NoDryRun, ToolFacts};
 
-/// Room for a card.
+/// The initial capacity for a card.
 const CARD: usize = 2048;
 
 /// `Number.MAX_SAFE_INTEGER` (ECMA-262, 21.1.2.6).
 const MOST_EXACT: u64 = (1 << 53) - 1;
 
-/// All calls of a turn.
+/// Builds the frame with all calls of a turn.
 pub(in crate::gateway::wire) fn queue_frame(queue: &QueueState) -> Frame {
     frame_with("tool:queue", |packet| write_queue(queue, packet))
 }
 
-/// The same where it is part of something else.
+/// Returns the queue as a value, to be part of another frame.
 pub fn queue_value(queue: &QueueState) -> Value {
     let mut text = Vec::new();
     write_queue(queue, &mut text);
-    // It was written as JSON.
+    // The text was written as JSON.
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
@@ -42,11 +42,11 @@ fn write_queue(queue: &QueueState, to: &mut Vec<u8>) {
     let of_model = queue.calls.iter().filter(|call| call.origin.is_none());
     let total = of_model.count();
     let calls = queue.calls.iter().enumerate();
-    // Its place and what was said with it are the same as long as it is in the queue.
+    // A call's place and the text said with it do not change while it is in the queue.
     let cards = calls.map(|(index, call)| {
         let card = || match &call.origin {
             None => written(call, (index + 1, total), &queue.said),
-            // It is asked for alone, by nobody who says anything.
+            // A view's call is asked about alone, and no text is said with it.
             Some(_) => written(call, (1, 1), ""),
         };
         call.card.get(card)
@@ -69,7 +69,7 @@ fn write_queue(queue: &QueueState, to: &mut Vec<u8>) {
     to.push(b'}');
 }
 
-/// The card that somebody is asked to answer.
+/// Builds the frame of a card that asks for a decision.
 pub(in crate::gateway::wire) fn card_frame(
     call: &Call,
     place: (usize, usize),
@@ -104,14 +104,14 @@ fn write(call: &Call, place: (usize, usize), said: &str, to: &mut Vec<u8>) {
     }
 }
 
-/// Opens an object again that was written, and that has fields, for more of them.
+/// Reopens a written, nonempty object, so that more fields can be added.
 fn go_on(object: &mut Vec<u8>) {
     object.pop();
     object.push(b',');
 }
 
-/// What a card says of its call that may change, or that it shares with no other. What is not there
-/// has no field: a client asks for it once.
+/// The fields of a card that may change or that are specific to its call. A missing value has no field, so
+/// that clients test only for absence and not for null.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field on the wire")]
@@ -119,45 +119,45 @@ struct Moving<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Value::is_null")]
     args: &'a Value,
-    /// The same as text, if a browser would read a number of it as another one.
+    /// The arguments as text, if a browser would round a number in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     args_text: Option<String>,
     call_id: &'a CallId,
     queue_position: usize,
     total_in_queue: usize,
     server: &'a str,
-    /// Of a call that could not be valid there is none, but every card has one.
+    /// Empty for a call without facts, which could not be valid: every card has a description.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'static str>,
     why: &'a str,
     since: String,
-    /// Whose yes it needs, where the owner's alone does not do.
+    /// The people whose approval is needed, unless the owner's alone suffices.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approvers: Vec<String>,
-    /// Who said yes so far, while others still have to.
+    /// The people who have approved, while other approvals are missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     consents: Vec<&'a Actor>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     fresh_gesture: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
-    /// How far a model is that reviews it.
+    /// The state of a model's review.
     #[serde(skip_serializing_if = "Option::is_none")]
     review: Option<ReviewShown<'a>>,
-    /// How it was tried in a copy of the workspace.
+    /// The dry run in a copy of the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     dry_run: Option<DryRunShown<'a>>,
     may_decide: bool,
     status: &'a str,
-    /// The beginning of what a completed call gave (S2.28).
+    /// The beginning of a completed call's result (S2.28).
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a str>,
-    /// The beginning of why a call gave nothing.
+    /// The beginning of the reason a call has no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     decided_by: Option<Who<'a>>,
-    /// By what they showed that they were there.
+    /// The gesture with which the person proved their presence.
     #[serde(skip_serializing_if = "Option::is_none")]
     gesture: Option<&'static str>,
     edited: bool,
@@ -168,12 +168,12 @@ struct Moving<'a> {
     edited_by: Option<&'a Actor>,
     said: &'a str,
     first_use: bool,
-    /// Which view asks for it; none = the model does.
+    /// The view that asks for the call; `None` if the model asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked_by: Option<AskedBy<'a>>,
 }
 
-/// What was known about its tool when it was asked for.
+/// The facts about the tool when the call was asked for.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Fixed<'a> {
@@ -184,7 +184,7 @@ struct Fixed<'a> {
     schema: Option<&'a Schema>,
     annotations: &'a ToolAnnotations,
     runs_in: &'a RunsIn,
-    /// Why a call of it cannot be tried in a copy of the workspace.
+    /// The reason a call cannot have a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_dry_run: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,19 +269,20 @@ impl<'a> Fixed<'a> {
     }
 }
 
-/// Who decided, as people read it.
+/// The decider of a call, in a form for people.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(in crate::gateway::wire) enum Who<'a> {
     Person(&'a Actor),
-    /// No person has its id: it is a rule's, or empty.
+    /// A decider that is not a person: the id is a rule's, or empty.
     Program {
         id: &'a str,
         name: Cow<'static, str>,
     },
 }
 
-/// Whether whole numbers are in it that a browser rounds: it has no others than floating-point ones.
+/// True if the arguments contain whole numbers that a browser rounds, because all of its numbers are
+/// floating-point.
 fn is_inexact(args: &Value) -> bool {
     match args {
         Value::Number(number) => match (number.as_i64(), number.as_u64()) {

@@ -1,4 +1,4 @@
-//! How a call was tried in a copy of the workspace, as its card carries it.
+//! Encodes the dry run of a call for its card.
 
 use serde::Serialize;
 
@@ -8,12 +8,12 @@ use crate::session::{DryRun, DryRunFile, NoResult, Unseen};
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DryRunShown<'a> {
-    /// `running`, or what came of it.
+    /// `running`, or the status of the report.
     status: &'static str,
-    /// Who asked for it.
+    /// The person who asked for the dry run.
     by: &'a Actor,
     since: String,
-    /// What it runs.
+    /// The digest of the call that it runs.
     digest: &'a Digest,
     #[serde(flatten)]
     report: Option<ReportShown<'a>>,
@@ -32,7 +32,7 @@ struct ReportShown<'a> {
     counts: ChangeCounts,
     files: &'a [DryRunFile],
     unseen: &'a [Unseen],
-    /// What a yes names that gives the call this result.
+    /// The digest of the result, which a decision names to give the call this result.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a Digest>,
     #[serde(skip_serializing_if = "Option::is_none")]

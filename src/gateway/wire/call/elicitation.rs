@@ -1,4 +1,4 @@
-//! What servers ask while their calls run, as clients read it.
+//! Encodes the requests that servers make to people while their calls run.
 
 use serde_json::{Value, json};
 use smallvec::smallvec;
@@ -8,7 +8,7 @@ use super::super::stamp::stamped;
 use crate::agent::ShownEvent;
 use crate::session::{Elicitation, Event, Sampling, SamplingStage};
 
-/// A question, or what became of it.
+/// Returns the frames of a request, or of a change to it.
 pub(in crate::gateway::wire) fn elicitation_frames(shown: &ShownEvent) -> Frames {
     if let Event::ElicitationAsked(asked) = &shown.event {
         return smallvec![frame(
@@ -42,7 +42,7 @@ pub(in crate::gateway::wire) fn elicitation_frames(shown: &ShownEvent) -> Frames
     smallvec![frame("elicitation:resolved", &[&stamped(what, shown)])]
 }
 
-/// A question that waits.
+/// Returns the value of a waiting request.
 pub(super) fn elicitation_value(asked: &Elicitation) -> Value {
     let (id, call, server) = (&asked.id, &asked.call, &asked.server);
     let (message, asked_at) = (&asked.message, asked.asked_at.to_rfc3339());
@@ -66,7 +66,7 @@ pub(super) fn elicitation_value(asked: &Elicitation) -> Value {
     })
 }
 
-/// What a model is to be asked, as a person decides about it.
+/// Returns a request to a model, as a person decides about it.
 fn sampling_value(sampling: &Sampling) -> Value {
     let Sampling {
         system,
@@ -88,7 +88,7 @@ fn sampling_value(sampling: &Sampling) -> Value {
     what
 }
 
-/// How far it is.
+/// Returns the stage of a sampling request.
 fn stage_value(stage: &SamplingStage) -> Value {
     match stage {
         SamplingStage::Requested => json!({ "stage": "requested" }),

@@ -1,5 +1,5 @@
-//! What happens to calls, as frames. There are many of them in every turn with calls, so they are
-//! written without a `Value` between.
+//! Converts the events of calls to frames. Every turn with calls has many of them, so they are serialized
+//! without an intermediate `Value`.
 
 pub(super) mod card;
 mod dry_run;
@@ -28,7 +28,7 @@ struct Decided<'a> {
     by: Who<'a>,
     scope: &'static str,
     edited: bool,
-    /// The person who changed the arguments, where it was not who decided.
+    /// The person who changed the arguments, if it was not the decider.
     #[serde(skip_serializing_if = "Option::is_none")]
     edited_by: Option<&'a Actor>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,13 +39,13 @@ struct Decided<'a> {
     rule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule_id: Option<&'a str>,
-    /// By what the person showed that they were there.
+    /// The gesture with which the person proved their presence.
     #[serde(skip_serializing_if = "Option::is_none")]
     gesture: Option<&'static str>,
-    /// The result of the call's dry run that it has instead of running.
+    /// The result of the call's dry run that replaces running it.
     #[serde(skip_serializing_if = "Option::is_none")]
     dry_run: Option<&'a Digest>,
-    /// What a model said that approved it.
+    /// The review by the model that approved the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     review: Option<ReviewShown<'a>>,
 }
@@ -80,10 +80,10 @@ struct Ended<'a> {
     /// Pictures and other files that the tool returned.
     #[serde(skip_serializing_if = "<[Attachment]>::is_empty")]
     attachments: &'a [Attachment],
-    /// All that the tool returned, where it is more than a text and pictures.
+    /// All blocks that the tool returned, if they are more than a text and pictures.
     #[serde(skip_serializing_if = "<[ResultBlock]>::is_empty")]
     blocks: &'a [ResultBlock],
-    /// What came between a call and its end, for calls whose outcome is unknown.
+    /// The reason the end of the call was not seen, for calls with an unknown outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'a str>,
 }
@@ -100,7 +100,7 @@ struct Truncated {
     bytes: u64,
 }
 
-/// The frames of an event of a call; none for other events.
+/// Returns the frames of an event of a call; empty for other events.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "`event_frames` is the exhaustive match"
@@ -179,7 +179,7 @@ fn started(shown: &ShownEvent) -> Frames {
     smallvec![frame("tool:started", &[&Stamped::of(what, shown)])]
 }
 
-/// The output, and for a failed call its `agent:error` with the same `seq` (S2.41, S2.42).
+/// Returns the output, and for a failed call also its `agent:error` with the same `seq` (S2.41, S2.42).
 fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
     let Event::Ended {
         call,
@@ -233,7 +233,7 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
     frames
 }
 
-/// A value that is something.
+/// Returns a value unless it is null.
 fn there(value: Option<&Value>) -> Option<&Value> {
     value.filter(|value| !value.is_null())
 }

@@ -1,4 +1,4 @@
-//! What a model says of a call that it reviews, as cards and decisions carry it.
+//! Encodes a model's review of a call for cards and decisions.
 
 use serde::Serialize;
 
@@ -8,14 +8,14 @@ use crate::session::{CallReview, Decider, ReviewVerdict};
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReviewShown<'a> {
-    /// `running`, or what came of it.
+    /// `running`, or the verdict.
     status: &'static str,
-    /// Who was asked, as its provider calls it.
+    /// The reviewing model, by its provider's name for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
-    /// In US dollars, if the price is known.
+    /// The cost in US dollars, if the price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
 }
@@ -38,7 +38,7 @@ impl<'a> ReviewShown<'a> {
         }
     }
 
-    /// Of a decision; none where no model made it.
+    /// Returns the review behind a decision; `None` if no model decided.
     pub(super) fn of_decider(by: &'a Decider) -> Option<Self> {
         let Decider::Reviewer {
             model,

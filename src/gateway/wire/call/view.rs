@@ -1,4 +1,4 @@
-//! A call that a view asks for, as a frame and on its card.
+//! Encodes a call that a view asks for, for its frame and card.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::gateway::wire::frame::{Frames, frame};
 use crate::gateway::wire::stamp::Stamped;
 use crate::session::{Call, ViewOrigin};
 
-/// Which view asks.
+/// The view that asks for a call.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AskedBy<'a> {
-    /// The call whose view it is.
+    /// The call that the view belongs to.
     call_id: &'a CallId,
-    /// The name of its tool.
+    /// The name of that call's tool.
     name: &'a str,
-    /// The page's own id of the showing.
+    /// The page's own id of this instance of the view.
     view_id: &'a str,
     /// The page's own id of the request.
     request_id: &'a str,

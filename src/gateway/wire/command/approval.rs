@@ -1,4 +1,4 @@
-//! Decisions about calls.
+//! Parses decisions about calls.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,10 +18,10 @@ struct Approval {
     take_back: bool,
     reason: Option<String>,
     args: Option<Value>,
-    /// Instead of `args`, from clients whose language rounds whole numbers.
+    /// Replaces `args` for clients whose language rounds whole numbers.
     args_text: Option<String>,
     digest: Option<String>,
-    /// The result of a dry run that the call shall have.
+    /// The digest of a dry run's result that the call takes instead of running.
     dry_run: Option<String>,
     scope: Option<String>,
     rule: Option<Value>,
@@ -88,7 +88,7 @@ struct ApprovalAll {
     gesture: Option<String>,
 }
 
-/// A decision with the fresh gesture that came with it.
+/// Attaches the fresh gesture that was sent with a decision.
 fn with_proof(decision: SessionRequest, gesture: Option<String>) -> SessionRequest {
     match gesture.filter(|gesture| !gesture.is_empty()) {
         Some(gesture) => SessionRequest::WithProof {

@@ -1,4 +1,4 @@
-//! Calls that are tried in a copy of the workspace before anybody decides them.
+//! Parses the commands for dry runs of calls in a copy of the workspace.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::session::{Command, Refusal};
 #[serde(rename_all = "camelCase")]
 struct DryRun {
     call_id: String,
-    /// What was shown.
+    /// The digest of the call as it was shown.
     digest: Option<String>,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
     }))
 }
 
-/// Ends one, or puts its result away.
+/// Ends a dry run, or discards its result.
 pub(super) fn drop_dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let body: DryRun = body(args)?;
     Ok(tell(Command::DropDryRun {

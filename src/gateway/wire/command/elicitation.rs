@@ -1,4 +1,4 @@
-//! A person's answer to what a server asks.
+//! Parses a person's answer to a server's request.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,7 +19,7 @@ struct Answer {
     review: Option<bool>,
 }
 
-/// What a person may say: the words of MCP, and that they go to a page.
+/// The actions of a person: those of MCP, and opening a page.
 #[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum Action {
@@ -29,7 +29,7 @@ enum Action {
     Cancel,
 }
 
-/// The values are checked by the session, which has the form.
+/// Parses an answer. The session checks its values, because the session has the form.
 pub(super) fn answer(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let body: Answer = body(args)?;
     let wrong = |field, text: &str| Refusal::of_field(Code::InvalidArguments, field, text);

@@ -1,4 +1,4 @@
-//! The command `session:fork`.
+//! Parses the command `session:fork`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,13 +17,13 @@ struct ForkBody {
     attachments: Option<Vec<String>>,
     model: Option<String>,
     provider: Option<String>,
-    /// `null` is what the settings say of the model.
+    /// `null` selects the effort that the settings define for the model.
     #[serde(default)]
     effort: WantedEffort,
 }
 
-/// `{ fromSeq?, text?, attachments?, clientMessageId?, model?, provider?, effort? }`: what is said has
-/// the form of a message.
+/// Parses `{ fromSeq?, text?, attachments?, clientMessageId?, model?, provider?, effort? }`; the text and
+/// attachments have the form of a message.
 pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let body: ForkBody = optional_body(args)?;
     let mut then = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let says = body.text.is_some() || body.attachments.is_some_and(|ids| !ids.is_empty());
     if says {
         let mut said = args.first().cloned().unwrap_or_default();
-        // The effort is the session's own here.
+        // In a fork, `effort` belongs to the session and not to the message.
         if let Some(fields) = said.as_object_mut() {
             fields.remove("effort");
         }

@@ -1,4 +1,4 @@
-//! The command `message`.
+//! Parses the command `message`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,12 +8,12 @@ use crate::agent::{SessionRequest, ViewContext};
 use crate::domain::{BlobId, CallId, Caller, Code, Effort, ResourceRef};
 use crate::session::{Command, Refusal};
 
-/// Resources that one message may name.
+/// The maximum number of resources in one message.
 const MAX_RESOURCES: usize = 10;
 
-/// Views whose words may go with one message.
+/// The maximum number of views whose context may accompany one message.
 const MAX_VIEWS: usize = 4;
-/// The longest text of one view, in bytes.
+/// The maximum size of the text of one view, in bytes.
 const MAX_VIEW_BYTES: usize = 16 * 1024;
 
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ struct MessageRest {
     effort: Option<Effort>,
 }
 
-/// `"text"` with an optional second argument, or one object.
+/// Parses `"text"` with an optional second argument, or one object.
 pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let (text, rest) = read_args(args)?;
     if rest.images.is_some_and(|images| !images.is_empty()) {
@@ -44,7 +44,7 @@ pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
     }
     let text = text.or(rest.text).unwrap_or_default();
     bounded("text", &text, MAX_TEXT_BYTES)?;
-    // An empty id names nothing: two messages with it are not the same.
+    // An empty id is no id: two messages with it are not the same.
     let client_message_id = rest.client_message_id.filter(|id| !id.is_empty());
     bounded(
         "clientMessageId",
@@ -97,7 +97,7 @@ pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
 fn read_args(args: &[Value]) -> Result<(Option<String>, MessageRest), Refusal> {
     match args.first() {
         Some(Value::String(text)) => {
-            // `undefined` arrives as null.
+            // JavaScript's `undefined` arrives as null.
             let rest = args.get(1).filter(|rest| !rest.is_null());
             let rest = rest.map_or(Ok(MessageRest::default()), read)?;
             Ok((Some(text.clone()), rest))
@@ -110,7 +110,7 @@ fn read_args(args: &[Value]) -> Result<(Option<String>, MessageRest), Refusal> {
     }
 }
 
-/// What views let the model know, one text of each.
+/// Parses the contexts of views, one text for each view.
 fn views(words: Vec<ViewWords>) -> Result<Vec<ViewContext>, Refusal> {
     let wrong =
         |message: String| Refusal::of_field(Code::InvalidArguments, "viewContexts", message);

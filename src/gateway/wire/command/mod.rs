@@ -1,4 +1,4 @@
-//! Client commands: one table of names and forms, and the one parser for socket and REST.
+//! Parses client commands: one table of names and forms, and one parser for socket and REST.
 
 mod approval;
 mod dry_run;
@@ -16,41 +16,41 @@ use crate::domain::{CallId, Caller, Code, CompactionStrategy, JournalId, TurnId}
 use crate::providers::{Wanted, WantedEffort};
 use crate::session::{Command, Refusal};
 
-/// The longest message or reason, in bytes.
+/// The maximum size of a message or reason, in bytes.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// The longest id that a client may make up.
+/// The maximum length of an id chosen by a client, in bytes.
 const MAX_ID_BYTES: usize = 128;
 
-/// One command of the table.
+/// One entry of the command table.
 pub struct CommandSpec {
     /// The event's name.
     pub name: &'static str,
-    /// Whether it counts against the unanswered commands of a socket; what ends or decides
-    /// something never does.
+    /// True if the command counts against a socket's limit on unanswered commands. Commands that end or
+    /// decide something never count.
     pub is_counted: bool,
-    /// Arguments that parse: for documentation, and for the test that tries every command as
-    /// somebody else.
+    /// Arguments that parse: for the documentation, and for the test that sends every command as another
+    /// user.
     pub example: fn() -> Vec<Value>,
     parse: fn(&Caller, &[Value]) -> Result<Parsed, Refusal>,
 }
 
-/// What a command means.
+/// A parsed command.
 #[derive(Debug)]
 pub enum Parsed {
-    /// Tell the session.
+    /// A request to the session.
     Tell(Box<SessionRequest>),
-    /// Send what came after that point again.
+    /// Sends the events after a point again.
     Resume {
-        /// What the client has.
+        /// The last `seq` that the client has.
         last_seq: u64,
-        /// The journal it has it from.
+        /// The journal that this `seq` belongs to.
         journal: Option<JournalId>,
     },
-    /// Make a new session that shares the past of this one.
+    /// Creates a session that shares the past of this one.
     Fork(ForkRequest),
 }
 
-/// Every command that clients may send.
+/// All commands that clients may send.
 pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "message",
@@ -223,7 +223,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     },
 ];
 
-/// Reads a command.
+/// Parses a command by its name.
 pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refusal> {
     let Some(spec) = COMMANDS.iter().find(|spec| spec.name == name) else {
         let shown: String = name.chars().take(64).collect();
@@ -265,14 +265,14 @@ struct Withdraw {
 struct Choose {
     model: Option<String>,
     provider: Option<String>,
-    /// `null` is what the settings say of the model.
+    /// `null` selects the effort that the settings define for the model.
     #[serde(default)]
     effort: WantedEffort,
 }
 
 #[derive(Deserialize)]
 struct Compaction {
-    /// None = what the settings say.
+    /// Empty selects the strategies of the settings.
     strategies: Vec<CompactionStrategy>,
 }
 
@@ -304,7 +304,7 @@ fn optional_body<T: DeserializeOwned + Default>(args: &[Value]) -> Result<T, Ref
         .map_or(Ok(T::default()), read)
 }
 
-/// The error names the field in its words.
+/// Reads a value. serde's error text names the field.
 fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Refusal> {
     T::deserialize(value).map_err(|error| Refusal::new(Code::InvalidArguments, error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Tables for this file.
+//! Tests of the command parser.
 
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn wrong_types_are_refused_in_words() {
     }
 }
 
-/// What views add to a message: how many, or why it is refused.
+/// Returns the number of view contexts of a parsed message, or the refusal.
 fn added_by_views(text: &str, views: &Value) -> Result<usize, String> {
     let body = json!({ "text": text, "viewContexts": views });
     let parsed = parse(&caller(), "message", &[body]);

@@ -1,4 +1,4 @@
-//! What a view asks for, as the page passes it on.
+//! Parses the requests of views, which the page forwards.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use crate::agent::{SessionRequest, ViewRequest};
 use crate::domain::{CallId, Caller, Code, ToolRef};
 use crate::session::{Command, Refusal, ViewOrigin};
 
-/// The largest arguments of a call of a view, in bytes.
+/// The maximum size of the arguments of a view's call, in bytes.
 const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
 #[derive(Deserialize)]

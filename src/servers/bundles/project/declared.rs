@@ -1,4 +1,5 @@
-//! `pyproject.toml` and `uv.lock` of a project: what they ask the index for. Nothing else of them is used.
+//! Reads the packages that a project requires from the index in its `pyproject.toml` and `uv.lock`. Nothing
+//! else in them is used.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +12,18 @@ use super::uv_run::UvRun;
 use super::{Dependencies, below};
 use crate::mcp::config::{EntryProblem, normal_name};
 
-/// Bytes of each of the two files.
+/// The most bytes of each of the two files.
 const MOST_BYTES: u64 = 8 << 20;
-/// Packages that one project asks for.
+/// The most packages that a project requires.
 const MOST_WANTED: usize = 200;
-/// Packages that one project locks.
+/// The most locked packages of a project.
 const MOST_LOCKED: usize = 2_000;
-/// Letters of what it asks for.
+/// The most characters of a requirement.
 const MOST_LETTERS: usize = 300;
 
-/// A project by its own words.
+/// The declarations of a project.
 pub(super) struct Declared {
-    /// The name of its `pyproject.toml`, below the bundle's folder.
+    /// The path of its `pyproject.toml`, below the bundle's folder.
     file: String,
     project: Table,
     sources: BTreeMap<String, toml::Value>,
@@ -81,7 +82,7 @@ struct Locked {
 }
 
 impl Declared {
-    /// Reads both files of the project in that folder of the bundle.
+    /// Reads both files of the project in that folder of the bundle. `uv.lock` is optional.
     pub(super) fn read(archive: &mut Archive<'_>, folder: &str) -> Result<Self, Vec<EntryProblem>> {
         let file = below(folder, "pyproject.toml");
         let Some(read) = parsed::<File>(archive, &file)? else {
@@ -111,7 +112,8 @@ impl Declared {
         })
     }
 
-    /// What it needs of the index, or everything that is not there.
+    /// Returns the packages that the project requires, or the problems of all that cannot be installed from
+    /// the index.
     pub(super) fn dependencies(&self, uv: &UvRun) -> Result<Dependencies, Vec<EntryProblem>> {
         let mut problems = Vec::new();
         let mut say = |text: String| {
@@ -164,14 +166,14 @@ impl Declared {
         })
     }
 
-    /// `module:object` of one of its own programs.
+    /// Returns the `module:object` of one of the project's own programs.
     pub(super) fn script(&self, name: &str) -> Option<&str> {
         let object = self.project.scripts.get(name)?.split('[').next()?.trim();
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
         (object.contains(':') && object.chars().all(is_plain)).then_some(object)
     }
 
-    /// Which versions of Python it runs with.
+    /// Returns the range of Python versions that the project supports.
     pub(super) fn python(&self) -> Option<String> {
         let wanted = self.project.requires_python.as_deref();
         wanted.filter(|it| it.len() <= MOST_LETTERS).map(shown)
@@ -185,7 +187,7 @@ fn refused(file: &str, text: &str) -> Vec<EntryProblem> {
     )]
 }
 
-/// A file of the bundle; `None` where there is none.
+/// Parses a file of the bundle; `None` if there is no such file.
 fn parsed<T: DeserializeOwned>(
     archive: &mut Archive<'_>,
     file: &str,
@@ -208,8 +210,8 @@ fn parsed<T: DeserializeOwned>(
     })
 }
 
-/// The one version of each package of an index. Where there are several, which one it is depends on the
-/// machine, and pip chooses.
+/// Returns the locked version of each package of an index. A package with several locked versions is left
+/// out: the right one depends on the machine, and pip chooses it.
 fn locked(lock: Lock) -> Vec<String> {
     let mut versions: BTreeMap<String, Option<String>> = BTreeMap::new();
     for package in lock.packages {
@@ -232,8 +234,8 @@ fn is_version(text: &str) -> bool {
     !text.is_empty() && text.len() <= 100 && text.chars().all(is_letter)
 }
 
-/// The name of the package that a requirement (PEP 508) asks the index for; `None` for any other. pip takes
-/// some of those for a folder or an address, and would run what is there.
+/// Returns the name of the package that a requirement (PEP 508) needs from the index; `None` for any other
+/// requirement. pip takes some of those for a folder or an address, and would run code from there.
 fn name_of(text: &str) -> Option<String> {
     let is_line = text.len() <= MOST_LETTERS && text.chars().all(|c| (' '..='~').contains(&c));
     let wanted = text.split(';').next().filter(|_| is_line)?.trim_end();

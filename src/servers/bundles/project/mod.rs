@@ -1,5 +1,5 @@
-//! Bundles that are started by uv: a Python project whose `pyproject.toml` names the packages of the index
-//! that it needs. They are installed once beside the bundle's files, like those of [packages], and the
+//! Starts bundles that use uv: Python projects whose `pyproject.toml` names the packages that they need from
+//! the index. These are installed once beside the bundle's files, as [packages] installs its own, and the
 //! program is started without uv.
 //!
 //! [packages]: crate::servers::packages
@@ -21,40 +21,40 @@ use crate::mcp::config::EntryProblem;
 
 pub(super) use self::uv_run::is_uv;
 
-/// Where the packages of the index lie for the program.
+/// The folder of the installed packages, as the program sees it.
 const SITE: &str = "/packages/site";
-/// Nothing comes from the folder in which the program is started: a session's files may be there.
+/// Removes the working directory from the module path, because it may contain a session's files.
 const SAFELY: &str = "import sys;sys.path[:]=[p for p in sys.path if p];";
 /// Runs a module by its name.
 const MODULE: &str =
     "import runpy;runpy.run_module(sys.argv.pop(1),run_name='__main__',alter_sys=True)";
-/// Calls what a script of the project names: `module:object`.
+/// Calls the object that a script of the project names, as `module:object`.
 const OBJECT: &str = "import functools,importlib;m,_,o=sys.argv.pop(1).partition(':');\
                       sys.exit(functools.reduce(getattr,o.split('.'),importlib.import_module(m))())";
-/// Calls what a script of one of the packages names.
+/// Calls the object that a script of an installed package names.
 const SCRIPT: &str = "from importlib.metadata import entry_points as e;n=sys.argv.pop(1);\
                       p=[*e(group='console_scripts',name=n)] or sys.exit('no package has a program '+n);\
                       sys.exit(p[0].load()())";
 
-/// What is installed from the index beside the files of a bundle.
+/// The packages that are installed from the index beside the files of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependencies {
-    /// What its author asks for, each as pip reads it.
+    /// The requirements of its author, each as pip reads it.
     pub wanted: Vec<String>,
-    /// `NAME==VERSION` of what its author locked (`uv.lock`); empty where nothing is.
+    /// `NAME==VERSION` of the packages that its author locked in `uv.lock`; empty if there are none.
     pub locked: Vec<String>,
 }
 
-/// How a bundle is started here.
+/// The way to start a bundle here.
 pub(super) struct Start {
     pub(super) config: McpConfig,
-    /// What is installed first; `None` where the bundle brings everything along.
+    /// The packages to install first; `None` if the bundle contains everything it needs.
     pub(super) dependencies: Option<Dependencies>,
-    /// Which versions of Python its project says that it runs with.
+    /// The range of Python versions that its project supports.
     pub(super) python: Option<String>,
 }
 
-/// Takes uv out of what is started, or says what is in the way.
+/// Replaces uv in the start configuration, or returns the problems.
 pub(super) fn without_uv(
     archive: &mut Archive<'_>,
     config: McpConfig,
@@ -74,7 +74,8 @@ pub(super) fn without_uv(
             None => code(SCRIPT, name).to_vec(),
         },
     };
-    // What names a file there has to, wherever the program is started.
+    // Arguments that name a file of the project become full paths, because the program is started in another
+    // folder.
     let argument = |word: String| {
         let path = below(&folder, word.strip_prefix("./").unwrap_or(&word));
         if archive.has_file(&path) {
@@ -101,7 +102,7 @@ pub(super) fn without_uv(
     })
 }
 
-/// The folder of the project, below that of the bundle; empty = the same.
+/// Returns the folder of the project, below the bundle's folder; empty if they are the same.
 fn folder(written: Option<&str>) -> Result<String, String> {
     let resolved = template::resolved(written.unwrap_or_default());
     let inside = match resolved.strip_prefix(FOLDER) {
@@ -120,7 +121,7 @@ fn folder(written: Option<&str>) -> Result<String, String> {
     Ok(parts.join("/"))
 }
 
-/// A name below the folder of the project, as the bundle calls it.
+/// Returns the path of a name in the project's folder, below the bundle's folder.
 fn below(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         return name.to_owned();
@@ -128,7 +129,7 @@ fn below(folder: &str, name: &str) -> String {
     format!("{folder}/{name}")
 }
 
-/// The file that Python runs.
+/// Returns the full path of the file that Python runs.
 fn file(archive: &Archive<'_>, folder: &str, written: &str) -> Result<String, String> {
     let resolved = template::resolved(written);
     let path = match resolved.strip_prefix(&format!("{FOLDER}/")) {
@@ -142,7 +143,7 @@ fn file(archive: &Archive<'_>, folder: &str, written: &str) -> Result<String, St
     Err(format!("the bundle has no file `{path}`: pack it again"))
 }
 
-/// The variables, so that Python finds packages and the project's own code.
+/// Adds the variables by which Python finds the packages and the project's own code.
 fn environment(
     archive: &Archive<'_>,
     folder: &str,

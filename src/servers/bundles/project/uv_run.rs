@@ -1,11 +1,13 @@
-//! The words of `uv run`: which project it is, what is started, and what has to be there for that.
+//! Parses the command line of `uv run`: the project, the program to start, and the extra packages that it
+//! needs.
 
 use std::path::Path;
 
 use super::super::path::shown;
 use crate::mcp::config::{Word, Words, named_packages};
 
-/// Options that change nothing where packages are installed once, and nothing of the network is there.
+/// Options that have no effect here, because packages are installed once and the program has no network
+/// access.
 const FLAGS: [&str; 22] = [
     "--active",
     "--dev",
@@ -30,7 +32,7 @@ const FLAGS: [&str; 22] = [
     "-q",
     "-v",
 ];
-/// The same with a value. Python is the one of the sandboxes.
+/// Such options with a value. The sandboxes' own Python is used.
 const WITH_VALUE: [&str; 7] = [
     "--cache-dir",
     "--color",
@@ -41,27 +43,27 @@ const WITH_VALUE: [&str; 7] = [
     "-p",
 ];
 
-/// What `uv run` is told.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct UvRun {
-    /// The folder of the project, as it is written.
+    /// The folder of the project, as written.
     pub(super) folder: Option<String>,
-    /// More packages than the project asks for.
+    /// Packages beside those that the project requires.
     pub(super) with: Vec<String>,
-    /// Parts of the project that are optional.
+    /// The optional parts of the project.
     pub(super) extras: Vec<String>,
     pub(super) has_all_extras: bool,
     pub(super) target: Target,
-    /// What the program is given.
+    /// The arguments of the program.
     pub(super) arguments: Vec<String>,
-    /// Whether Python writes at once what it is told to.
+    /// True if Python does not buffer its output.
     pub(super) is_unbuffered: bool,
 }
 
-/// What is started.
+/// The program to start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// A file of the bundle, as it is written.
+    /// A file of the bundle, as written.
     File(String),
     /// A module, by its name.
     Module(String),
@@ -69,20 +71,20 @@ pub(super) enum Target {
     Script(String),
 }
 
-/// Whether a word names a file of Python, as uv takes it for one.
+/// Returns true if uv takes the word for a Python file.
 fn is_python(word: &str) -> bool {
     let extension = Path::new(word).extension();
     extension.is_some_and(|it| it.eq_ignore_ascii_case("py"))
 }
 
-/// Whether a command is uv, whatever folder it is in.
+/// Returns true if a command is uv, in any folder.
 pub(in crate::servers::bundles) fn is_uv(command: &str) -> bool {
     let name = command.rsplit(['/', '\\']).next().unwrap_or(command);
     name.trim_end_matches(".exe") == "uv"
 }
 
 impl UvRun {
-    /// Reads a command line: of uv, or of what it would start.
+    /// Parses a command line that starts uv, or the program that uv would start.
     pub(super) fn read(command: &str, args: &[String]) -> Result<Self, String> {
         let mut run = Self {
             folder: None,
@@ -134,7 +136,7 @@ impl UvRun {
             }
             "--extra" => self.extras.push(words.value(option, value)?.to_owned()),
             "--all-extras" => self.has_all_extras = true,
-            // What follows is a file anyway.
+            // The next word is a file anyway.
             "-s" | "--script" => {}
             _ if FLAGS.contains(&option) && value.is_none() => {}
             _ if WITH_VALUE.contains(&option) => drop(words.value(option, value)?),
@@ -149,7 +151,7 @@ impl UvRun {
         Ok(())
     }
 
-    /// What the first word that is no option starts.
+    /// Parses the program: the first word that is not an option.
     fn start(mut self, first: &str, mut words: Words<'_>) -> Result<Self, String> {
         let name = first.trim_end_matches(".exe");
         if name != "python" && name != "python3" && !name.starts_with("python3.") {

@@ -1,4 +1,4 @@
-//! Answers become entries, and secrets stay apart.
+//! Tests that answers become entries, and that secrets stay apart.
 
 use std::collections::BTreeMap;
 

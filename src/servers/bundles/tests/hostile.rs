@@ -1,4 +1,4 @@
-//! What is wrong with archives and manifests, each in its words.
+//! Tests that hostile archives and manifests are refused with clear messages.
 
 use std::io::{Cursor, Write as _};
 
@@ -83,7 +83,7 @@ fn what_is_no_bundle_says_how_one_is_made() {
     );
 }
 
-/// A manifest that is changed at one place is refused at that field, in those words.
+/// Asserts that the manifest with one changed member is refused at that field, in those words.
 #[track_caller]
 fn misfit(pointer: &str, value: Value, (field, words): (&str, &str)) {
     refused(&bundle(&with(pointer, value), &[]), field, words);
@@ -226,7 +226,7 @@ fn very_many_values_are_counted_and_looked_at_no_further() {
     let many = with("/user_config", Value::Object(values));
     let words = "asks for more than 100 values";
     refused(&bundle(&many, &[]), "manifest.user_config", words);
-    // Words that nobody declared are not all told of.
+    // Not all undeclared values are reported.
     let args: Vec<String> = (0..30_000)
         .map(|n| format!("${{user_config.k{n}}}"))
         .collect();

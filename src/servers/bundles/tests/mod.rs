@@ -1,5 +1,5 @@
-//! Bundles as strangers pack them: what is wrong with each is said in words, and what is right becomes an
-//! entry.
+//! Tests with bundles as strangers pack them: each problem is reported in words, and a valid bundle becomes
+//! an entry.
 
 mod filled;
 mod hostile;
@@ -13,7 +13,7 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 use super::facts::BundleFacts;
 use super::look;
 
-/// What a bundle may unpack to here.
+/// The limit of a bundle's unpacked size in these tests.
 const MOST: u64 = 64 << 20;
 
 /// Packs files, each with its Unix mode.
@@ -38,7 +38,7 @@ fn manifest() -> Value {
     })
 }
 
-/// The manifest with one member changed, by its JSON pointer.
+/// Returns the manifest with one member changed, by its JSON pointer.
 fn with(pointer: &str, value: Value) -> Value {
     let mut manifest = manifest();
     let (above, last) = pointer.rsplit_once('/').unwrap();
@@ -68,7 +68,7 @@ fn facts(manifest: &Value) -> BundleFacts {
     look(&bundle(manifest, &[]), MOST).unwrap()
 }
 
-/// A file whose every `from` reads `to`: names that no packer writes.
+/// Replaces every `from` in a file by `to`, to make names that no packer writes.
 fn patched(file: &[u8], from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut file = file.to_vec();

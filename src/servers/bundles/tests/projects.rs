@@ -1,4 +1,4 @@
-//! Bundles that uv starts: what they ask the index for, and what takes the place of uv.
+//! Tests of bundles that uv starts: the packages that they require, and the command that replaces uv.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ requires = ["hatchling"]
 build-backend = "hatchling.build"
 "#;
 
-/// A bundle with the server of its manifest, and these files.
+/// Packs a bundle with that server in its manifest, and these files.
 fn bundle(server: &Value, files: &[(&str, &str)]) -> Vec<u8> {
     let manifest = json!({
         "manifest_version": "0.4", "name": "notes", "version": "1.2.3", "description": "Keeps notes.",

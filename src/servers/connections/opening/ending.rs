@@ -1,4 +1,4 @@
-//! Why an open connection was ended here while calls may have run over it.
+//! Ends an open connection on purpose while calls may run over it, and remembers why.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,19 +8,19 @@ use tokio_util::task::TaskTracker;
 use super::Opened;
 use crate::mcp::{Address, CallNews, Error, ToolAnswer, ToolCall, visit_pages};
 
-/// Whether it was ended here, and why.
+/// Why this gateway ended the connection, if it did.
 #[derive(Default)]
 pub(crate) struct Ending {
     is_restarted: AtomicBool,
     is_overruled: AtomicBool,
-    /// Its server was removed.
+    /// Cancelled when the server is removed.
     removal: CancellationToken,
-    /// Calls that run over it.
+    /// The calls that run over the connection.
     calls: TaskTracker,
 }
 
 impl Opened {
-    /// Calls a tool; the call is stopped by `cancel`, and when the server is removed.
+    /// Calls a tool; `cancel` stops the call, and so does the removal of the server.
     pub(crate) async fn call(
         &self,
         call: ToolCall,
@@ -28,7 +28,7 @@ impl Opened {
         on_news: impl FnMut(CallNews),
     ) -> Result<ToolAnswer, Error> {
         let removal = &self.ending.removal;
-        // Before the look at the removal, which waits for those that it sees.
+        // Taken before the check, because `remove` cancels first and then waits for the calls that it sees.
         let _running = self.ending.calls.token();
         if removal.is_cancelled() {
             let server = self.connection.server().to_owned();
@@ -47,8 +47,8 @@ impl Opened {
         }
     }
 
-    /// Asks the person to open pages that a call needs first; whether all is done there. It ends when the
-    /// server is removed.
+    /// Asks the person to open pages that a call needs first; returns true if all pages are done. Ends with
+    /// `false` when the server is removed.
     pub(crate) async fn visit(
         &self,
         addresses: Vec<Address>,
@@ -61,8 +61,8 @@ impl Opened {
         }
     }
 
-    /// Ends it because its server was removed: calls are told to stop and end as those do that a person
-    /// stops, then everything inside.
+    /// Ends the connection because its server was removed: running calls are told to stop and end like calls
+    /// that a person stops, then the sandbox ends.
     pub(in crate::servers) async fn remove(&self) {
         self.ending.removal.cancel();
         self.ending.calls.close();
@@ -71,25 +71,25 @@ impl Opened {
         self.connection.hang_up();
     }
 
-    /// Ends it because somebody starts the server afresh, whatever runs in it.
+    /// Ends the connection because somebody restarts the server, whatever runs in it.
     pub(in crate::servers) async fn restart(&self) {
         self.ending.is_restarted.store(true, Ordering::Release);
         self.kill().await;
         self.connection.hang_up();
     }
 
-    /// Whether it ended because somebody started the server afresh.
+    /// Returns true if the connection ended because somebody restarted the server.
     pub(crate) fn is_restarted(&self) -> bool {
         self.ending.is_restarted.load(Ordering::Acquire)
     }
 
-    /// Ends everything inside because a call did not stop, and waits for it. A remote server goes on.
+    /// Ends the sandbox because a call did not stop, and waits for its end. A remote server goes on.
     pub(crate) async fn overrule(&self) {
         self.ending.is_overruled.store(true, Ordering::Release);
         self.kill().await;
     }
 
-    /// Whether it ended because a call did not stop.
+    /// Returns true if the sandbox was ended because a call did not stop.
     pub(crate) fn is_overruled(&self) -> bool {
         self.ending.is_overruled.load(Ordering::Acquire)
     }

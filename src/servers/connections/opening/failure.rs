@@ -1,4 +1,4 @@
-//! Why a server did not open, in words for people and for the model.
+//! Describes why a server did not open, for people and for the model.
 
 use super::reason;
 use super::stderr::Said;
@@ -9,7 +9,7 @@ use crate::servers::catalogue::entry::ServerEntry;
 use crate::servers::catalogue::installations::Unavailable;
 use crate::{mcp, net, sandbox, store};
 
-/// Why a server did not open.
+/// The error of an opening.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Cause {
     #[error(transparent)]
@@ -30,7 +30,7 @@ pub(crate) enum Cause {
     Store(#[from] store::Error),
 }
 
-/// A failed opening, in words for people and for the model, without secrets.
+/// A failed opening, without secrets, for people and for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
@@ -41,7 +41,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What the model reads: the cause and the last words.
+    /// Returns the text for the model: the cause, the likely reason and the last ten lines of stderr.
     pub(crate) fn told(&self) -> String {
         let mut text = self.text.clone();
         if let Some(reason) = self.reason {
@@ -58,7 +58,7 @@ impl Failure {
     }
 }
 
-/// The same, without secrets.
+/// Makes the failure of a cause, without secrets.
 pub(crate) fn failure(
     cause: &Cause,
     cleaner: &Cleaner,

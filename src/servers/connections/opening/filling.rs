@@ -1,4 +1,4 @@
-//! What an entry's references stand for, and which tokens a remote server is sent.
+//! Fills in the references of an entry, and selects the tokens that a remote server is sent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::store;
 
 impl Opener {
-    /// Where the tokens for a server come from. None for one whose entry says what is sent.
+    /// Returns the source of the tokens for a server; `None` if its entry sets the `Authorization` header, or
+    /// if it is not remote.
     pub(super) fn authorizer(
         &self,
         entry: &ServerEntry,
@@ -38,7 +39,7 @@ impl Opener {
         }
     }
 
-    /// A stored server as people connect to it; none where they do not.
+    /// Returns a stored server as the target of people's grants; `None` if nobody connects to it.
     pub(crate) async fn target(&self, entry: &ServerEntry) -> Result<Option<Target>, Failure> {
         let expanded = self.expand(entry, &entry.config, None).await;
         let expanded = expanded
@@ -48,7 +49,7 @@ impl Opener {
         Ok(Target::new(entry, &url, with))
     }
 
-    /// What reaches a server over HTTP. Whoever is no operator reaches nothing private.
+    /// Returns the HTTP client for a server. Only entries of operators may reach private addresses.
     pub(super) fn client(&self, entry: &ServerEntry) -> reqwest::Client {
         let client = if entry.source.is_of_operators() {
             &self.clients.open
@@ -58,7 +59,8 @@ impl Opener {
         client.clone()
     }
 
-    /// What the references of a stored entry stand for.
+    /// Returns the values of the references of a stored entry: its secrets, and the environment for entries
+    /// of the installation.
     pub(crate) async fn references(
         &self,
         entry: &ServerEntry,
@@ -79,7 +81,8 @@ impl Opener {
         trial: Option<&BTreeMap<String, String>>,
     ) -> Result<Expanded, Cause> {
         let from = if entry.is_trial {
-            // It may bear the name of a server that is stored, and go elsewhere than that.
+            // A trial may have the name of a stored server and another address, so it must not get that
+            // server's secrets.
             References {
                 environment: None,
                 secrets: trial.cloned().unwrap_or_default(),
@@ -88,7 +91,8 @@ impl Opener {
             self.references(entry).await?
         };
         if entry.source == Source::Settings {
-            // The settings replaced them when they were read; what looks like one is text.
+            // References in the settings were replaced when the settings were read; what still looks like one
+            // is plain text.
             return Ok(as_written(config));
         }
         Ok(expand(config, &from)?)

@@ -1,4 +1,4 @@
-//! What is started for a server: its own command or image, its own environment, the workspace only
+//! Builds the launch of a server's program: its own command or image, its own environment, the workspace only
 //! if its entry says so, and the hosts that its entry names.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::servers::catalogue::installations::Available;
 use crate::servers::connections::refused_hosts::RefusedHosts;
 use crate::servers::connections::session_reach::SessionReach;
 
-/// The session's own sandbox.
+/// The launch of the session's own sandbox.
 pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
     Launch {
         sandbox: sandbox.clone(),
@@ -34,9 +34,9 @@ pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
     }
 }
 
-/// What lets programs out, and notes what it refused.
+/// Gives programs network access, and notes the hosts that were refused.
 pub(crate) struct Outside {
-    /// Keeps what tenants let servers reach out of our own networks.
+    /// Keeps the hosts that tenants let servers reach away from our own networks.
     pub(crate) guard: Guard,
     pub(crate) refused_hosts: RefusedHosts,
 }
@@ -49,8 +49,9 @@ impl Outside {
         }
     }
 
-    /// What a server may reach that runs for that tenant, if anything. An operator's may be at private
-    /// addresses, as the address of a remote server may.
+    /// Returns the network access of a server that runs for that tenant; `None` if its entry names no hosts.
+    /// Hosts of an operator's entry may be at private addresses, as may the address of an operator's remote
+    /// server.
     pub(super) fn egress(&self, entry: &ServerEntry, tenant: Option<&TenantId>) -> Option<Egress> {
         let hosts = entry.allowed_hosts();
         if hosts.is_empty() {
@@ -62,15 +63,15 @@ impl Outside {
             Reach::Public
         };
         let mut egress = Egress::new(hosts, reach, self.guard.clone());
-        // A trial may bear the name of a server that is stored, and leaves nothing there.
+        // A trial may have the name of a stored server, and leaves no record there.
         if !entry.is_trial {
             egress.refusals = self.refused_hosts.of_server(tenant, &entry.name);
         }
         Some(egress)
     }
 
-    /// What the sandbox of a session may reach: the hosts of the settings, and what the session was allowed
-    /// at the moment of each connection.
+    /// Returns the network access of a session's sandbox: the hosts of the settings, and the hosts that the
+    /// session is allowed at the moment of each connection.
     pub(super) fn session_egress(
         &self,
         (entry, tenant): (&ServerEntry, Option<&TenantId>),
@@ -84,7 +85,8 @@ impl Outside {
         Some(egress)
     }
 
-    /// Secrets that go in on the way, and what the program has to believe for that.
+    /// Adds the secrets that the proxy inserts into requests, and the certificate authority that the program
+    /// has to trust for that.
     pub(super) fn with_secrets(
         launch: &mut Launch,
         secrets: Vec<EdgeSecret>,
@@ -101,7 +103,7 @@ impl Outside {
     }
 }
 
-/// A place of the server's own.
+/// The launch of a server in a sandbox of its own.
 pub(crate) fn own(
     (entry, config): (&ServerEntry, &McpServerConfig),
     environment: BTreeMap<String, String>,
@@ -125,7 +127,7 @@ pub(crate) fn own(
     }
 }
 
-/// Starts what was installed in the place of the command that asked for it.
+/// Replaces the command that asked for a package with the installed program.
 pub(crate) fn start_package(
     launch: &mut Launch,
     Available { package, sandbox }: Available,
@@ -139,8 +141,8 @@ pub(crate) fn start_package(
     launch.packages = Packages::Installed(sandbox);
 }
 
-/// What a server may ask of us: the folders that it may work in, as it sees them in its sandbox, and
-/// a model, where its entry says so. Our own needs no telling.
+/// Returns the capabilities that a server is offered: the workspace folder as it sees it in its sandbox, and
+/// a model if its entry says so. The bundled server is offered neither.
 pub(crate) fn offer(entry: &ServerEntry) -> ClientOffer {
     let is_others = entry.source != Source::Bundled;
     let sees = is_others && !entry.is_remote() && entry.config.workspace != McpWorkspace::None;
@@ -162,11 +164,11 @@ fn program(config: &McpServerConfig) -> Program {
     Program::Command(in_folder(config, command.collect()))
 }
 
-/// A command that starts where the entry says.
+/// Wraps a command so that it starts in the entry's `cwd`.
 fn in_folder(config: &McpServerConfig, command: Vec<String>) -> Vec<String> {
     match &config.cwd {
         None => command,
-        // The folder is an argument, so nothing in it is read as a command.
+        // The folder is an argument, so the shell does not interpret it.
         Some(cwd) => {
             let below = cwd.trim_start_matches('/');
             let below = below.strip_prefix("workspace").unwrap_or(below);
@@ -177,7 +179,8 @@ fn in_folder(config: &McpServerConfig, command: Vec<String>) -> Vec<String> {
     }
 }
 
-/// A tenant's entry may ask for less than the installation gives, an operator's also for more.
+/// The limits of a server: a tenant's entry may ask for less than the installation gives, an operator's also
+/// for more.
 fn bounds(source: Source, config: &McpServerConfig, most: &Bounds) -> Bounds {
     let is_free = source.is_of_operators();
     let memory = config.container_memory.map(|mebibytes| mebibytes << 20);

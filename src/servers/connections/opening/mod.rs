@@ -1,5 +1,5 @@
-//! From an entry to an open connection: references filled in, a place of its own started or a
-//! remote address called, hands shaken.
+//! Opens a connection from an entry: fills in references, starts the server in a sandbox of its own or calls
+//! a remote address, and performs the handshake.
 
 mod ending;
 mod failure;
@@ -38,26 +38,26 @@ use crate::servers::catalogue::entry::{ServerEntry, Source};
 use crate::servers::catalogue::installations::Installations;
 use crate::store::{Records, Sealer};
 
-/// How long a place whose stream ended may take until it is known why.
+/// How long to wait for the reason why a sandbox ended after its stream has ended.
 const END_GRACE: Duration = Duration::from_secs(2);
-/// Lines of stderr that go with a failure.
+/// The number of last stderr lines that a failure contains.
 const LAST_LINES: usize = 50;
 
 /// The HTTP clients for remote servers.
 #[derive(Clone)]
 pub struct Clients {
-    /// For the operator's entries: reaches whatever the machine reaches.
+    /// For the operator's entries: reaches any address that the machine reaches.
     pub open: reqwest::Client,
-    /// For tenants' entries: never our own networks.
+    /// For tenants' entries: cannot reach our own networks.
     pub guarded: reqwest::Client,
 }
 
-/// One step of an opening.
+/// A step of an opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
     /// `start`, `handshake` or `tools`.
     pub name: &'static str,
-    /// How long it took.
+    /// The duration of the step.
     pub ms: u64,
     pub error: Option<String>,
 }
@@ -65,41 +65,41 @@ pub struct Phase {
 /// Opens connections.
 pub(crate) struct Opener {
     pub(crate) place: Arc<SandboxHost>,
-    /// Where packages of servers are.
+    /// The installed packages of servers.
     pub(crate) installations: Arc<Installations>,
     pub(crate) clients: Clients,
     pub(crate) environment: Arc<BTreeMap<String, String>>,
     pub(crate) records: Records,
     pub(crate) sealer: Sealer,
     pub(crate) logs: Arc<Logs>,
-    /// What programs reach, and were refused.
+    /// Gives programs their network access, and notes refused hosts.
     pub(crate) outside: launch::Outside,
     pub(crate) tasks: TaskTracker,
-    /// What people allowed at remote servers.
+    /// The grants of people at remote servers.
     pub(crate) grants: Grants,
-    /// What entries are allowed that connect by themselves.
+    /// The tokens of entries that connect by themselves.
     pub(crate) client_grants: ClientGrants,
 }
 
-/// For whom a server is opened, and where.
+/// For whom and where a server is opened.
 #[derive(Clone, Copy)]
 pub(crate) struct ServerLocation<'a> {
-    /// Whose logs and health it goes to; none for the installation's own look.
+    /// The tenant whose logs and health the server belongs to; `None` for a probe of the installation itself.
     pub(crate) tenant: Option<&'a TenantId>,
-    /// For whom what it runs in is counted; none for what the gateway itself wants to know.
+    /// The holder whose share the sandbox counts against; `None` for a probe of the gateway.
     pub(crate) holder: Option<&'a Holder>,
-    /// Whose tokens it is sent; none for looks in nobody's name.
+    /// The person whose tokens the server is sent; `None` for a probe in nobody's name.
     pub(crate) person: Option<&'a Holder>,
-    /// Whose workspace it may see.
+    /// The sandbox whose workspace the server may see.
     pub(crate) sandbox: &'a SandboxId,
-    /// Secrets of a trial: the only ones that it reads.
+    /// The secrets of a trial, which reads no others.
     pub(crate) secrets: Option<&'a BTreeMap<String, String>>,
-    /// What its session was allowed to reach; none for what is no session's own sandbox.
+    /// The hosts that the session was allowed to reach; `None` if this is not a session's own sandbox.
     pub(crate) reach: Option<&'a Arc<SessionReach>>,
 }
 
 impl Opener {
-    /// Opens a server. Each phase is noted as it ends.
+    /// Opens a server. Each phase is added to `phases` when it ends.
     pub(crate) async fn open(
         &self,
         entry: &ServerEntry,
@@ -123,7 +123,7 @@ impl Opener {
         if shaken.is_err()
             && let Some(life) = &life
         {
-            // It may have ended by itself; then that is the better news.
+            // The program may have ended by itself; then its exit status is the better message.
             let ended = tokio::time::timeout(END_GRACE / 4, life.ended()).await;
             if let Ok(ended @ (Ended::Exited(_) | Ended::Signalled(_) | Ended::OverMemory(_))) =
                 ended
@@ -163,7 +163,7 @@ impl Opener {
         }
     }
 
-    /// Lists what an open server offers.
+    /// Lists the tools of an open server; if that fails, ends the server.
     pub(crate) async fn list(
         &self,
         entry: &ServerEntry,
@@ -282,7 +282,7 @@ impl Opener {
         Ok(started?)
     }
 
-    /// Keeps what it says on stderr, for as long as it lives.
+    /// Stores the server's stderr for as long as it runs.
     fn listen(
         &self,
         entry: &ServerEntry,
@@ -308,7 +308,8 @@ impl Opener {
         }
     }
 
-    /// Begins as the server speaks: one that knows no handshake is started once more.
+    /// Performs the handshake. A server that does not know the `initialize` handshake is started once more
+    /// and opened by discovery.
     async fn begin(
         &self,
         (entry, place): (&ServerEntry, ServerLocation<'_>),

@@ -1,4 +1,4 @@
-//! An open connection, and the life of what it runs in.
+//! An open connection and the sandbox behind it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,20 +8,20 @@ use super::stderr::Said;
 use crate::mcp::{Cleaner, Connection};
 use crate::sandbox::{Ended, ImageId, Life, Using};
 
-/// An open connection with what it runs in. Dropping it ends both.
+/// An open connection with its sandbox. Dropping it ends both.
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
-    /// Taken by whoever ends it. Never held across an await.
+    /// Taken by the caller that ends it; `None` for a remote server. Never held across an await.
     pub(super) life: Mutex<Option<Life>>,
     pub(super) said: Said,
     pub(super) cleaner: Cleaner,
-    /// The content that it was started from, where something names it.
+    /// The content of the image that it was started from, if known.
     pub(crate) image: Option<ImageId>,
     pub(super) ending: Ending,
 }
 
 impl Opened {
-    /// Ends everything inside and waits for it.
+    /// Ends the sandbox and waits for its end.
     pub(crate) async fn kill(&self) {
         let life = self.take_life();
         if let Some(life) = life {
@@ -29,22 +29,23 @@ impl Opened {
         }
     }
 
-    /// Uses what it runs in, so that it is not ended for lying idle; `None` if that has happened.
+    /// Marks the sandbox as in use, so that it is not ended as idle; `None` if that has already happened.
     pub(crate) fn hold(&self) -> Option<Using> {
         match &mut *self.life.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(life) => life.using(),
-            // A remote server, or one that is closed: that shows in its connection.
+            // A remote server, or an ended one, which shows in its connection.
             None => Some(Using::default()),
         }
     }
 
-    /// Whether nobody uses what it runs in now.
+    /// Returns true if nobody uses the sandbox now.
     pub(crate) fn is_unused(&self) -> bool {
         let life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
         life.as_ref().is_none_or(Life::is_unused)
     }
 
-    /// Why it ended, if it has; `None` for a remote server.
+    /// Waits briefly for the sandbox to end and returns the reason, [`Ended::Lost`] on a timeout; `None` for
+    /// a remote server.
     pub(crate) async fn ended(&self) -> Option<Ended> {
         let ended = match &*self.life.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(life) => life.ended(),

@@ -1,7 +1,7 @@
-//! The likely reason of a failed start, for people. A guess from the server's own words; nothing
-//! is decided by it.
+//! Guesses the likely reason of a failed start from the server's own output, for people. No decision depends
+//! on it.
 
-/// Words that servers use, and what they mostly mean here.
+/// Words in servers' output, and their usual meaning here.
 const SIGNS: [(&[&str], &str); 6] = [
     (
         &["sepal: refused "],

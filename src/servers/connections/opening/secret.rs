@@ -1,4 +1,4 @@
-//! The secrets of a server: kept under its name, sealed for its place.
+//! Reads the secrets of a server, which are stored under its name and sealed for their place.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use crate::domain::Scope;
 use crate::store::records::Secrets;
 use crate::store::{self, Sealer};
 
-/// The name that a server's secret is kept under; `/` is in no server's name.
+/// The name under which a server's secret is stored; no server's name contains `/`.
 pub(crate) fn secret_name(server: &str, name: &str) -> String {
     format!("mcp/{server}/{name}")
 }
 
-/// The place that a sealed secret belongs to.
+/// The sealing context of a secret.
 pub(crate) fn secret_context(scope: &Scope, name: &str) -> String {
     format!("secret/{}/{name}", scope.as_str())
 }
 
-/// What the secrets of a server stand for.
+/// Returns the secrets of a server, by their short names.
 pub(crate) async fn read_all(
     records: &Secrets<'_>,
     sealer: &Sealer,

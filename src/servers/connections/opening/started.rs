@@ -1,4 +1,4 @@
-//! What a server is spoken to through, once it was started or its address is known.
+//! Defines the transport of a server that was started or whose address is known.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -8,7 +8,7 @@ use crate::sandbox::{ImageId, Life};
 pub(crate) enum Started {
     Running(Streams),
     Remote(Remote),
-    /// Over the HTTP with SSE of old servers.
+    /// Over HTTP with SSE, the transport of old servers.
     OldRemote(Remote),
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Streams {
 }
 
 impl Started {
-    /// The content that it was started from, where something names it.
+    /// The content of the image that it was started from, if known.
     pub(crate) fn image(&self) -> Option<ImageId> {
         match self {
             Self::Running(streams) => streams.image.clone(),

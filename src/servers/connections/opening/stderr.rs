@@ -1,4 +1,5 @@
-//! What a server says on stderr or logs over the protocol: the last lines at hand, all of them in the log.
+//! Collects the lines that a server writes to stderr or logs over the protocol: keeps the last lines for
+//! failures, and passes all lines to the log.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,20 +13,20 @@ use crate::mcp::Cleaner;
 use crate::servers::connections::logs::{LogLine, Logs, cut};
 use crate::store::clock;
 
-/// How long the rest of stderr may take after the server ended.
+/// How long to wait for the rest of stderr after the server has ended.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
-/// The last lines of one server.
+/// The last lines of a server.
 #[derive(Clone, Default)]
 pub(crate) struct Said {
     /// Never held across an await.
     lines: Arc<Mutex<VecDeque<String>>>,
-    /// How many listeners are at work.
+    /// The number of running listeners on stderr.
     listening: Arc<watch::Sender<u32>>,
 }
 
 impl Said {
-    /// Takes every line until the server has closed its stderr.
+    /// Collects lines until the server has closed its stderr; [`Said::drained`] waits for it.
     pub(crate) fn listen(
         &self,
         stderr: mpsc::Receiver<String>,
@@ -40,7 +41,7 @@ impl Said {
         }
     }
 
-    /// Takes every line for as long as they come. Nobody who waits for the rest of stderr waits for it.
+    /// Collects lines until the channel closes. [`Said::drained`] does not wait for it.
     pub(crate) async fn hear(
         self,
         mut lines: mpsc::Receiver<String>,
@@ -70,11 +71,11 @@ impl Said {
         lines.iter().cloned().collect()
     }
 
-    /// Waits for what a dead server still had to say.
+    /// Waits for the rest of a dead server's stderr, for at most `DRAIN_LIMIT`.
     pub(crate) async fn drained(&self) {
         let mut listening = self.listening.subscribe();
         let drained = listening.wait_for(|count| *count == 0);
-        // What comes later than that is in the log.
+        // Lines that come later still go to the log.
         let _ = tokio::time::timeout(DRAIN_LIMIT, drained).await;
     }
 }

@@ -1,7 +1,8 @@
-//! Wake-ups between gateways on one store: who lives, and what just happened in a session.
+//! Passes messages between gateways that share one store: heartbeats, and what just happened in a session.
 //!
-//! Nothing here is kept and everything may be lost: the journal decides. A gateway that missed a
-//! message finds a gap in versions and reads it, or is told [`News::Reconnected`] and looks.
+//! The bus stores nothing and may lose any message; the journal is authoritative. A gateway that missed a
+//! message finds a gap in the versions and reads the journal, or receives [`News::Reconnected`] and checks
+//! the journal.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use crate::domain::{EngineId, GatewayId, SandboxId, SessionKey};
 use crate::store::Error;
 
-/// Where a message goes.
+/// The recipient of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// Every gateway that follows the session.
@@ -22,99 +23,101 @@ pub enum Address {
     Everybody,
 }
 
-/// What comes in.
+/// An item that the bus delivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// A message of any gateway, this one included.
+    /// A message from any gateway, including this one.
     Message {
-        /// Where it was sent.
+        /// The recipient that the sender named.
         to: Address,
         payload: Bytes,
     },
-    /// Messages may have been lost until now.
+    /// Messages may have been lost before this point.
     Reconnected,
 }
 
-/// How a session is in use at a gateway.
+/// The role that a gateway has for a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionUse {
-    /// This gateway runs what has to run.
+    /// The gateway runs the session's effects.
     Owner(Site),
-    /// Somebody watches it here.
+    /// Someone watches the session on this gateway.
     Guest,
-    /// It was in use here until now.
+    /// The session is no longer in use on this gateway.
     Left,
 }
 
-/// Where a session's tools run.
+/// The place where a session's tools run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Site {
-    /// What keeps the workspace, and which it is, once it is settled.
+    /// The engine that keeps the workspace, and the sandbox, once both are determined.
     pub files: Option<(EngineId, SandboxId)>,
-    /// The container that runs now, on engines that have names for them.
+    /// The running container, on engines that name containers.
     pub container: Option<String>,
 }
 
-/// What is told of a session for people and other tools to read (S2.7). A hint and never the
-/// truth: records and journal are.
+/// The use of one session, published for people and other tools to read (S2.7). It is only a hint: records
+/// and journal are authoritative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresenceSign {
     pub key: SessionKey,
-    /// How it is in use.
+    /// The role of this gateway for the session.
     pub is_in: SessionUse,
 }
 
-/// One gateway's line to the others. The gateway lives from [`ClusterBus::join`] to [`ClusterBus::leave`],
-/// or until some seconds after its last [`ClusterBus::beat`].
+/// The connection of one gateway to the others. The gateway counts as alive from [`ClusterBus::join`] to
+/// [`ClusterBus::leave`], or until some seconds after its last [`ClusterBus::beat`].
 #[async_trait]
 pub trait ClusterBus: Send + Sync {
-    /// This gateway's own name; no other one has it.
+    /// The unique id of this gateway.
     fn gateway(&self) -> &GatewayId;
 
-    /// Whether there may be other gateways at all.
+    /// Returns true if other gateways can exist.
     fn is_shared(&self) -> bool;
 
-    /// Joins the other gateways before the first heartbeat. Refused while others live that have
-    /// other records or another secret key, each told by a name.
+    /// Joins the other gateways before the first heartbeat. `records` and `secret_key` are names that
+    /// identify the records and the key. Returns an error while other gateways are alive that have different
+    /// ones.
     async fn join(&self, records: &str, secret_key: &str) -> Result<(), Error>;
 
-    /// Sends all, in order. What cannot be sent is lost; the others are told [`News::Reconnected`].
+    /// Sends all messages in order. A message that cannot be sent is lost; its recipients get
+    /// [`News::Reconnected`].
     async fn publish(&self, messages: Vec<(Address, Bytes)>);
 
-    /// Whether others live. While they do not, nobody sends to sessions, and following one costs
-    /// nothing. Once they do, messages to everything that is followed come in from some moment on,
-    /// which [`News::Reconnected`] tells. To be said now and then.
+    /// Reports whether other gateways are alive; call it regularly. While none is, no gateway sends messages
+    /// to sessions, and following one subscribes to nothing. When one appears, the bus subscribes to every
+    /// followed session and then delivers [`News::Reconnected`].
     fn has_company(&self, has: bool);
 
-    /// From the answer on, messages to the session come in, unless nobody else lives. Following twice
-    /// is following once.
+    /// Follows a session: after this returns, its messages are delivered, unless no other gateway is alive.
+    /// Following a session twice is the same as following it once.
     async fn follow(&self, key: &SessionKey) -> Result<(), Error>;
 
-    /// Messages to the session no longer come in, some time from now.
+    /// Stops following a session. Messages may still be delivered for some time.
     fn unfollow(&self, key: &SessionKey);
 
-    /// The next message; one task asks.
+    /// Waits for the next message. Only one task may call this.
     async fn next(&self) -> News;
 
-    /// A heartbeat. Every gateway that gave one lately, this one included.
+    /// Sends a heartbeat and returns every gateway with a recent heartbeat, including this one.
     async fn beat(&self) -> Result<BTreeSet<GatewayId>, Error>;
 
-    /// Shows to whoever looks which sessions are in use here, all in one trip; a session without a
-    /// journal is passed over. Does nothing where this gateway is alone: nobody else may open its
-    /// data folder, and there the table `sandboxes` says the same.
+    /// Publishes which sessions are in use on this gateway. Skips sessions without a journal. Does nothing
+    /// on a [`LocalBus`]: there, no other gateway can open the data folder, and the table `sandboxes` holds
+    /// the same facts.
     async fn show(&self, signs: &[PresenceSign]) -> Result<(), Error>;
 
-    /// The orderly end: the others know at once.
+    /// Leaves in an orderly way, so that the others know at once.
     async fn leave(&self);
 }
 
-/// The bus of the only gateway of its store: nobody listens, and every other gateway is over.
+/// The bus of the only gateway of a store. It sends nothing and regards every other gateway as gone.
 pub struct LocalBus {
     gateway: GatewayId,
 }
 
 impl LocalBus {
-    /// A new gateway.
+    /// Creates the bus of a new gateway.
     pub fn new() -> Self {
         Self {
             gateway: new_gateway(),
@@ -167,7 +170,7 @@ impl ClusterBus for LocalBus {
     async fn leave(&self) {}
 }
 
-/// The name of a gateway that begins.
+/// Generates the random id of a new gateway.
 pub fn new_gateway() -> GatewayId {
     format!("{:032x}", rand::random::<u128>()).into()
 }

@@ -1,15 +1,18 @@
-//! The index of unfinished sessions. It lies in another slot than the journals, so no atomic step
-//! can hold both: instead it may name too many sessions, but never too few.
+//! Maintains the index of unfinished sessions.
 //!
-//! Each member's score is the version of an append that made or kept the session unfinished, and
-//! it is written *before* that append. A member goes only after an append that ended the session,
-//! and only if its score is not above the version of that append: whoever made the session
-//! unfinished again wrote a larger score first. So every order of steps of several gateways, and
-//! every crash between them, leaves at worst a member too much. Readers look at the journal's
-//! newest entry, which is the truth, and take out what they find ended.
+//! The index is in another hash slot than the journals, so no atomic step can change both. It may therefore
+//! name sessions that have ended, but never misses an unfinished one.
 //!
-//! Most appends write no score: one that follows an own append of the same session, which left it
-//! unfinished, finds its member there, because nobody can have ended it in between.
+//! Each member's score is the version of an append that left the session unfinished, and it is written
+//! *before* that append. A member is removed only after an append that ended the session, and only if its
+//! score is not above that append's version: a gateway that made the session unfinished again has written a
+//! larger score first. So whatever the order of steps of several gateways, and wherever one crashes, at
+//! worst the index holds a member too many. Readers check the newest entry of the journal, which is
+//! authoritative, and remove the members of ended sessions.
+//!
+//! Most appends write no score: if this gateway's previous append of the session left it unfinished and is
+//! the version directly before, the member is still there, because no append can have ended the session in
+//! between.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,28 +28,28 @@ use super::{keys, script};
 use crate::domain::SessionKey;
 use crate::store::Error;
 
-/// Ended sessions that may wait to be taken out. One that finds no place stays in the index until
-/// it ends again or a server starts; readers pass over it.
+/// The most ended sessions that wait for removal from the index. A session that finds the queue full stays
+/// in the index until it ends again or a server starts; readers skip it.
 const QUEUE: usize = 4_096;
-/// The most of them in one step.
+/// The most sessions removed in one step.
 const BATCH: usize = 256;
-/// Journals whose end is read in one trip.
+/// The number of journals whose newest entry is read in one round trip.
 const PAGE: usize = 200;
 
-/// A session and the version up to which it has ended.
+/// A session and a version at which it had ended.
 type Ended = (SessionKey, u64);
 
 pub(super) struct ActiveIndex {
     link: Link,
-    /// The version of our last append per session that we left unfinished.
-    /// Never held across an await.
+    /// The version of this gateway's last append for each session that the append left unfinished. Never
+    /// locked across an await.
     known: Mutex<HashMap<SessionKey, u64>>,
     ended: mpsc::Sender<Ended>,
 }
 
 impl ActiveIndex {
-    /// Starts the task that takes ended sessions out; it ends with the store, or after what is
-    /// queued when `shutdown` is called.
+    /// Starts the task that removes ended sessions. The task ends when the store is dropped; after
+    /// `shutdown`, it first processes the queue.
     pub(super) fn start(link: Link, tasks: &TaskTracker, shutdown: CancellationToken) -> Self {
         let (ended, queue) = mpsc::channel(QUEUE);
         tasks.spawn(dismiss_all(link.clone(), queue, shutdown));
@@ -57,7 +60,7 @@ impl ActiveIndex {
         }
     }
 
-    /// Sees that the index names a session before version `version` leaves it unfinished.
+    /// Makes sure that the index names a session, before the append of `version` leaves it unfinished.
     pub(super) async fn announce(&self, key: &SessionKey, version: u64) -> Result<(), Error> {
         if self
             .known()
@@ -74,7 +77,7 @@ impl ActiveIndex {
         self.link.query(&add).await
     }
 
-    /// Notes an append of ours that was answered.
+    /// Records a successful append of this gateway.
     pub(super) fn appended(&self, key: &SessionKey, version: u64, is_active: bool) {
         if is_active {
             self.known().insert(key.clone(), version);
@@ -84,12 +87,12 @@ impl ActiveIndex {
         self.dismiss(key.clone(), version);
     }
 
-    /// Forgets what was known of a session: an append did not end well.
+    /// Forgets the last append of a session, because an append failed or conflicted.
     pub(super) fn forget(&self, key: &SessionKey) {
         self.known().remove(key);
     }
 
-    /// Takes a session out whatever its journal says.
+    /// Removes a session from the index unconditionally.
     pub(super) async fn remove(&self, key: &SessionKey) -> Result<(), Error> {
         self.forget(key);
         let mut remove = redis::cmd("ZREM");
@@ -97,7 +100,7 @@ impl ActiveIndex {
         self.link.query(&remove).await
     }
 
-    /// Every unfinished session, in the order of their keys.
+    /// Returns every unfinished session, sorted by key.
     pub(super) async fn read(&self) -> Result<Vec<SessionKey>, Error> {
         let mut range = redis::cmd("ZRANGE");
         range.arg(keys::ACTIVE).arg(0).arg(-1).arg("WITHSCORES");
@@ -126,7 +129,8 @@ impl ActiveIndex {
                     Ok(None) => {}
                     Ok(Some(head)) if head.is_active => unfinished.push(key.clone()),
                     Ok(Some(head)) => self.dismiss(key.clone(), head.record.version),
-                    // Whoever opens it finds the damage; the others are not held up by it.
+                    // The error shows when someone opens the session; it must not keep the others from
+                    // starting.
                     Err(error) if error.is_damage() => unfinished.push(key.clone()),
                     Err(error) => return Err(error),
                 }
@@ -137,7 +141,7 @@ impl ActiveIndex {
     }
 
     fn dismiss(&self, key: SessionKey, version: u64) {
-        // Without a place it stays named, which costs the next start one look at its journal.
+        // If the queue is full, the member stays, which costs the next start one read of its journal.
         let _ = self.ended.try_send((key, version));
     }
 

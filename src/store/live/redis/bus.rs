@@ -1,5 +1,5 @@
-//! Wake-ups over Redis: pub/sub on a connection of its own, and a list of which gateways gave a heartbeat
-//! by the clock of Redis.
+//! Implements the cluster bus over Redis: pub/sub on a separate connection, and a set of the gateways'
+//! heartbeats, timed by the clock of Redis.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -26,16 +26,17 @@ use crate::store::live::cluster_bus::{
     Address, ClusterBus, News, PresenceSign, SessionUse, Site, new_gateway,
 };
 
-/// A life without a sign for so long is over.
+/// A gateway without a heartbeat for this long counts as gone.
 const LIFE: Duration = Duration::from_secs(3);
-/// Pauses between two attempts to connect grow from the first to the second.
+/// The shortest and the longest backoff between two attempts to connect.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
-/// Sessions that one trip shows.
+/// The most sessions whose use is published in one round trip.
 const SIGNS: usize = 500;
-/// Messages that may wait for this gateway; more are lost, and it is told so.
+/// The capacity of this gateway's inbox. Further messages are lost, and [`News::Reconnected`] reports that.
 const INBOX: usize = 8_192;
 
-/// A heartbeat. KEYS: the list. ARGV: this gateway, for how many ms it counts. Gives who lives.
+/// Adds a heartbeat and removes outdated ones. KEYS: the set of heartbeats. ARGV: this gateway, the lifetime
+/// of a heartbeat in ms. Returns the gateways that are alive.
 const BEAT: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -44,8 +45,9 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 return redis.call('ZRANGE', KEYS[1], 0, -1)
 ";
 
-/// A gateway comes. KEYS: the list, what the gateways on it have in common. ARGV: this gateway, for
-/// how many ms a heartbeat counts, records, secret key. Gives what differs, or nothing.
+/// Adds a gateway. KEYS: the set of heartbeats, the names that all gateways on it have in common. ARGV: this
+/// gateway, the lifetime of a heartbeat in ms, records, secret key. Returns `records` or `key` if that name
+/// differs, else an empty string.
 const JOIN: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -64,10 +66,10 @@ const OTHER_RECORDS: &str = "another gateway on this Redis keeps its records els
 const OTHER_KEY: &str = "another gateway on this Redis has another secret key; give all of them the \
     same `auth.secret_key` (SPL_SECRET_KEY)";
 
-/// One gateway's line over one Redis.
+/// The bus connection of one gateway over one Redis.
 pub(crate) struct RedisBus {
     gateway: GatewayId,
-    /// Where Redis is, without credentials.
+    /// The address of Redis, without credentials.
     address: String,
     manager: ConnectionManager,
     inbox: Mutex<mpsc::Receiver<News>>,
@@ -76,16 +78,16 @@ pub(crate) struct RedisBus {
     changes: mpsc::UnboundedSender<Change>,
 }
 
-/// What the connection noticed.
+/// Flags set by the connection's own task.
 #[derive(Default)]
 struct Lost {
-    /// It broke and was not heard of since.
+    /// The connection broke and has not been confirmed since.
     is_down: AtomicBool,
     is_behind: AtomicBool,
 }
 
 impl RedisBus {
-    /// A gateway that begins; its first heartbeat announces it.
+    /// Opens the bus of a new gateway.
     pub(crate) fn open(
         settings: &RedisSettings,
         tasks: &TaskTracker,
@@ -126,7 +128,8 @@ impl RedisBus {
         })
     }
 
-    /// What another gateway that lives has otherwise.
+    /// Registers this gateway. Returns the name that differs from that of a living gateway, or an empty
+    /// string.
     async fn try_join(&self, records: &str, secret_key: &str) -> Result<String, Error> {
         let mut join = redis::cmd("EVAL");
         join.arg(JOIN).arg(2).arg(GATEWAYS).arg(INSTALLATION);
@@ -160,7 +163,7 @@ impl ClusterBus for RedisBus {
                 "records" => OTHER_RECORDS,
                 _ => OTHER_KEY,
             };
-            // What lives may be our own last life, which ended without a word.
+            // The living gateway may be the previous run of this program, which crashed.
             if Instant::now() >= until {
                 return Err(Error::Unusable {
                     path: self.address.clone().into(),
@@ -203,7 +206,7 @@ impl ClusterBus for RedisBus {
     }
 
     fn unfollow(&self, key: &SessionKey) {
-        // An error means that the process ends.
+        // An error means that the process is ending.
         let _ = self.changes.send(Change::Unfollow(key.clone()));
     }
 
@@ -230,7 +233,7 @@ impl ClusterBus for RedisBus {
         let alive = punctual(beat.query_async::<BTreeSet<String>>(&mut manager)).await;
         if was_down {
             match &alive {
-                // The subscriptions stand again: they go out before anything else.
+                // Redis answers again and the subscriptions were renewed first.
                 Ok(_) => {
                     let _ = self.changes.send(Change::Begin);
                     tell_reconnected(&self.post, &self.lost);
@@ -244,7 +247,7 @@ impl ClusterBus for RedisBus {
     async fn show(&self, signs: &[PresenceSign]) -> Result<(), Error> {
         for signs in signs.chunks(SIGNS) {
             let mut trip = redis::pipe();
-            // A server that started anew does not know it.
+            // A restarted Redis does not have the script.
             trip.cmd("SCRIPT").arg("LOAD").arg(SHOW.source).ignore();
             for sign in signs {
                 add_sign(&mut trip, &self.gateway, sign);
@@ -268,7 +271,7 @@ impl ClusterBus for RedisBus {
     }
 }
 
-/// One step of a trip: what is shown of one session.
+/// Adds the publication of one session's use to a pipeline.
 fn add_sign(trip: &mut redis::Pipeline, gateway: &GatewayId, sign: &PresenceSign) {
     let keys = Keys::of(&sign.key);
     let nowhere = Site::default();
@@ -291,7 +294,7 @@ fn life_ms() -> u64 {
     u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Puts a message into the inbox. Runs on the connection's own task, so it never waits.
+/// Puts a message into the inbox. Runs on the connection's own task, so it must not block.
 fn take(push: &PushInfo, post: &mpsc::Sender<News>, lost: &Lost) {
     if push.kind == PushKind::Disconnection {
         lost.is_down.store(true, Ordering::Release);
@@ -320,7 +323,7 @@ fn take(push: &PushInfo, post: &mpsc::Sender<News>, lost: &Lost) {
     }
 }
 
-/// Messages may have been lost.
+/// Reports that messages may have been lost.
 fn tell_reconnected(post: &mpsc::Sender<News>, lost: &Lost) {
     if post.try_send(News::Reconnected).is_err() {
         lost.is_behind.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! What a gateway listens to on the channels of Redis.
+//! Manages the Redis channels to which a gateway subscribes.
 
 use std::collections::HashSet;
 
@@ -10,37 +10,37 @@ use super::link::punctual;
 use crate::domain::{GatewayId, SessionKey};
 use crate::store::Error;
 
-/// Channels that one command subscribes to.
+/// The most channels in one command.
 const CHANNELS: usize = 500;
 
-/// What to listen to.
+/// A change of the subscriptions.
 pub(super) enum Change {
-    /// Only what every gateway listens to.
+    /// Subscribes to the channels that every gateway needs, if that has not succeeded yet.
     Begin,
-    /// Others live, or do not.
+    /// True if other gateways are alive.
     Company(bool),
-    /// Tells whether it is followed from now on.
+    /// Follows a session, and reports whether that succeeded.
     Follow(SessionKey, oneshot::Sender<Result<(), Error>>),
     Unfollow(SessionKey),
 }
 
-/// A session that somebody wants to hear of, and who is told when that is so.
+/// A session to follow, with the channel for the result.
 type Wanted = (SessionKey, oneshot::Sender<Result<(), Error>>);
 
-/// Subscribes and unsubscribes one after the other, so that the last word counts.
+/// Subscribes and unsubscribes in the order of the changes, so that the last one wins.
 pub(super) struct Ears {
     manager: ConnectionManager,
     own: GatewayId,
-    /// What every gateway listens to is subscribed to.
+    /// True once the channels that every gateway needs are subscribed.
     has_own: bool,
-    /// What is followed is subscribed to. Where nobody else lives it is not: Redis would hand every
-    /// message back to its writer.
+    /// True if the channels of followed sessions are subscribed. While no other gateway is alive they are
+    /// not, because Redis would only return each message to its sender.
     has_company: bool,
     followed: HashSet<SessionKey>,
 }
 
 impl Ears {
-    /// Nothing is subscribed to before the first [`Change`].
+    /// Creates the task's state. The first [`Change`] causes the first subscription.
     pub(super) fn new(manager: ConnectionManager, own: GatewayId) -> Self {
         Self {
             manager,
@@ -51,8 +51,8 @@ impl Ears {
         }
     }
 
-    /// Takes in changes for ever. `reconnected` is called when messages that were not listened for
-    /// before come in.
+    /// Applies changes for ever. Calls `reconnected` when subscriptions of sessions that were followed
+    /// before take effect.
     pub(super) async fn listen(
         mut self,
         mut changes: mpsc::UnboundedReceiver<Change>,
@@ -80,7 +80,7 @@ impl Ears {
     async fn take_in(&mut self, change: Change, reconnected: impl Fn() + Send + Sync) {
         match change {
             Change::Company(true) if !self.has_company => {
-                // If that fails, it is said again.
+                // If this fails, the next `Company(true)` tries again.
                 self.has_company = self.subscribe_all().await.is_ok();
                 if self.has_company {
                     reconnected();
@@ -100,7 +100,8 @@ impl Ears {
         }
     }
 
-    /// All that wait are one command: while Redis is away, none waits for the refusals of the others.
+    /// Subscribes to all sessions with one command, so that while Redis is unavailable each waits for only
+    /// one time-out.
     async fn follow(&mut self, wanted: Vec<Wanted>) {
         let unheard = wanted.iter().map(|(key, _)| key);
         let unheard = unheard.filter(|key| !self.followed.contains(key));
@@ -114,7 +115,7 @@ impl Ears {
             if done.is_ok() {
                 self.followed.insert(key);
             }
-            // Who asked may be gone.
+            // The caller may be gone.
             let _ = reply.send(done.clone());
         }
     }
@@ -152,7 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn many_that_come_together_wait_no_longer_than_one() {
-        // It takes connections and says nothing.
+        // The server accepts connections and never answers.
         let silent = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("redis://{}/", silent.local_addr().unwrap());
         let manager = ConnectionManager::new_lazy_with_config(

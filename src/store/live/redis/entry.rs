@@ -1,4 +1,4 @@
-//! One entry of a journal's stream, and the end of one.
+//! Parses the entries of a journal's stream.
 
 use bytes::Bytes;
 
@@ -6,18 +6,18 @@ use crate::domain::CommitId;
 use crate::store::Error;
 use crate::store::live::{Head, Record};
 
-/// An entry as Redis gives it: id, then names and values in turn.
+/// An entry as Redis returns it: its id, then alternating names and values.
 pub(super) type RawEntry = (String, Vec<Bytes>);
 
-/// Places in an entry's list of names and values, as [`super::script::APPEND`] writes them; Lua
-/// counts from 1.
+/// The positions of fields in the list of names and values that [`super::script::APPEND`] writes; Lua counts
+/// from 1.
 pub(super) const FIRST_SEQ_PLACE: &[u8] = b"4";
 pub(super) const LAST_SEQ_PLACE: &[u8] = b"6";
 
-/// An entry with its fields told apart.
+/// A parsed entry.
 pub(super) struct Entry {
     pub(super) record: Record,
-    /// Whether the session is unfinished after it.
+    /// True if the session is unfinished after this entry.
     pub(super) is_active: bool,
 }
 
@@ -60,7 +60,7 @@ impl Entry {
     }
 }
 
-/// The records of a range, which has no holes and begins where it was asked to.
+/// Parses the entries of a range. Returns an error unless their versions are dense and start at `first`.
 pub(super) fn read_range(raw: Vec<RawEntry>, first: u64) -> Result<Vec<Record>, Error> {
     let mut records = Vec::with_capacity(raw.len());
     for (version, raw) in (first..).zip(raw) {

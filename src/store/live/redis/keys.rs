@@ -1,36 +1,36 @@
-//! The names of a session's keys. The braces are real: Redis hashes what stands between them, so
-//! all keys of one session lie in one slot and one atomic step may touch them.
+//! Builds the names of Redis keys and channels. Redis hashes only the part between the braces, so all keys
+//! of one session are in one slot and one atomic step may use them.
 
 use crate::domain::{GatewayId, SessionId, SessionKey, TenantId};
 
-/// Every unfinished session, for the whole installation: the one key in a slot of its own.
+/// The sorted set of all unfinished sessions of the installation, which is in a slot of its own.
 pub(super) const ACTIVE: &str = "mcp:active";
 
-/// Sorted set: the gateways, and when each gave its last heartbeat.
+/// Sorted set: the gateways, with the time of each one's last heartbeat.
 pub(super) const GATEWAYS: &str = "mcp:gateways";
-/// Hash: what all gateways must have in common.
+/// Hash: the names that all gateways must have in common.
 pub(super) const INSTALLATION: &str = "mcp:installation";
-/// Channel that all gateways hear.
+/// The channel to which all gateways subscribe.
 pub(super) const EVERYBODY: &str = "mcp:gateways";
 
-/// Channel that one gateway hears.
+/// The channel to which one gateway subscribes.
 pub(super) fn gateway(id: &GatewayId) -> String {
     format!("mcp:gateway:{id}")
 }
 
-/// The session that a channel is about.
+/// The session of a wake channel; `None` for other channels.
 pub(super) fn parse_wake(channel: &str) -> Option<SessionKey> {
     parse_member(channel.strip_prefix("mcp:wake:{")?.strip_suffix('}')?)
 }
 
-/// What a session is kept under.
+/// The keys of one session.
 pub(super) struct Keys {
-    /// Stream, one entry per commit.
+    /// Stream with one entry per commit.
     pub(super) journal: String,
     pub(super) conversation: String,
-    /// Hash, what is known of the sandbox and who runs the effects.
+    /// Hash with the sandbox and the gateway that runs the effects.
     pub(super) session: String,
-    /// Channel, told after an append.
+    /// Channel on which an append is announced.
     pub(super) wake: String,
 }
 
@@ -46,12 +46,12 @@ impl Keys {
     }
 }
 
-/// The stream of a session's commits.
+/// The key of a session's journal.
 pub(super) fn journal(key: &SessionKey) -> String {
     in_slot("journal", &key.to_string())
 }
 
-/// The session that a member of [`ACTIVE`] names.
+/// Parses a member of [`ACTIVE`].
 pub(super) fn parse_member(member: &str) -> Option<SessionKey> {
     let (tenant, session) = member.split_once('.')?;
     Some(SessionKey {

@@ -1,4 +1,4 @@
-//! The connection: opened again by itself, bounded in time, its errors in our words.
+//! Manages the connection to Redis: reconnects automatically, bounds every wait, and translates errors.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,37 +17,37 @@ use crate::net;
 use crate::store::Error;
 use crate::store::error::RedisTrouble;
 
-/// After this an append counts as `Unknown`.
+/// The limit for an answer. An append that exceeds it is `Unknown`.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
-/// The same while Redis is known to be away: nobody waits long for each refusal.
+/// The limit while Redis is known to be unavailable, so that callers fail fast.
 const AWAY_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a trip between gateways may take. What is late is worth nothing.
+/// The limit for a round trip of the cluster bus. A later message is useless.
 pub(super) const TRIP: Duration = Duration::from_secs(1);
-/// How long one attempt to connect may take.
+/// The limit for one attempt to connect.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Pauses between two attempts grow from the first to the second.
+/// The shortest and the longest backoff between two attempts to connect.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// After this a peer that acknowledges nothing counts as gone (a cable, a machine).
+/// A peer that acknowledges no packet for this long counts as gone, for example after a network failure.
 const PEER_TIMEOUT: Duration = Duration::from_secs(15);
-/// Room for a number.
+/// The capacity reserved for the digits of a number, in bytes.
 const NUMBER: usize = 20;
-/// Commands that may wait for the socket.
+/// The most commands that may wait for the socket.
 const QUEUE: usize = 1_024;
 
-/// Where Redis is.
+/// The address of Redis.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
     pub(super) client: Client,
-    /// Without user and password.
+    /// The address without user and password.
     pub(super) shown: String,
 }
 
 impl Address {
-    /// Reads `redis://`, `rediss://` (TLS), `valkey://`, `valkeys://` or `unix://`.
+    /// Parses `redis://`, `rediss://` (TLS), `valkey://`, `valkeys://` or `unix://`.
     pub(super) fn parse(url: &SecretString) -> Result<Self, Error> {
         let text = url.expose_secret();
         let unusable = |reason| Error::Unusable {
-            // The text may hold a password, so it is not shown before it is understood.
+            // The text may hold a password, so it must not be shown before it is parsed.
             path: "store.redis_url".into(),
             reason,
             source: None,
@@ -84,32 +84,33 @@ impl Address {
     }
 }
 
-/// Why several hosts are refused.
+/// The reason for refusing several hosts.
 pub(super) const NO_CLUSTER: &str = "Redis Cluster is not supported in this version; give the \
     address of one server, or one that follows its fail-over";
-/// What is wrong with a server that cannot be asked.
+/// The problem of a server that does not answer.
 pub(super) const REACH: &str = "it does not answer; start it, or mend `store.redis_url`";
 
-/// A Redis that must not be used.
+/// Builds the error for a Redis that cannot be used.
 pub(super) fn refused(address: &str, reason: &'static str, error: &RedisError) -> Error {
     Error::Unusable {
         path: address.into(),
         reason,
-        // Only its text: its own cause says the same again.
+        // Keeps only the text, because the error's own source would repeat it.
         source: Some(Arc::new(std::io::Error::other(error.to_string()))),
     }
 }
 
-/// One multiplexed connection. Cheap to clone.
+/// One multiplexed connection that is cheap to clone.
 #[derive(Clone)]
 pub(super) struct Link {
     manager: ConnectionManager,
-    /// Whether the last command was answered and the connection stood since.
+    /// True if the last command was answered and the connection has not broken since.
     answers: Arc<AtomicBool>,
 }
 
 impl Link {
-    /// Connects with the first command, and again for as long as the process lives.
+    /// Creates a connection that opens with the first command and reconnects for as long as the process
+    /// lives.
     pub(super) fn new(address: &Address) -> Result<Self, Error> {
         let answers = Arc::new(AtomicBool::new(true));
         let told = Arc::clone(&answers);
@@ -118,7 +119,7 @@ impl Link {
             .set_min_delay(RECONNECT.0)
             .set_max_delay(RECONNECT.1)
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            // Bounded here instead, so that waiting for a connection counts too.
+            // `bounded` sets the limit instead, so that it includes the wait for a connection.
             .set_response_timeout(None)
             .set_pipeline_buffer_size(QUEUE)
             .set_push_sender(move |push: redis::PushInfo| {
@@ -132,13 +133,13 @@ impl Link {
         Ok(Self { manager, answers })
     }
 
-    /// One command.
+    /// Runs one command.
     pub(super) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
         let mut manager = self.manager.clone();
         self.bounded(command.query_async(&mut manager)).await
     }
 
-    /// Several commands in one trip; none of them depends on another.
+    /// Runs several independent commands in one round trip.
     pub(super) async fn query_all<T: FromRedisValue>(
         &self,
         commands: &Pipeline,
@@ -147,7 +148,7 @@ impl Link {
         self.bounded(commands.query_async(&mut manager)).await
     }
 
-    /// One atomic step. A server that has started anew does not know it yet and gets its text.
+    /// Runs one atomic script. If Redis does not have the script, as after a restart, sends its source.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         script: &Script,
@@ -213,7 +214,7 @@ impl Link {
     }
 }
 
-/// Codes of a server that may do the same thing later.
+/// Error codes of a server for commands that may succeed later.
 const NOT_READY: [&str; 7] = [
     "LOADING",
     "MASTERDOWN",
@@ -249,7 +250,7 @@ pub(super) fn translate(error: RedisError) -> Error {
     }
 }
 
-/// A trip of the line between gateways.
+/// Awaits a command of the cluster bus for at most [`TRIP`].
 pub(super) async fn punctual<T>(trip: impl Future<Output = RedisResult<T>>) -> Result<T, Error> {
     match tokio::time::timeout(TRIP, trip).await {
         Ok(answer) => answer.map_err(translate),

@@ -1,5 +1,5 @@
-//! Journals in Redis or Valkey, for several gateways: one stream per session, every change of it
-//! one atomic step in the session's own slot.
+//! Stores journals in Redis or Valkey, for several gateways. Each session has one stream, and each change of
+//! it is one atomic step in the session's own slot.
 
 mod active;
 mod bus;
@@ -31,35 +31,35 @@ use crate::domain::SessionKey;
 use crate::store::{Access, Error};
 use crate::telemetry::instruments;
 
-/// Where Redis is and how it is used.
+/// The address of Redis and the options for its use.
 #[derive(Debug, Clone)]
 pub(crate) struct RedisSettings {
-    /// `redis://`, `rediss://` or `unix://`, with user and password where there are any.
+    /// `redis://`, `rediss://` or `unix://`, with user and password if needed.
     pub(crate) url: SecretString,
-    /// Whether a Redis is taken that may lose what it acknowledged.
+    /// True if a Redis that may lose acknowledged writes is accepted.
     pub(crate) allow_volatile: bool,
-    /// How long a finished session is kept after its last commit; `None` = for ever.
+    /// The time for which a finished session is kept after its last commit; `None` = for ever.
     pub(crate) history_ttl: Option<Duration>,
-    /// Whether snapshots are written compressed; both forms are read.
+    /// True if snapshots are written compressed; both forms can be read.
     pub(crate) compression: bool,
 }
 
 /// The live store of one Redis.
 pub(crate) struct RedisLive {
-    /// Appends and what belongs to them.
+    /// The connection for appends and other small commands.
     write: Link,
-    /// Ranges, which may be large: an append does not wait behind one.
+    /// The connection for reading ranges, which may be large: appends must not wait behind them.
     read: Link,
     index: ActiveIndex,
     address: String,
-    /// In milliseconds; 0 = for ever.
+    /// The time to live of a finished session in milliseconds; 0 = for ever.
     ttl: String,
     compression: bool,
 }
 
 impl RedisLive {
-    /// Connects. A server is refused a Redis that is away or that would lose journals; a command
-    /// beside it connects when it first reads.
+    /// Connects. For a server, returns an error if Redis is unavailable or could lose journals. For a
+    /// command beside the server, connects only with the first read.
     pub(crate) async fn open(
         settings: &RedisSettings,
         access: Access,
@@ -83,12 +83,12 @@ impl RedisLive {
         })
     }
 
-    /// Where it is, without user and password.
+    /// The address of Redis, without user and password.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// Whether it was appended; `false` is a conflict.
+    /// Appends a record. Returns false on a conflict.
     async fn try_append(
         &self,
         key: &SessionKey,
@@ -117,7 +117,7 @@ impl RedisLive {
         self.write.run(&script::APPEND, &keys, &args).await
     }
 
-    /// The oldest `limit` records from a version on.
+    /// The oldest `limit` records from version `from` on.
     async fn range(&self, key: &SessionKey, from: u64, limit: usize) -> Result<Vec<Record>, Error> {
         let limit = limit.min(MAX_RECORDS_PER_READ);
         if limit == 0 {
@@ -134,8 +134,8 @@ impl RedisLive {
         read_range(raw, from)
     }
 
-    /// The first version whose field at `place` is above `bound`; the one after the head if there
-    /// is none.
+    /// The first version whose field at `place` is above `bound`; the version after the head if there is
+    /// none.
     async fn find(&self, key: &SessionKey, place: &[u8], bound: u64) -> Result<u64, Error> {
         let journal = keys::journal(key);
         let bound = bound.to_string();
@@ -205,7 +205,8 @@ impl LiveStore for RedisLive {
             .arg("-")
             .arg("COUNT")
             .arg(1);
-        // On the connection of the appends: after a lost answer it comes behind what was sent.
+        // Uses the connection of the appends, so that after a lost answer the head includes what was sent
+        // before.
         let last: Vec<RawEntry> = self.write.query(&last).await?;
         let last = last.into_iter().next();
         last.map(|raw| Ok(Entry::read(raw)?.head())).transpose()
@@ -214,7 +215,7 @@ impl LiveStore for RedisLive {
     async fn version(&self, key: &SessionKey) -> Result<u64, Error> {
         let mut length = redis::cmd("XLEN");
         length.arg(keys::journal(key));
-        // A journal is dense and never cut. On the connection of the appends, as above.
+        // A journal is dense and never truncated. Uses the connection of the appends, as above.
         self.write.query(&length).await
     }
 
@@ -311,8 +312,8 @@ impl LiveStore for RedisLive {
     }
 
     async fn remove(&self, key: &SessionKey) -> Result<(), Error> {
-        // The index first: who writes the session anew can do so only once the journal is gone,
-        // and then names it again before that.
+        // Removes the index entry first: a writer can create the session anew only once the journal is gone,
+        // and then adds the entry again before it appends.
         self.index.remove(key).await?;
         let keys = Keys::of(key);
         let mut unlink = redis::cmd("UNLINK");
@@ -328,7 +329,7 @@ impl LiveStore for RedisLive {
     }
 }
 
-/// Encodings of a snapshot's body.
+/// The encodings of a snapshot's body.
 const GZIP: &[u8] = b"gzip";
 const PLAIN: &[u8] = b"plain";
 

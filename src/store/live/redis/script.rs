@@ -1,9 +1,9 @@
-//! The atomic steps, in Lua. Redis runs each as a whole, and refuses it as a whole when memory is
-//! used up (no `allow-oom`) or when it is a replica.
+//! Defines the atomic steps as Lua scripts. Redis runs each one as a whole, and refuses it as a whole when
+//! memory is used up (unless it has `allow-oom`) or when Redis is a replica.
 
 use std::sync::LazyLock;
 
-/// A step that Redis keeps by its digest.
+/// A script that Redis caches by its digest.
 pub(super) struct Script {
     pub(super) source: &'static str,
     pub(super) digest: String,
@@ -16,14 +16,15 @@ impl Script {
     }
 }
 
-/// The fence: appends if the journal is as long as its writer saw it.
+/// Appends an entry if the journal's length is the version that the writer expects. This is the fence.
 ///
-/// KEYS: journal, conversation, session. ARGV: expected version, new version, commit, first seq,
-/// last seq, 1 if active, body, time to live in ms (0 = keep), channel, payload (empty = nobody is
-/// woken). Gives 1, or 0 for a conflict.
+/// KEYS: journal, conversation, session. ARGV: expected version, new version, commit, first seq, last seq, 1
+/// if active, body, time to live in ms (0 = keep), channel, payload (empty = publish nothing). Returns 1, or
+/// 0 for a conflict.
 ///
-/// A journal is dense and never cut, so its length is its version: no second place can differ
-/// from it. Where somebody cut it by hand nothing is appended.
+/// A journal is dense and never truncated, so its length is its version, and no separate counter can
+/// disagree with it. If someone truncated the journal by hand, the script appends nothing and returns an
+/// error.
 pub(super) static APPEND: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"#!lua
@@ -58,8 +59,8 @@ return 1",
 
 /// Writes the first entries of a journal, if there is none.
 ///
-/// KEYS: journal. ARGV: time to live in ms (0 = keep), then commit, first seq, last seq and body of each.
-/// Gives 1, or 0 for a conflict.
+/// KEYS: journal. ARGV: time to live in ms (0 = keep), then commit, first seq, last seq and body of each
+/// entry. Returns 1, or 0 for a conflict.
 pub(super) static CREATE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"#!lua
@@ -76,14 +77,14 @@ return 1",
     )
 });
 
-/// The first version whose field is larger than a bound; the version after the head if none is.
+/// Finds the first version whose field is larger than a bound; the version after the head if there is none.
 ///
 /// KEYS: journal. ARGV: place of the field in an entry, bound.
 ///
-/// Both `first_seq` and `last_seq` never fall, so this is a search. It goes back from the head in
-/// doubling steps, because clients ask for what is new; it needs no index that every append pays
-/// for and that could differ from the journal. Measured: 30 µs of Redis at the end of 100,000
-/// commits, 180 µs in their middle; a sorted set answers in 1 µs and costs 120 bytes a commit.
+/// `first_seq` and `last_seq` never decrease, so this is a search. It goes back from the head in doubling
+/// steps, because clients mostly ask for recent entries. It needs no index, which every append would have to
+/// write and which could disagree with the journal. Measured: 30 µs of Redis at the end of 100,000 commits,
+/// 180 µs in their middle; a sorted set answers in 1 µs and costs 120 bytes a commit.
 pub(super) static FIND: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"#!lua flags=no-writes
@@ -114,8 +115,8 @@ return high",
     )
 });
 
-/// Keeps a snapshot unless a newer one is there or the journal does not reach it; it expires with
-/// the journal.
+/// Saves a snapshot unless a newer one exists or the journal does not reach its version. The snapshot
+/// expires with the journal.
 ///
 /// KEYS: journal, conversation. ARGV: version, schema, encoding, body.
 pub(super) static SAVE: LazyLock<Script> = LazyLock::new(|| {
@@ -133,13 +134,13 @@ return 1",
     )
 });
 
-/// Shows how a session is in use, for as long as its journal is there; it expires with it.
+/// Publishes how a session is in use, if its journal exists. The entry expires with the journal.
 ///
-/// KEYS: session, journal. ARGV: this gateway, `owner`, `guest` or `left`, engine, sandbox, container
-/// (each empty if there is none).
+/// KEYS: session, journal. ARGV: this gateway, `owner`, `guest` or `left`, engine, sandbox, container (each
+/// empty if there is none).
 ///
-/// Engine and sandbox stay when the session leaves memory: the files are still there. The heartbeat
-/// is by the clock of Redis, in milliseconds.
+/// Engine and sandbox stay when the session leaves memory, because its files still exist. The heartbeat is
+/// in milliseconds by the clock of Redis.
 pub(super) static SHOW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"#!lua
@@ -171,9 +172,9 @@ return 1",
     )
 });
 
-/// Takes sessions out of the index that ended; who became unfinished again later stays.
+/// Removes ended sessions from the index. A session that became unfinished again later stays.
 ///
-/// KEYS: index. ARGV: pairs of member and the version up to which it is known to have ended.
+/// KEYS: index. ARGV: pairs of member and the version up to which the session is known to have ended.
 pub(super) static DISMISS: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"#!lua flags=allow-oom

@@ -1,17 +1,17 @@
-//! What a Redis must be before a server may trust it with journals.
+//! Checks that a Redis is fit to hold journals before a server uses it.
 
 use redis::{AsyncConnectionConfig, ErrorKind, InfoDict, RedisError};
 
 use super::link::{Address, CONNECT_TIMEOUT, NO_CLUSTER, REACH, refused};
 use crate::store::Error;
 
-/// The oldest version whose scripts declare what they do.
+/// The oldest supported major version: the first whose scripts declare flags.
 const OLDEST: u64 = 7;
 
 const SECTIONS: [&str; 5] = ["server", "memory", "persistence", "replication", "cluster"];
 
-/// Asks for a sign of life and for the set-up, and refuses what would lose journals. With
-/// `allow_volatile` only what cannot work at all is refused.
+/// Checks that Redis answers, and refuses a configuration that could lose journals. With `allow_volatile`,
+/// refuses only a configuration that cannot work at all.
 pub(super) async fn check(address: &Address, allow_volatile: bool) -> Result<(), Error> {
     let info = ask(address)
         .await
@@ -39,7 +39,7 @@ async fn ask(address: &Address) -> redis::RedisResult<InfoDict> {
     info.arg(&SECTIONS).query_async(&mut connection).await
 }
 
-/// What keeps us from asking.
+/// The reason Redis could not be queried.
 fn obstacle(error: &RedisError) -> &'static str {
     if matches!(error.code(), Some("WRONGPASS" | "NOAUTH" | "NOPERM"))
         || error.kind() == ErrorKind::AuthenticationFailed

@@ -1,4 +1,4 @@
-//! Budgets: what was set, how it stands, and what running model requests hold.
+//! Stores budgets and reports their standing: what was spent, and what running model requests have reserved.
 
 mod payer;
 mod reserving;
@@ -16,11 +16,11 @@ use crate::domain::{
     Budget, BudgetLevel, BudgetPeriod, BudgetStanding, Days, TenantId, Timestamp, UserId, in_force,
 };
 
-/// The most that is listed of one tenant.
+/// The most budgets listed for one tenant.
 const MAX_ROWS: i64 = 1_000;
 
-/// Every budget that was set in a tenant, and how it stands. For one that is for each person or
-/// session there is no sum.
+/// Selects the budgets set in a tenant, each with its standing. A budget that applies to each person or each
+/// session has no total.
 const LISTED: &str = "SELECT b.level, b.subject, b.period, b.amount, b.warn_percent, b.is_hard, \
     b.set_by, b.set_at, CAST(CASE \
     WHEN b.level = 'tenant' OR (b.level = 'person' AND b.subject <> '') THEN \
@@ -39,17 +39,17 @@ const LISTED: &str = "SELECT b.level, b.subject, b.period, b.amount, b.warn_perc
     WHERE b.tenant = $1 AND b.level <> 'own' \
     ORDER BY b.level DESC, users.name, b.subject, b.period LIMIT $5";
 
-/// A budget that was set, and how it stands.
+/// A budget that was set, with its standing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedBudget {
     pub standing: BudgetStanding,
-    /// The person's name, of a person's budget.
+    /// The person's name, if the budget is for one person.
     pub name: Option<String>,
     pub set_by: String,
     pub set_at: Timestamp,
 }
 
-/// The budgets.
+/// Access to the stored budgets.
 pub struct Budgets<'s> {
     db: &'s Db,
 }
@@ -59,7 +59,7 @@ impl<'s> Budgets<'s> {
         Self { db }
     }
 
-    /// The tenants in which anything was set.
+    /// The tenants that have set a budget.
     pub async fn tenants(&self) -> Result<Vec<TenantId>, Error> {
         let sql = "SELECT DISTINCT tenant FROM budgets";
         let rows: Vec<(String,)> = self.db.fetch_all(sql, args![]).await?;
@@ -68,7 +68,7 @@ impl<'s> Budgets<'s> {
             .collect()
     }
 
-    /// What was set in a tenant, the newest state of it.
+    /// The budgets set in a tenant, each with its current standing.
     pub async fn list(
         &self,
         tenant: &TenantId,
@@ -80,7 +80,8 @@ impl<'s> Budgets<'s> {
         rows.into_iter().map(ListedRow::into_listed).collect()
     }
 
-    /// How the budgets stand that are in force for a person's session, with those of the settings.
+    /// The standings of the budgets that apply to a person's session, including those of the settings.
+    /// Budgets of a turn in the settings are left out.
     pub async fn standings(
         &self,
         reader: &Payer,
@@ -98,7 +99,7 @@ impl<'s> Budgets<'s> {
         Ok(in_force(standings.collect::<Result<_, _>>()?))
     }
 
-    /// Sets one. Whoever was warned of the one before is warned of this one too.
+    /// Sets a budget. People who were warned about the previous one are warned about this one again.
     pub async fn put(
         &self,
         tenant: &TenantId,
@@ -130,7 +131,7 @@ impl<'s> Budgets<'s> {
         Ok(())
     }
 
-    /// Takes one away; whether it was there.
+    /// Deletes a budget. Returns true if it existed.
     pub async fn delete(
         &self,
         tenant: &TenantId,
@@ -146,7 +147,8 @@ impl<'s> Budgets<'s> {
     }
 }
 
-/// What is for each is warned of by the session or person.
+/// Forgets the warnings of a budget. Warnings of a budget that applies to each person or session name that
+/// person or session, so all of its level and period are deleted.
 fn forget_warnings(
     tenant: &TenantId,
     (level, subject, period): (BudgetLevel, &str, BudgetPeriod),

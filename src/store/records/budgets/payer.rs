@@ -1,23 +1,24 @@
-//! Who pays for which model request.
+//! Identifies the payer of a model request.
 
 use crate::domain::{ModelRequestId, SessionKey, Timestamp, UserId};
 
-/// Who pays for which model request.
+/// The session, person and model request for which budgets are charged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payer {
     pub key: SessionKey,
-    /// Whose session it is.
+    /// The owner of the session.
     pub owner: UserId,
-    /// The request; none = somebody only looks.
+    /// The request; `None` for a caller that only reads the standings.
     pub request: Option<ModelRequestId>,
-    /// When the session began: one of the same name, that was deleted, is not paid for again.
+    /// The time at which the session began. Spending of an earlier, deleted session with the same id is not
+    /// counted.
     pub session_since: Timestamp,
-    /// When the turn began.
+    /// The time at which the turn began.
     pub turn_since: Timestamp,
 }
 
 impl Payer {
-    /// Of nobody who asks a model.
+    /// A payer without a model request, for reading the standings.
     pub fn reader(key: &SessionKey, owner: &UserId, session_since: Timestamp) -> Self {
         Self {
             key: key.clone(),

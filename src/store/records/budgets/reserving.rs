@@ -1,5 +1,5 @@
-//! The step before a model request, and every step with which it goes on: one transaction reads how all
-//! levels stand, and keeps what was granted. Also how what is held is given back.
+//! Reserves budget before a model request and each time that it continues, and releases reservations. One
+//! transaction reads the standing of all levels and records what was granted.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::domain::{
     Budget, BudgetStanding, Grant, Need, SessionKey, Timestamp, grant, in_force, tightest,
 };
 
-/// What became of a step.
+/// The outcome of a reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reserved {
     pub grant: Grant,
-    /// Budgets of which people have to be warned now; they are told once in a period.
+    /// The budgets about which people have to be warned now; they are warned once in each period.
     pub warnings: Vec<BudgetStanding>,
-    /// The hard budget that leaves the least; none = nothing is refused.
+    /// The hard budget with the least left; `None` if no hard budget applies.
     pub tightest: Option<BudgetStanding>,
 }
 
 impl Budgets<'_> {
-    /// Grants a request what it needs, at every level or at none, and prolongs its lease. What it got
-    /// before stays its own, whatever is decided.
+    /// Grants what a request needs, at every level or at none, and extends the lease of its reservation. If
+    /// this grant is refused, an earlier reservation of the request stays in force.
     pub async fn reserve(
         &self,
         payer: &Payer,
@@ -47,7 +47,8 @@ impl Budgets<'_> {
             .await?
     }
 
-    /// Ends the lease of a request at that time, or at once where it used nothing.
+    /// Ends the lease of a request's reservation at `until`, or at once without a time, if the request used
+    /// nothing.
     pub async fn give_back(&self, payer: &Payer, until: Option<Timestamp>) -> Result<(), Error> {
         let mut values = args![
             payer.key.tenant.as_str(),
@@ -73,7 +74,7 @@ fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What is written, and what the request is told.
+/// Decides on a reservation. Returns the statements to write, and the outcome for the request.
 fn step(
     payer: &Payer,
     standings: Vec<BudgetStanding>,
@@ -87,7 +88,7 @@ fn step(
     let tenant = payer.key.tenant.as_str();
     let mut statements = Vec::new();
     if let Grant::Given(amount) = &grant {
-        // Nobody else gives back what a gateway held that was killed.
+        // Reservations of a crashed gateway expire; nothing else deletes them.
         let expired = "DELETE FROM budget_reservations WHERE tenant = $1 AND until <= $2";
         statements.push(Statement::new(expired, args![tenant, now.0]));
         statements.push(Statement::new(
@@ -106,7 +107,7 @@ fn step(
             ],
         ));
     } else {
-        // Not with every try: a change is a sync to disk.
+        // Extends the lease only when half of it is over, because every change costs a sync to disk.
         let half = now.0.saturating_add(until.0.saturating_sub(now.0) / 2);
         statements.push(Statement::new(
             "UPDATE budget_reservations SET until = $5 WHERE tenant = $1 AND session = $2 \
@@ -144,8 +145,8 @@ fn step(
     (statements, Ok(reserved))
 }
 
-/// What the rows of sessions' requests make superfluous: what those held, up to the last one of each
-/// session.
+/// Deletes the reservations that recorded usage replaces: those of each session, up to and including its
+/// last recorded request.
 pub(in crate::store::records) fn settle<'k>(
     ended: impl Iterator<Item = (&'k SessionKey, (u64, u64))>,
 ) -> impl Iterator<Item = Statement> {

@@ -1,5 +1,4 @@
-//! How budgets stand, as one statement reads it: sums of what was spent and of what is held, at one
-//! moment.
+//! Reads the standings of budgets in one statement: the sums of spent and reserved amounts at one moment.
 
 use super::super::super::Error;
 use super::super::super::db::{Arg, args};
@@ -10,7 +9,7 @@ use crate::domain::{
     WARN_PERCENT,
 };
 
-/// Everything that may be in force for one model request.
+/// Selects every budget that may apply to one model request, with its standing.
 pub(super) const STANDINGS: &str = "SELECT b.level, b.subject, b.period, b.amount, \
     b.warn_percent, b.is_hard, b.origin, CAST(CASE b.level \
     WHEN 'turn' THEN (SELECT COALESCE(SUM(COALESCE(m.cost, m.charged, 0)), 0) \
@@ -42,7 +41,7 @@ pub(super) const STANDINGS: &str = "SELECT b.level, b.subject, b.period, b.amoun
     WHEN b.period = 'month' THEN $6 ELSE 0 END \
     WHERE b.amount IS NOT NULL";
 
-/// What [`STANDINGS`] asks for.
+/// The arguments of [`STANDINGS`].
 pub(super) fn args_of_standings(payer: &Payer, settings: &[Budget], now: Timestamp) -> Vec<Arg> {
     let days = Days::of(now);
     let limit = |level| {
@@ -66,7 +65,7 @@ pub(super) fn args_of_standings(payer: &Payer, settings: &[Budget], now: Timesta
     ]
 }
 
-/// The name and the time under which people are warned of a budget.
+/// The subject and the period under which a warning about a budget is recorded.
 pub(super) fn warned_as(budget: &Budget, payer: &Payer, now: Timestamp) -> (String, i64) {
     let days = Days::of(now);
     let subject = match budget.level {
@@ -83,7 +82,7 @@ pub(super) fn warned_as(budget: &Budget, payer: &Payer, now: Timestamp) -> (Stri
     (subject.to_owned(), since)
 }
 
-/// An amount or a count as the database keeps it.
+/// Converts an amount or a count to the integer type of the database.
 pub(super) fn int(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -92,7 +91,7 @@ fn amount(kept: i64) -> MicroUsd {
     MicroUsd(u64::try_from(kept).unwrap_or(0))
 }
 
-/// The columns that say what a budget is.
+/// The columns that define a budget.
 #[derive(sqlx::FromRow)]
 struct Columns {
     level: String,
@@ -146,7 +145,7 @@ impl StandingRow {
     }
 }
 
-/// A row of the list.
+/// A row of the list of budgets.
 #[derive(sqlx::FromRow)]
 pub(super) struct ListedRow {
     #[sqlx(flatten)]

@@ -1,8 +1,9 @@
-//! The outbox of what people and programs are told outside of the page: which batches wait is read off
-//! the list of sessions, each of them is told to each target once, and whoever tries holds a lease.
+//! Stores the outbox of notifications to people and programs. The list of sessions tells which batches wait;
+//! each batch is announced to each target once, and a sender takes a lease on the notification that it
+//! sends.
 //!
-//! Nothing is written when a session begins to wait: the list says that it waits, and goes on saying so
-//! after any crash, until somebody has looked.
+//! Nothing is written when a session begins to wait. The list of sessions keeps showing the batch, even
+//! after a crash, until [`Notifications::take_up`] has read it.
 
 mod row;
 
@@ -13,18 +14,18 @@ use crate::domain::{ModelRequestId, SessionKey, TenantId, Timestamp, UserId, Web
 use crate::store::Error;
 use crate::store::db::{Arg, Db, Statement, args};
 
-/// Rows that one step takes up.
+/// The most rows that one step processes.
 const PAGE: i64 = 200;
 
-/// How long a row is kept after it is done, unless its batch still waits: seven days.
+/// The time for which a finished row is kept, unless its batch still waits: seven days.
 const KEEP_MS: i64 = 7 * 86_400_000;
 
-/// What is told.
+/// The event that is announced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotificationEvent {
     /// A batch began to wait.
     Waiting,
-    /// It waits no longer.
+    /// The batch no longer waits.
     Decided,
 }
 
@@ -46,7 +47,7 @@ impl NotificationEvent {
     }
 }
 
-/// Who is told.
+/// The recipient of a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotificationTarget {
     Webhook(WebhookId),
@@ -63,52 +64,53 @@ impl NotificationTarget {
     }
 }
 
-/// What is told once: that event of that batch to that target.
+/// Identifies a notification: one event of one batch for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotificationKey {
     pub session: SessionKey,
-    /// The batch in its session.
+    /// The id of the batch in its session.
     pub request: ModelRequestId,
     pub event: NotificationEvent,
     pub target: NotificationTarget,
 }
 
-/// What has to be told now, by whoever claimed it.
+/// A claimed notification that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueNotification {
     pub key: NotificationKey,
-    /// Whose session it is.
+    /// The owner of the session.
     pub owner: UserId,
-    /// What the session is about; may be empty.
+    /// The title of the session; may be empty.
     pub title: String,
     /// The names of the tools.
     pub tools: Vec<String>,
-    /// Calls that waited when it was noticed.
+    /// The number of calls that waited when the batch was noticed.
     pub calls: u64,
     pub waiting_since: Timestamp,
-    /// When the first of them is rejected unless somebody decides; none = they wait until then.
+    /// The time at which the first of the calls is rejected unless someone decides; `None` = they wait
+    /// without limit.
     pub expires_at: Option<Timestamp>,
-    /// When what it tells happened.
+    /// The time of the event.
     pub at: Timestamp,
-    /// The attempt that was claimed, from 1: only its holder may say how it went.
+    /// The claimed attempt, from 1. Only the holder of this attempt may report its outcome.
     pub attempt: u32,
 }
 
-/// How an attempt went.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tried {
-    /// It is told, or will never be.
+    /// The notification was sent, or will never be sent.
     Done,
-    /// It is tried again then.
+    /// The notification is to be sent again at this time.
     Again(Timestamp),
 }
 
-/// The outbox.
+/// Access to the outbox.
 pub struct Notifications<'s> {
     db: &'s Db,
 }
 
-/// A batch that waits and is not in the outbox.
+/// Batches that wait and are not in the outbox yet.
 const NEW_FOR_WEBHOOKS: &str = "SELECT s.tenant, w.id AS target, FALSE AS is_mail, s.id AS session, s.owner, s.title, \
      s.batch_turn AS turn, s.batch_iteration AS iteration, s.batch_tools AS tools, \
      s.waiting AS calls, s.waiting_since, s.expires_at \
@@ -128,7 +130,8 @@ const NEW_FOR_MAIL: &str = "SELECT s.tenant, u.id AS target, TRUE AS is_mail, s.
      WHERE n.tenant = s.tenant AND n.target = u.id AND n.event = 'waiting' \
      AND n.session = s.id AND n.turn = s.batch_turn AND n.iteration = s.batch_iteration) \
      LIMIT $1";
-/// The same in others' sessions, of the calls that the person may decide: nothing else of them is told.
+/// The same for sessions of others. It contains only the number of calls that the person may decide, and
+/// nothing else about them.
 const NEW_FOR_OTHERS: &str = "SELECT s.tenant, u.id AS target, TRUE AS is_mail, s.id AS session, s.owner, '' AS title, \
      s.batch_turn AS turn, s.batch_iteration AS iteration, '[]' AS tools, \
      CASE u.role WHEN 'member' THEN s.asks_members WHEN 'admin' THEN s.asks_admins \
@@ -146,14 +149,15 @@ const INSERT: &str = "INSERT INTO notifications (tenant, target, event, session,
      title, tools, calls, waiting_since, at, due_at, expires_at) \
      VALUES ($1, $2, 'waiting', $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13) \
      ON CONFLICT (tenant, target, event, session, turn, iteration) DO NOTHING";
-/// Batches of the outbox that the list no longer shows as waiting.
+/// Batches in the outbox that no longer wait, according to the list of sessions.
 const NO_LONGER: &str = "SELECT n.tenant, n.target, n.is_mail, n.session, n.owner, n.title, n.turn, n.iteration, \
      n.tools, n.calls, n.waiting_since, n.expires_at FROM notifications n \
      WHERE n.event = 'waiting' AND n.decided_at IS NULL AND NOT EXISTS (SELECT 1 FROM sessions s \
      WHERE s.tenant = n.tenant AND s.id = n.session AND s.waiting > 0 \
      AND s.batch_turn = n.turn AND s.batch_iteration = n.iteration AND s.delete_at IS NULL) \
      LIMIT $1";
-/// The next of each target: one at a time, so that a slow one keeps nobody else waiting.
+/// The next notification of each target. Only one per target is sent at a time, so a slow target delays no
+/// other.
 const DUE: &str = "SELECT n.* FROM notifications n \
      WHERE n.done_at IS NULL AND n.due_at <= $1 AND n.lease_until <= $1 AND NOT EXISTS \
      (SELECT 1 FROM notifications o WHERE o.tenant = n.tenant AND o.target = n.target \
@@ -166,9 +170,9 @@ impl<'s> Notifications<'s> {
         Self { db }
     }
 
-    /// Takes up what the list of sessions shows now: batches that began to wait since anybody looked,
-    /// and those that wait no longer. A batch that came and went in between is told to nobody.
-    /// People are mailed `mail_after` a batch began to wait; none = nobody is.
+    /// Updates the outbox from the list of sessions: adds batches that began to wait, and closes those that
+    /// no longer wait. A batch that began and ended between two calls is never announced. Mail is due
+    /// `mail_after` the batch began to wait; `None` = no mail is sent.
     pub async fn take_up(&self, now: Timestamp, mail_after: Option<Duration>) -> Result<(), Error> {
         let mut new: Vec<BatchRow> = self.db.fetch_all(NEW_FOR_WEBHOOKS, args![PAGE]).await?;
         if mail_after.is_some() {
@@ -193,8 +197,8 @@ impl<'s> Notifications<'s> {
         Ok(())
     }
 
-    /// Claims what is due, one for each target and at most `limit`: until `lease` is over nobody else
-    /// tries it.
+    /// Claims notifications that are due: one for each target, and at most `limit`. No other gateway claims
+    /// them before `lease` is over.
     pub async fn claim(
         &self,
         now: Timestamp,
@@ -211,7 +215,7 @@ impl<'s> Notifications<'s> {
                        AND lease_until <= $9 AND done_at IS NULL";
             let mut values = row.key();
             values.extend(args![row.attempts, now.0.saturating_add(ms(lease)), now.0]);
-            // Nothing changes where another gateway was quicker.
+            // No row changes if another gateway claimed it first.
             if self.db.execute(sql, values).await? == 1 {
                 claimed.push(row.into_due()?);
             }
@@ -219,7 +223,8 @@ impl<'s> Notifications<'s> {
         Ok(claimed)
     }
 
-    /// Keeps how an attempt went. False where its lease was over and somebody else tried meanwhile.
+    /// Records the outcome of an attempt. Returns false if its lease was over and another gateway has
+    /// claimed the notification since.
     pub async fn finish(
         &self,
         due: &DueNotification,
@@ -248,7 +253,7 @@ impl<'s> Notifications<'s> {
         Ok(self.db.execute(sql, values).await? == 1)
     }
 
-    /// When the next attempt is due; none = nothing has to be told.
+    /// The time of the next attempt; `None` if the outbox has nothing to send.
     pub async fn next_due(&self) -> Result<Option<Timestamp>, Error> {
         let sql = "SELECT CASE WHEN lease_until > due_at THEN lease_until ELSE due_at END \
                    FROM notifications WHERE done_at IS NULL ORDER BY 1 LIMIT 1";
@@ -256,8 +261,8 @@ impl<'s> Notifications<'s> {
         Ok(row.map(|(at,)| Timestamp(at)))
     }
 
-    /// Ends every lease: for the only gateway, before it begins. What the process before it was trying
-    /// is tried again at once.
+    /// Ends every lease. Only for a single gateway before it starts, so that attempts of the previous
+    /// process are repeated at once.
     pub async fn release(&self) -> Result<(), Error> {
         let sql =
             "UPDATE notifications SET lease_until = 0 WHERE done_at IS NULL AND lease_until > 0";
@@ -265,7 +270,8 @@ impl<'s> Notifications<'s> {
         Ok(())
     }
 
-    /// How many mails a person was sent since then.
+    /// The number of mails to a person that were finished after `since`, counting those with at least one
+    /// attempt.
     pub async fn mails_since(
         &self,
         (tenant, person): (&TenantId, &UserId),
@@ -278,7 +284,7 @@ impl<'s> Notifications<'s> {
         Ok(row.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
     }
 
-    /// Forgets what was done a week ago, of batches that wait no longer.
+    /// Deletes rows that were finished more than a week ago and whose batches no longer wait.
     pub async fn prune(&self, now: Timestamp) -> Result<(), Error> {
         let sql = "DELETE FROM notifications WHERE done_at < $1 \
                    AND (decided_at IS NOT NULL OR event <> 'waiting')";

@@ -1,4 +1,4 @@
-//! The rows of the outbox, and those of the list that go into it.
+//! Maps the rows of the outbox, and the rows of the session list that are added to it.
 
 use super::{DueNotification, NotificationEvent, NotificationKey, NotificationTarget};
 use crate::domain::{SessionKey, Timestamp, WebhookId};
@@ -6,7 +6,7 @@ use crate::store::Error;
 use crate::store::db::{Arg, Statement, args};
 use crate::store::records::{from_json, request_id, session_id, tenant_id, user_id};
 
-/// A batch, and one target of it.
+/// A batch with one of its targets.
 #[derive(sqlx::FromRow)]
 pub(super) struct BatchRow {
     tenant: String,
@@ -43,8 +43,8 @@ impl BatchRow {
         ]
     }
 
-    /// Notes that it waits no longer: a webhook that wants to know is told, and a mail that was not
-    /// sent is sent no more.
+    /// Records that the batch no longer waits. Queues a notification for a webhook that wants one, and
+    /// cancels a mail that was not sent yet.
     pub(super) fn close(&self, now: Timestamp) -> [Statement; 2] {
         let key = || {
             args![
@@ -93,7 +93,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The first six values of a statement about it.
+    /// The first six arguments of a statement about this row.
     pub(super) fn key(&self) -> Vec<Arg> {
         args![
             self.tenant.as_str(),
@@ -105,7 +105,7 @@ impl Row {
         ]
     }
 
-    /// As whoever has just claimed it gets it.
+    /// Converts the row to a notification that was just claimed.
     pub(super) fn into_due(self) -> Result<DueNotification, Error> {
         let target = if self.is_mail {
             NotificationTarget::Mail(user_id(self.target)?)

@@ -1,4 +1,4 @@
-//! Changes what people keep about their sessions, and gives sessions up.
+//! Changes the marks of sessions, and gives sessions up for deletion.
 
 use super::marks::{Marks, MarksChange, tags_column};
 use super::row::Row;
@@ -7,11 +7,12 @@ use crate::domain::{SessionKey, Timestamp, UserId};
 use crate::store::Error;
 use crate::store::db::args;
 
-/// How often a change of marks is tried that others get in the way of.
+/// The number of attempts to change marks when concurrent changes conflict.
 const TRIES: usize = 4;
 
 impl Sessions<'_> {
-    /// Changes what a person keeps about a session of theirs. `None` if they have no such session.
+    /// Changes the marks of a person's session. Returns `None` if the person has no such session, or if
+    /// concurrent changes prevented all four attempts.
     pub async fn mark(
         &self,
         key: &SessionKey,
@@ -54,8 +55,8 @@ impl Sessions<'_> {
         Ok(None)
     }
 
-    /// Gives a session of that person up: it is on no list any more, and deleted at `delete_at`.
-    /// Whether there was one.
+    /// Gives up a person's session: it leaves all lists at once and is deleted at `delete_at`. Returns false
+    /// if there is no such session, or it was given up before.
     pub async fn give_up(
         &self,
         key: &SessionKey,
@@ -75,7 +76,7 @@ impl Sessions<'_> {
         Ok(changed.await? > 0)
     }
 
-    /// Takes back that a session was given up, while its time has not come. Whether it was.
+    /// Takes back that a session was given up, before its time has come. Returns true if it was given up.
     pub async fn take_back(
         &self,
         key: &SessionKey,
@@ -95,7 +96,7 @@ impl Sessions<'_> {
         Ok(changed.await? > 0)
     }
 
-    /// Every session that was given up, and whose it was; what is deleted next first.
+    /// The sessions that were given up, soonest deletion first; at most 200.
     pub async fn given_up(&self) -> Result<Vec<SessionRow>, Error> {
         let sql = "SELECT * FROM sessions WHERE delete_at IS NOT NULL ORDER BY delete_at LIMIT $1";
         let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);

@@ -1,5 +1,5 @@
-//! What people keep about their sessions beside the journals: pins, tags, the archive, and what was given
-//! up. Columns of the rows of the session list, whose projection leaves them as they are.
+//! Defines the marks that people set on their sessions beside the journals: pins, tags, the archive, and a
+//! planned deletion. They are columns of the session list, which the projection of journals does not change.
 
 use std::collections::BTreeSet;
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::Timestamp;
 
-/// Tags of one session; one more is not added.
+/// The most tags of one session; further tags are not added.
 pub const MAX_TAGS: usize = 8;
 
-/// What a person keeps about a session of theirs, beside what stands in its journal.
+/// The marks that a person set on their session, which are not part of its journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
-    /// Before all that are not.
+    /// True if the session is listed before all unpinned ones.
     pub is_pinned: bool,
-    /// Off the list, and found all the same.
+    /// True if the session is left out of the default list. Searches still find it.
     pub is_archived: bool,
-    /// Words of the person's own, sorted.
+    /// Tags of the person's own, sorted.
     pub tags: BTreeSet<String>,
-    /// How often the three above were changed.
+    /// The number of changes to the marks.
     pub changes: u64,
-    /// When the session is deleted, if it was given up.
+    /// The time at which the session is deleted, if it was given up.
     pub delete_at: Option<Timestamp>,
 }
 
-/// What to change of the marks.
+/// A change of the marks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MarksChange {
     pub is_pinned: Option<bool>,
     pub is_archived: Option<bool>,
-    /// All tags anew.
+    /// Replaces all tags.
     pub tags: Option<BTreeSet<String>>,
     pub add_tags: BTreeSet<String>,
     pub remove_tags: BTreeSet<String>,
@@ -54,7 +54,7 @@ impl MarksChange {
     }
 }
 
-/// Each tag between line breaks; none has one in it.
+/// Joins the tags with a line break around each; no tag contains one.
 pub(super) fn tags_column(tags: &BTreeSet<String>) -> String {
     let lines = tags.iter().map(|tag| format!("{tag}\n"));
     match lines.collect::<String>() {
@@ -63,7 +63,7 @@ pub(super) fn tags_column(tags: &BTreeSet<String>) -> String {
     }
 }
 
-/// What finds one tag among those of a session.
+/// Returns the LIKE pattern that finds one tag in the column of tags.
 pub(super) fn tag_pattern(tag: &str) -> String {
     let mut escaped = String::with_capacity(tag.len());
     for char in tag.chars() {

@@ -1,4 +1,5 @@
-//! The rows of sessions, projected from their journals: for lists, never for decisions.
+//! Stores the rows of the session list, projected from the journals. They are used for lists, never for
+//! decisions.
 
 mod marking;
 mod marks;
@@ -18,24 +19,24 @@ use crate::store::records::{checkpoints, usage};
 
 /// The most rows of one page.
 pub(super) const MAX_ROWS: usize = 200;
-/// What the cursor begins with among pinned sessions.
+/// The prefix of a cursor that points to a pinned session.
 const PINNED: &str = "p";
 
-/// Longer than a fork takes from its attachments to its session.
+/// An upper bound for the time from a fork's first attachment to the row of its session.
 const FORKING_MS: i64 = 3_600_000;
 
-/// Which sessions of a person.
+/// Selects sessions of a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListFilter {
-    /// Only those in that state.
+    /// Only sessions in this state.
     pub state: Option<SessionState>,
-    /// Those that are archived, in place of those that are not.
+    /// True for archived sessions only, false for sessions that are not archived.
     pub is_archived: bool,
-    /// Only those with that tag.
+    /// Only sessions with this tag.
     pub tag: Option<String>,
 }
 
-/// Where a page ended.
+/// The end of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
     is_pinned: bool,
@@ -44,13 +45,13 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The cursor as clients send it back.
+    /// The cursor's text for clients, who send it back for the next page.
     pub fn to_wire(&self) -> String {
         let pinned = if self.is_pinned { PINNED } else { "" };
         format!("{pinned}{}.{}", self.updated_at, self.id)
     }
 
-    /// Reads what [`Self::to_wire`] wrote.
+    /// Parses the text from [`Self::to_wire`].
     pub fn parse(text: &str) -> Option<Self> {
         let unpinned = text.strip_prefix(PINNED);
         let (updated_at, id) = unpinned.unwrap_or(text).split_once('.')?;
@@ -66,11 +67,11 @@ impl Cursor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionsPage {
     pub rows: Vec<SessionRow>,
-    /// Where the next page begins, if there is more.
+    /// The start of the next page, if there is one.
     pub next: Option<Cursor>,
 }
 
-/// The sessions.
+/// Access to the rows of the session list.
 pub struct Sessions<'s> {
     pub(super) db: &'s Db,
 }
@@ -80,9 +81,8 @@ impl<'s> Sessions<'s> {
         Self { db }
     }
 
-    /// Keeps rows in one transaction, with what was used; a row that is older than what is kept
-    /// changes nothing. What was used is complete up to the row's version only where nothing is missing
-    /// in between.
+    /// Stores rows with their usage in one transaction. A row older than the stored one changes nothing. The
+    /// usage is complete up to the row's version only if it continues the stored usage without a gap.
     pub async fn project(&self, rows: &[ProjectedRow]) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
@@ -93,7 +93,7 @@ impl<'s> Sessions<'s> {
         self.db.execute_in_turn(statements).await
     }
 
-    /// The sessions of a tenant, or of one person of it, that changed last, the newest first.
+    /// The most recently changed sessions of a tenant, or of one person, newest first.
     pub async fn newest(
         &self,
         tenant: &TenantId,
@@ -119,7 +119,7 @@ impl<'s> Sessions<'s> {
         row.map(Row::into_row).transpose()
     }
 
-    /// The rows of those sessions that are kept, in no order.
+    /// The stored rows of these sessions, in no particular order.
     pub async fn find_all<'k>(
         &self,
         keys: impl Iterator<Item = &'k SessionKey>,
@@ -168,7 +168,7 @@ impl<'s> Sessions<'s> {
             .collect()
     }
 
-    /// Every session of a tenant, and whose it is.
+    /// Every session of a tenant, with its owner.
     pub async fn of_tenant(&self, tenant: &TenantId) -> Result<Vec<(SessionKey, UserId)>, Error> {
         let sql = "SELECT * FROM sessions WHERE tenant = $1 ORDER BY id";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
@@ -177,8 +177,8 @@ impl<'s> Sessions<'s> {
             .collect()
     }
 
-    /// A page of sessions in which nothing runs or waits, and nothing was said or done since `before`:
-    /// of every tenant, those after `last` in the order of their keys.
+    /// A page of sessions of every tenant in which nothing runs or waits and nothing was said or done since
+    /// `before`. It starts after `last`, in the order of keys.
     pub async fn at_rest(
         &self,
         before: Timestamp,
@@ -205,7 +205,7 @@ impl<'s> Sessions<'s> {
             .collect()
     }
 
-    /// The sessions of a person, pinned ones first, then newest first.
+    /// The sessions of a person: pinned ones first, then by last change, newest first.
     pub async fn list(
         &self,
         (tenant, owner): (&TenantId, &UserId),
@@ -249,8 +249,8 @@ impl<'s> Sessions<'s> {
         Ok(SessionsPage { rows, next })
     }
 
-    /// A person's sessions of one family of forks: the root, if it is still there, and what was forked
-    /// from it or from one of those, the oldest first; only the newest 200 of them.
+    /// The sessions of a person in one family of forks, oldest first: the root, if it still exists, and all
+    /// direct and indirect forks of it. Only the newest 200 are returned.
     pub async fn family(
         &self,
         (tenant, owner): (&TenantId, &UserId),
@@ -272,18 +272,19 @@ impl<'s> Sessions<'s> {
         rows.into_iter().rev().map(Row::into_row).collect()
     }
 
-    /// Forgets the row of a session and what is attached to it. The journal is the live store's.
+    /// Deletes the row of a session, and all records that belong to it. The caller removes the journal from
+    /// the live store.
     pub async fn delete(&self, key: &SessionKey) -> Result<bool, Error> {
         let whom = || args![key.tenant.as_str(), key.session.as_str()];
         let changed = self
             .db
             .execute("DELETE FROM sessions WHERE tenant = $1 AND id = $2", whom())
             .await?;
-        // After the row, without which nothing is added to them.
+        // Deleted after the row, because nothing is added to these tables without it.
         let texts = "DELETE FROM texts WHERE tenant = $1 AND session = $2";
         let attached = "DELETE FROM attachments WHERE tenant = $1 AND session = $2";
         let shared = "DELETE FROM shared_sessions WHERE tenant = $1 AND session = $2";
-        // A fork that was cut off left these, before its session was there.
+        // Attachments of an interrupted fork, whose session was never stored.
         let orphaned = "DELETE FROM attachments WHERE tenant = $1 AND created_at < $2 AND NOT EXISTS \
                         (SELECT 1 FROM sessions WHERE sessions.tenant = attachments.tenant \
                         AND sessions.id = attachments.session)";
@@ -296,7 +297,7 @@ impl<'s> Sessions<'s> {
         let history = checkpoints::forget(key, before);
         let rest = rest.into_iter().chain([orphaned]).chain(history);
         self.db.execute_all(rest.collect()).await?;
-        // All that no session of the tenant holds, so that what an earlier deletion left goes too.
+        // Deletes every blob that no session of the tenant uses, including those left by earlier deletions.
         let unheld = "DELETE FROM blobs WHERE tenant = $1 AND NOT EXISTS (SELECT 1 FROM attachments \
                       WHERE attachments.tenant = blobs.tenant AND attachments.blob = blobs.id)";
         self.db.execute(unheld, args![key.tenant.as_str()]).await?;

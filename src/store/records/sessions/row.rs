@@ -1,4 +1,4 @@
-//! A session's row: what lists show, and how the database keeps it.
+//! Defines a session's row as lists show it, and maps it to the database.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -10,14 +10,14 @@ use crate::store::db::{Statement, args};
 use crate::store::records::usage::UsageRows;
 use crate::store::records::{from_json, request_id, session_id, tenant_id, user_id};
 
-/// What a session is doing.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionState {
-    /// Nothing.
+    /// Nothing runs or waits.
     Idle,
     /// A turn runs.
     Running,
-    /// A person has to decide.
+    /// A call waits for a person's decision.
     Waiting,
     /// The last turn ended with an error.
     Failed,
@@ -34,7 +34,7 @@ impl SessionState {
         }
     }
 
-    /// Reads the name back.
+    /// Parses the name.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "idle" => Some(Self::Idle),
@@ -49,17 +49,18 @@ impl SessionState {
 /// The calls of one model request, some of which wait for a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingBatch {
-    /// The request that asked for them: the key of the batch in its session.
+    /// The model request that contains the calls; it identifies the batch in its session.
     pub request: ModelRequestId,
     /// The names of the tools that wait, each once, in the order of their calls.
     pub tools: Vec<String>,
-    /// When the first of them is rejected unless somebody decides; none = they wait until then.
+    /// The time at which the first of the calls is rejected unless someone decides; `None` = they wait
+    /// without limit.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
 }
 
-/// Calls that wait for the yes of others than the session's owner: how many a person may decide who has
-/// that role. A higher role may decide what a lower one may.
+/// Numbers of calls that wait for the approval of people other than the session's owner: how many a person
+/// with each role may decide. A higher role may decide everything that a lower one may.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedRoles {
     pub members: u64,
@@ -68,14 +69,14 @@ pub struct AskedRoles {
 }
 
 impl AskedRoles {
-    /// Counts a call that somebody of that role may decide.
+    /// Counts a call that people with at least the role `lowest` may decide.
     pub fn count(&mut self, lowest: Role) {
         self.members += u64::from(lowest <= Role::Member);
         self.admins += u64::from(lowest <= Role::Admin);
         self.owners += u64::from(lowest <= Role::Owner);
     }
 
-    /// How many somebody with that role may decide.
+    /// The number of calls that a person with this role may decide.
     pub fn of(self, role: Role) -> u64 {
         match role {
             Role::Viewer => 0,
@@ -91,45 +92,47 @@ impl AskedRoles {
 pub struct SessionRow {
     pub key: SessionKey,
     pub owner: UserId,
-    /// What it is about.
+    /// The title.
     pub title: String,
-    /// What it is doing.
+    /// The state.
     pub state: SessionState,
-    /// Calls that wait for a person.
+    /// The number of calls that wait for a person.
     pub waiting: u64,
-    /// How many of them others may decide than the session's owner.
+    /// How many of these calls people other than the session's owner may decide.
     #[serde(default)]
     pub asks: AskedRoles,
-    /// When the oldest of them began to wait; none while none does, or where an earlier release wrote
-    /// the row.
+    /// The time since which the oldest of these calls waits; `None` if no call waits, or if an earlier
+    /// release wrote the row.
     #[serde(default)]
     pub waiting_since: Option<Timestamp>,
-    /// The batch that they are of; none while none waits, or where an earlier release wrote the row.
+    /// The batch of these calls; `None` if no call waits, or if an earlier release wrote the row.
     #[serde(default)]
     pub batch: Option<Box<WaitingBatch>>,
-    /// When a person last decided a call.
+    /// The time at which a person last decided a call.
     #[serde(default)]
     pub decided_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// When something was last said or done.
+    /// The time at which something was last said or done.
     pub updated_at: Timestamp,
     /// The journal version that this row reflects.
     pub version: u64,
-    /// Where it was forked from, if it was.
+    /// The place from which the session was forked, if it is a fork.
     #[serde(default)]
     pub forked_from: Option<ForkOrigin>,
-    /// Not of the journal: [`Sessions::project`](super::Sessions::project) leaves them as they are.
+    /// The marks, which do not come from the journal: [`Sessions::project`](super::Sessions::project) does
+    /// not change them.
     #[serde(default)]
     pub marks: Marks,
 }
 
-/// A session's row, with what the commits used that it is newer by.
+/// A session's row, with the usage of the commits since an earlier row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectedRow {
     pub row: SessionRow,
-    /// What the commits after `used_from` used, up to the row's version.
+    /// The usage of the commits after `used_from`, up to the row's version.
     pub used: UsageRows,
-    /// The version before the first of them; none = not all commits that led to this row are in it.
+    /// The version before the first of these commits; `None` if some commits that led to this row are
+    /// missing in `used`.
     pub used_from: Option<u64>,
 }
 
@@ -143,13 +146,13 @@ impl From<SessionRow> for ProjectedRow {
     }
 }
 
-/// Keeps that row, if it is newer than what is kept.
+/// Stores the row if it is newer than the stored one.
 pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Statement {
     let version = i64::try_from(row.version).unwrap_or(i64::MAX);
     let origin = row.forked_from.as_ref();
     let batch = row.batch.as_ref();
     let tools = batch.map(|batch| json!(batch.tools).to_string());
-    // Above every version: nothing reaches it.
+    // Without `used_from`, this is above every version, so `usage_version` does not advance.
     let used_from = used_from.map_or(i64::MAX, |from| i64::try_from(from).unwrap_or(i64::MAX));
     Statement::new(
         "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \

@@ -1,4 +1,4 @@
-//! Sessions in which calls wait for a decision, and how many there are.
+//! Lists and counts sessions in which calls wait for a decision.
 
 use super::row::Row;
 use super::{MAX_ROWS, SessionRow, Sessions};
@@ -7,8 +7,8 @@ use crate::store::Error;
 use crate::store::db::args;
 use crate::store::records::{session_id, tenant_id};
 
-/// The sessions in which somebody may decide calls: their own, and those of their tenant in which calls
-/// wait for a yes of their role. Only the place that knows who may decide what makes one.
+/// Selects the sessions in which a person may decide calls: their own, and those of their tenant in which
+/// calls wait for the approval of their role. Only code that knows who may decide may construct one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecidableSessions {
     pub tenant: TenantId,
@@ -17,7 +17,8 @@ pub struct DecidableSessions {
 }
 
 impl DecidableSessions {
-    /// The column that counts the calls of others' sessions; none = there are none for that role.
+    /// The column that counts the calls in sessions of others that this role may decide; `0` if it may
+    /// decide none.
     fn asks(&self) -> &'static str {
         match self.role {
             Role::Viewer => "0",
@@ -27,7 +28,7 @@ impl DecidableSessions {
         }
     }
 
-    /// Those that wait; `$1` is the tenant and `$2` the person.
+    /// The SQL condition for these sessions; `$1` is the tenant and `$2` the person.
     fn waiting(&self) -> String {
         let asks = self.asks();
         format!(
@@ -37,7 +38,7 @@ impl DecidableSessions {
     }
 }
 
-/// Where a page of sessions that wait ended.
+/// The end of a page of waiting sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingCursor {
     since: i64,
@@ -45,12 +46,12 @@ pub struct WaitingCursor {
 }
 
 impl WaitingCursor {
-    /// The cursor as clients send it back.
+    /// The cursor's text for clients, who send it back for the next page.
     pub fn to_wire(&self) -> String {
         format!("{}.{}", self.since, self.id)
     }
 
-    /// Reads what [`Self::to_wire`] wrote.
+    /// Parses the text from [`Self::to_wire`].
     pub fn parse(text: &str) -> Option<Self> {
         let (since, id) = text.split_once('.')?;
         Some(Self {
@@ -60,28 +61,28 @@ impl WaitingCursor {
     }
 }
 
-/// A page of sessions that wait, the one that has waited longest first.
+/// A page of waiting sessions, longest wait first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingSessionsPage {
     pub rows: Vec<SessionRow>,
-    /// Where the next page begins, if there is more.
+    /// The start of the next page, if there is one.
     pub next: Option<WaitingCursor>,
 }
 
-/// How much waits.
+/// Totals over waiting sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WaitingTotals {
-    /// Calls that wait for a decision.
+    /// The number of calls that wait for a decision.
     pub calls: u64,
-    /// Sessions that they are in.
+    /// The number of sessions with such calls.
     pub sessions: u64,
-    /// When a person last decided a call of any of these sessions; none = never, or before this was
-    /// kept.
+    /// The time at which a person last decided a call in one of the person's own sessions; `None` = never,
+    /// or before this was recorded.
     pub decided_at: Option<Timestamp>,
 }
 
 impl Sessions<'_> {
-    /// Those that wait, oldest first; with `session` that one alone, if it waits.
+    /// The waiting sessions, oldest first. With `session`, only that session, if it waits.
     pub async fn waiting(
         &self,
         of: &DecidableSessions,
@@ -90,7 +91,7 @@ impl Sessions<'_> {
         limit: usize,
     ) -> Result<WaitingSessionsPage, Error> {
         let limit = limit.clamp(1, MAX_ROWS);
-        // A row of an earlier release does not say since when: its last change is what there is.
+        // A row of an earlier release has no `waiting_since`, so the time of its last change is used.
         let sql = format!(
             "SELECT * FROM sessions WHERE {} AND ($3 = '' OR id = $3) AND \
              (COALESCE(waiting_since, updated_at), id) > ($4, $5) \
@@ -122,7 +123,7 @@ impl Sessions<'_> {
         Ok(WaitingSessionsPage { rows, next })
     }
 
-    /// Sessions in which calls have waited for too long by then, those that are longest overdue first.
+    /// Sessions with calls that have expired by `now`, longest overdue first; at most 200.
     pub async fn overdue(&self, now: Timestamp) -> Result<Vec<SessionKey>, Error> {
         let rows: Vec<(String, String)> = self
             .db
@@ -141,7 +142,7 @@ impl Sessions<'_> {
         keys.collect()
     }
 
-    /// When the next call of any session expires that waits; none = none does.
+    /// The time at which the next waiting call of any session expires; `None` if no call expires.
     pub async fn next_expiry(&self) -> Result<Option<Timestamp>, Error> {
         let sql = "SELECT MIN(expires_at) FROM sessions \
                    WHERE expires_at IS NOT NULL AND delete_at IS NULL";
@@ -149,7 +150,7 @@ impl Sessions<'_> {
         Ok(row.and_then(|(at,)| at).map(Timestamp))
     }
 
-    /// How much waits, and when something was last decided.
+    /// The totals over waiting sessions, and the time of the last decision.
     pub async fn waiting_totals(&self, of: &DecidableSessions) -> Result<WaitingTotals, Error> {
         let whose = || args![of.tenant.as_str(), of.person.as_str()];
         let waiting = format!(

@@ -1,6 +1,7 @@
-//! The index of what was said and done in sessions: words by session, found by their owner alone.
-//! `SQLite` keeps it in FTS5, `PostgreSQL` as a text search vector; both are given words that are made
-//! here, so that both find the same.
+//! Stores the full-text index of sessions, in which only a session's owner can search.
+//!
+//! `SQLite` uses FTS5, `PostgreSQL` a text search vector. Both receive words that are split here, so that
+//! both find the same texts.
 
 mod row;
 
@@ -13,10 +14,10 @@ use crate::domain::{SearchQuery, SessionKey, TenantId, Timestamp, UserId};
 use crate::store::Error;
 use crate::store::db::{Arg, Db, Statement, args};
 
-/// The most texts that one page holds.
+/// The most texts of one page.
 const MAX_ROWS: usize = 1_000;
 
-/// The index.
+/// Access to the index.
 pub struct Texts<'s> {
     db: &'s Db,
 }
@@ -26,7 +27,7 @@ impl<'s> Texts<'s> {
         Self { db }
     }
 
-    /// Sessions that are behind and did not change since `before`, what changed last first.
+    /// Sessions whose index is behind and that did not change after `before`, newest change first.
     pub async fn behind(&self, before: Timestamp, limit: usize) -> Result<Vec<Behind>, Error> {
         let sql = "SELECT tenant, id, owner, indexed, version FROM sessions \
                    WHERE indexed < version AND updated_at <= $1 ORDER BY updated_at DESC LIMIT $2";
@@ -34,7 +35,7 @@ impl<'s> Texts<'s> {
             .await
     }
 
-    /// Sessions of a person that are behind, what changed last first.
+    /// Sessions of a person whose index is behind, newest change first.
     pub async fn behind_of_person(
         &self,
         (tenant, owner): (&TenantId, &UserId),
@@ -56,7 +57,7 @@ impl<'s> Texts<'s> {
         i64::try_from(limit).unwrap_or(i64::MAX)
     }
 
-    /// That session, if it is behind.
+    /// This session, if its index is behind.
     pub async fn behind_of(&self, key: &SessionKey) -> Result<Option<Behind>, Error> {
         let row: Option<BehindRow> = self
             .db
@@ -69,7 +70,7 @@ impl<'s> Texts<'s> {
         row.map(BehindRow::into_behind).transpose()
     }
 
-    /// How many sessions are behind: of everybody, or of one person.
+    /// The number of sessions whose index is behind: of everyone, or of one person.
     pub async fn count_behind(&self, whose: Option<(&TenantId, &UserId)>) -> Result<u64, Error> {
         let (tenant, owner) = whose.map_or(("", ""), |(tenant, owner)| {
             (tenant.as_str(), owner.as_str())
@@ -85,7 +86,7 @@ impl<'s> Texts<'s> {
         Ok(count.map_or(0, |(count,)| u64::try_from(count).unwrap_or(0)))
     }
 
-    /// Notes that texts are about to be deleted, so that their words are erased afterwards.
+    /// Records that texts are about to be deleted, so that [`Self::erase_deleted`] later erases their words.
     pub async fn erase_later(&self) -> Result<(), Error> {
         match self.db {
             Db::Sqlite(db) => db.erase_later().await,
@@ -93,9 +94,9 @@ impl<'s> Texts<'s> {
         }
     }
 
-    /// Removes for good what deleted sessions left in the file of `SQLite`: their words in the index, and
-    /// pages in the write-ahead log. `PostgreSQL` does the same by its own vacuum. False if there was nothing
-    /// to do.
+    /// Permanently erases the data that deleted sessions left in the `SQLite` file: words in the index, and
+    /// pages in the write-ahead log. `PostgreSQL` relies on its own vacuum. Returns false if there was
+    /// nothing to erase.
     pub async fn erase_deleted(&self) -> Result<bool, Error> {
         match self.db {
             // Source: <https://sqlite.org/fts5.html#the_merge_command>.
@@ -110,8 +111,9 @@ impl<'s> Texts<'s> {
         }
     }
 
-    /// Takes up what sessions' journals changed, in one transaction. `false`, and nothing of any, where
-    /// the index of one is not where its changes begin: somebody else was faster.
+    /// Stores the changes of several sessions' indexes in one transaction. Returns false and stores none of
+    /// them if one index is no longer at the version where its changes begin, because another gateway has
+    /// advanced it.
     pub async fn keep(&self, taken: &[TakenUp]) -> Result<bool, Error> {
         let statements = taken.iter().flat_map(|taken| self.statements(taken));
         let kept = self.db.execute_all(statements.collect()).await?;
@@ -205,7 +207,7 @@ impl<'s> Texts<'s> {
         }
     }
 
-    /// Where a person's sessions have what is looked for, newest first, below that id.
+    /// Matches of the query in a person's sessions with an id below `below`, newest first.
     pub async fn find(
         &self,
         (tenant, owner): (&TenantId, &UserId),
@@ -214,7 +216,8 @@ impl<'s> Texts<'s> {
         limit: usize,
     ) -> Result<Vec<Hit>, Error> {
         let sql = match self.db {
-            // `CROSS` keeps the order: SQLite would rather ask the index about each text of the tenant.
+            // `CROSS JOIN` fixes the order; otherwise SQLite would query the index for each text of the
+            // tenant.
             Db::Sqlite(_) => {
                 "SELECT texts.*, sessions.title, sessions.archived FROM texts_index \
                  CROSS JOIN texts ON texts.id = texts_index.rowid \
@@ -245,7 +248,7 @@ impl<'s> Texts<'s> {
         rows.into_iter().map(HitRow::into_hit).collect()
     }
 
-    /// The events of a person's session that have what is looked for, oldest first.
+    /// The `seq` of events of a person's session that match the query, in order.
     pub async fn find_in(
         &self,
         (key, owner): (&SessionKey, &UserId),
@@ -278,8 +281,8 @@ impl<'s> Texts<'s> {
         Ok(seqs.filter_map(|(seq,)| u64::try_from(seq).ok()).collect())
     }
 
-    /// The query in the words of the database, among what is of that owner or session. A word has
-    /// letters and digits only, so that quotes hold it.
+    /// Translates the query to the syntax of the database, limited to texts of an owner or a session. Words
+    /// contain only letters and digits, so quoting them is safe.
     fn expression(&self, scope: &str, query: &SearchQuery) -> String {
         let (quote, between, and, star) = match self.db {
             Db::Sqlite(_) => ('"', " ", " AND ", "*"),

@@ -1,25 +1,25 @@
-//! What the index is told, and what it answers.
+//! Defines the changes and matches of the full-text index, and maps its rows.
 
 use crate::domain::{SessionKey, Timestamp, UserId};
 use crate::store::Error;
 use crate::store::records::session_id;
 use crate::store::records::{tenant_id, user_id};
 
-/// How many bits of an id count the texts of one millisecond.
+/// The number of bits in an id that count the texts of one millisecond.
 pub(super) const PLACE_BITS: u32 = 20;
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
     /// The session's title.
     Title,
-    /// What a person said.
+    /// A message of a person.
     Message,
-    /// What the model said.
+    /// An answer of the model.
     Answer,
-    /// A tool's name, and what it was called with.
+    /// A tool's name and the arguments of a call.
     Call,
-    /// What a tool gave.
+    /// The output of a tool.
     Output,
 }
 
@@ -35,7 +35,7 @@ impl TextKind {
         }
     }
 
-    /// Reads the name back.
+    /// Parses the name.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "title" => Some(Self::Title),
@@ -48,17 +48,17 @@ impl TextKind {
     }
 }
 
-/// A text of a session.
+/// A text to add to the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewText {
-    /// Of the event that it is part of; 0 is the title.
+    /// The `seq` of the event that contains the text; 0 for the title.
     pub seq: u64,
-    /// Which text of that event.
+    /// The position of the text in its event.
     pub part: u64,
     pub kind: TextKind,
-    /// When it was said.
+    /// The time of the text.
     pub at: Timestamp,
-    /// The commit that has it.
+    /// The version of the commit that contains the text.
     pub version: u64,
     pub text: String,
 }
@@ -66,52 +66,52 @@ pub struct NewText {
 /// A change of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextChange {
-    /// Said; takes the place of what stood there.
+    /// Adds a text, or replaces the text at the same place.
     Put(NewText),
-    /// All texts of that event were taken back.
+    /// Removes all texts of an event that was taken back.
     Remove { seq: u64 },
 }
 
-/// Where something that was looked for stands.
+/// A match of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// Grows with time; a page goes on below it.
+    /// Ids grow with time; the next page starts below the last id.
     pub id: i64,
     pub key: SessionKey,
     /// The session's title.
     pub title: String,
-    /// Whether the session is archived.
+    /// True if the session is archived.
     pub is_archived: bool,
     pub seq: u64,
     pub part: u64,
     pub kind: TextKind,
-    /// The commit that has the text.
+    /// The version of the commit that contains the text.
     pub version: u64,
 }
 
 impl Hit {
-    /// When it was said.
+    /// The time of the text.
     pub fn at(&self) -> Timestamp {
         Timestamp(self.id >> PLACE_BITS)
     }
 }
 
-/// A session whose journal has more than the index.
+/// A session whose journal is ahead of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behind {
     pub key: SessionKey,
     pub owner: UserId,
-    /// What the index has.
+    /// The journal version up to which the session is indexed.
     pub indexed: u64,
-    /// What the session's row says.
+    /// The journal version of the session's row.
     pub version: u64,
 }
 
-/// What a session's journal has up to a version, from where the index ended.
+/// The index changes of a session, from its indexed version on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenUp {
     pub session: Behind,
-    /// The version up to which `changes` go.
+    /// The journal version that the index reaches with `changes`.
     pub to: u64,
     pub changes: Vec<TextChange>,
 }

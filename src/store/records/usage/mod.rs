@@ -1,5 +1,5 @@
-//! What was used: a row for each attempt of a model request and for each call of a tool, projected from
-//! the journals. Never for decisions, and never changed: a row that is there already stays.
+//! Stores usage, projected from the journals: a row for each attempt of a model request and for each call of
+//! a tool. The rows are never used for decisions and never changed: an existing row stays.
 
 mod query;
 mod report;
@@ -18,14 +18,14 @@ pub use report::{
 /// The most sessions of one page.
 const MAX_ROWS: i64 = 200;
 
-/// Which event of which commit a row is from.
+/// The event and the commit from which a row comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPlace {
     pub commit: CommitId,
-    /// The event within the commit.
+    /// The position of the event in the commit.
     pub index: u64,
     pub at: Timestamp,
-    /// Whose session it is.
+    /// The owner of the session.
     pub owner: UserId,
 }
 
@@ -34,42 +34,43 @@ pub struct EventPlace {
 pub struct RequestRow {
     pub place: EventPlace,
     pub turn: u64,
-    /// The model request within the turn, from 1; 0 = it was asked beside the turn.
+    /// The number of the model request in the turn, from 1; 0 = the request was made outside of the turn's
+    /// iterations.
     pub iteration: u64,
-    /// Which attempt of the request, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u64,
     pub purpose: RequestPurpose,
-    /// Whether it became an answer.
+    /// True if the attempt resulted in an answer.
     pub is_answer: bool,
     pub provider: String,
     pub model: String,
     pub usage: TokenUsage,
-    /// What it cost, if the price was known.
+    /// The cost, if the price was known.
     pub cost: Option<MicroUsd>,
-    /// The price list that the cost is from.
+    /// The price list from which the cost was calculated.
     pub price_version: Option<String>,
-    /// What budgets count, where the price was unknown.
+    /// The amount charged to budgets if the price was unknown.
     pub charged: Option<MicroUsd>,
-    /// What the input was for, as far as the journal says it.
+    /// The composition of the input, as far as the journal tells.
     pub parts: RequestParts,
 }
 
-/// A call of a tool that has its result.
+/// A finished call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRow {
     pub place: EventPlace,
     pub server: String,
     pub tool: String,
-    /// How it ended, as `tool:output` says it.
+    /// The outcome, by its name in `tool:output`.
     pub status: &'static str,
     pub duration_ms: u64,
-    /// Tokens of its result, estimated.
+    /// The estimated number of tokens in the result.
     pub result_tokens: u64,
-    /// The rule that decided it, if one did.
+    /// The rule that decided the call, if one did.
     pub rule: Option<String>,
 }
 
-/// What commits of one session used.
+/// The usage of some commits of one session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageRows {
     pub requests: Vec<RequestRow>,
@@ -77,14 +78,14 @@ pub struct UsageRows {
 }
 
 impl UsageRows {
-    /// Adds what came after.
+    /// Appends the usage of later commits.
     pub fn append(&mut self, mut later: Self) {
         self.requests.append(&mut later.requests);
         self.calls.append(&mut later.calls);
     }
 }
 
-/// What keeps the rows of those sessions: a few statements for all of them.
+/// Builds a few statements that store the rows of all these sessions.
 pub(super) fn keep(used: &[(&SessionKey, &UsageRows)]) -> Vec<Statement> {
     let sessions = || used.iter().copied();
     let requests =
@@ -94,7 +95,7 @@ pub(super) fn keep(used: &[(&SessionKey, &UsageRows)]) -> Vec<Statement> {
         .statements(requests().map(args_of_request))
         .chain(KEEP_TOOLS.statements(requests().flat_map(args_of_tools)))
         .chain(KEEP_CALLS.statements(calls.map(args_of_call)));
-    // In the same transaction: what was held of budgets until then is spent, or free again.
+    // In the same transaction, so that budget reserved for these requests becomes either spent or free.
     let ended = sessions().filter_map(|(key, rows)| {
         let ended = rows.requests.iter().map(|row| (row.turn, row.iteration));
         Some((key, ended.max()?))
@@ -102,15 +103,15 @@ pub(super) fn keep(used: &[(&SessionKey, &UsageRows)]) -> Vec<Statement> {
     kept.chain(budgets::settle(ended)).collect()
 }
 
-/// How far the rows of a session are.
+/// The progress of projecting a session's usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageProgress {
     pub key: SessionKey,
-    /// The version of the journal up to which all rows are there.
+    /// The journal version up to which all rows are stored.
     pub version: u64,
 }
 
-/// What was used.
+/// Access to the stored usage.
 pub struct Usage<'s> {
     db: &'s Db,
 }
@@ -120,7 +121,7 @@ impl<'s> Usage<'s> {
         Self { db }
     }
 
-    /// Keeps what a session's journal says up to that version, all of it from where the rows ended.
+    /// Stores the usage of a session up to `version`. The rows must continue the stored ones without a gap.
     pub async fn add(&self, key: &SessionKey, rows: &UsageRows, version: u64) -> Result<(), Error> {
         let mut statements = keep(&[(key, rows)]);
         statements.push(Statement::new(
@@ -131,7 +132,7 @@ impl<'s> Usage<'s> {
         self.db.execute_in_turn(statements).await
     }
 
-    /// How far the rows of a session are; `None` = it is not listed.
+    /// The progress of a session; `None` if it is not in the list of sessions.
     pub async fn progress(&self, key: &SessionKey) -> Result<Option<UsageProgress>, Error> {
         let sql = "SELECT tenant, id, usage_version FROM sessions WHERE tenant = $1 AND id = $2";
         let whom = args![key.tenant.as_str(), key.session.as_str()];
@@ -139,7 +140,7 @@ impl<'s> Usage<'s> {
         row.map(progress).transpose()
     }
 
-    /// A page of all sessions, those after `last` in the order of their keys.
+    /// A page of the progress of all sessions. It starts after `last`, in the order of keys.
     pub async fn all_progress(
         &self,
         last: Option<&SessionKey>,
@@ -149,7 +150,7 @@ impl<'s> Usage<'s> {
         self.page(sql, last).await
     }
 
-    /// The same of those whose row in the list is ahead.
+    /// A page of the sessions whose usage is behind their row. It starts after `last`, in the order of keys.
     pub async fn behind(&self, last: Option<&SessionKey>) -> Result<Vec<UsageProgress>, Error> {
         let sql = "SELECT tenant, id, usage_version FROM sessions WHERE usage_version < version \
                    AND (tenant, id) > ($1, $2) ORDER BY tenant, id LIMIT $3";
@@ -184,7 +185,7 @@ fn progress((tenant, id, version): ProgressRow) -> Result<UsageProgress, Error> 
     })
 }
 
-/// A count as the database keeps it.
+/// Converts a count to the integer type of the database.
 fn int(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -219,7 +220,7 @@ fn args_of_request((key, row): (&SessionKey, &RequestRow)) -> Vec<Arg> {
         usage.is_estimated,
         Arg::Int(row.cost.map(|cost| int(cost.0))),
         row.price_version.as_deref(),
-        // Of what is before the history, the table tells only the tools apart.
+        // The table distinguishes only two parts before the history: tools, and everything else.
         int(parts.system.saturating_add(parts.all_context())),
         int(parts.all_tools()),
         int(parts.history),

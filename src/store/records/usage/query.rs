@@ -1,6 +1,7 @@
-//! The statements that sum what was used.
+//! Sums usage.
 //!
-//! One statement serves every grouping: what is not grouped by is null in every row of the inner query.
+//! One statement serves every grouping: a column that is not grouped by is null in every row of the inner
+//! query.
 
 use super::super::super::Error;
 use super::super::super::db::{Arg, args};
@@ -11,7 +12,7 @@ use super::report::{
 use super::{Usage, int};
 use crate::domain::{MicroUsd, RequestParts, SessionId, Timestamp, TokenUsage, UserId};
 
-/// The inner query groups, the outer one names and sorts.
+/// The inner query groups, and the outer one adds names and sorts.
 const REQUESTS: &str = "SELECT grouped.*, users.name AS owner_name, sessions.title AS title FROM ( \
     SELECT CASE WHEN $1 THEN at / 86400000 END AS day, \
     CASE WHEN $2 THEN owner END AS owner, \
@@ -55,7 +56,8 @@ const REQUESTS: &str = "SELECT grouped.*, users.name AS owner_name, sessions.tit
     grouped.day, grouped.owner, grouped.provider, grouped.model, grouped.session \
     LIMIT $14 OFFSET $15";
 
-/// Calls, and in the same table what definitions took, which no tool has for itself.
+/// Sums calls, and also the tokens of tool definitions, which are known for each server but not for each
+/// tool.
 const CALLS: &str = "SELECT server, tool, CAST(SUM(calls) AS BIGINT) AS calls, \
     CAST(SUM(failed) AS BIGINT) AS failed, CAST(SUM(duration_ms) AS BIGINT) AS duration_ms, \
     CAST(SUM(result_tokens) AS BIGINT) AS result_tokens, \
@@ -76,7 +78,7 @@ const CALLS: &str = "SELECT server, tool, CAST(SUM(calls) AS BIGINT) AS calls, \
     LIMIT $9 OFFSET $10";
 
 impl Usage<'_> {
-    /// Sums of model requests, those from `offset` on.
+    /// The sums of model requests in each group, from `offset` on.
     pub async fn of_requests(
         &self,
         filter: &UsageFilter,
@@ -104,7 +106,7 @@ impl Usage<'_> {
         rows.into_iter().map(RequestsRow::into_group).collect()
     }
 
-    /// Sums of all model requests together.
+    /// The sums of all model requests together.
     pub async fn total_of_requests(&self, filter: &UsageFilter) -> Result<RequestSums, Error> {
         let mut values = args![false, false, false, false];
         values.extend(of_requests(filter));
@@ -121,7 +123,7 @@ impl Usage<'_> {
         Ok(group.map(|group| group.sums).unwrap_or_default())
     }
 
-    /// Sums of calls, those from `offset` on.
+    /// The sums of calls in each group, from `offset` on.
     pub async fn of_calls(
         &self,
         filter: &UsageFilter,

@@ -1,62 +1,63 @@
-//! What may be asked of usage, and the sums that answer.
+//! Defines the filters of usage reports, and their sums.
 
 use crate::domain::{MicroUsd, RequestParts, SessionId, TenantId, Timestamp, TokenUsage, UserId};
 
-/// Milliseconds of a day.
+/// The number of milliseconds in a day.
 pub const DAY_MS: i64 = 86_400_000;
 
-/// What is summed apart.
+/// The grouping of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageBy {
-    /// Days of UTC.
+    /// By day in UTC.
     Day,
-    /// Days, and in them models.
+    /// By day, and by model within each day.
     DayAndModel,
     Person,
     Model,
     Session,
-    /// What models were asked for: turns, titles, or summaries of what left the context.
+    /// By the purpose of the model request: turns, titles, or summaries of entries that left the context.
     Purpose,
-    /// MCP servers: their calls, and what their definitions took of requests.
+    /// By MCP server: its calls, and the tokens of its tool definitions in requests.
     Server,
-    /// Tools of MCP servers.
+    /// By tool of an MCP server.
     Tool,
 }
 
 impl UsageBy {
-    /// Whether calls of tools are summed, and not model requests.
+    /// Returns true if the report sums calls of tools, false if it sums model requests.
     pub fn is_of_calls(self) -> bool {
         matches!(self, Self::Server | Self::Tool)
     }
 }
 
-/// What is summed at all.
+/// Selects the usage to sum.
 #[derive(Debug, Clone)]
 pub struct UsageFilter {
     pub tenant: TenantId,
-    /// Of one person; none = of everybody in the tenant.
+    /// The usage of one person; `None` = of everyone in the tenant.
     pub owner: Option<UserId>,
-    /// Who is told the titles of their own sessions, and of nobody else's: not even the order tells.
+    /// The reader of the report, who sees the titles of their own sessions only. Other titles do not affect
+    /// the order either.
     pub reader: UserId,
-    /// From this time on.
+    /// The start of the period, inclusive.
     pub from: Timestamp,
-    /// Before this time.
+    /// The end of the period, exclusive.
     pub to: Timestamp,
     pub provider: Option<String>,
     pub model: Option<String>,
     pub session: Option<SessionId>,
 }
 
-/// What comes first.
+/// The value by which groups are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sorting {
-    /// What it is grouped by.
+    /// The name of the group.
     Name,
     Cost,
     Tokens,
-    /// Model requests, or calls.
+    /// The number of model requests, or of calls.
     Count,
-    /// Time that calls took.
+    /// The total duration of calls.
     Duration,
 }
 
@@ -72,7 +73,7 @@ impl Sorting {
     }
 }
 
-/// Whether the smallest comes first, or the largest.
+/// The order of sorting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Ascending,
@@ -82,18 +83,18 @@ pub enum Direction {
 /// Sums of model requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestSums {
-    /// Attempts, those without an answer included.
+    /// The number of attempts, including those without an answer.
     pub requests: u64,
     pub tokens: TokenUsage,
-    /// Attempts whose tokens we counted, because the provider reported nothing.
+    /// The number of attempts whose tokens were estimated, because the provider reported none.
     pub estimated_requests: u64,
-    /// Their tokens, input and output.
+    /// The input and output tokens of these attempts.
     pub estimated_tokens: u64,
-    /// Cost of those whose price was known.
+    /// The cost of the attempts whose price was known.
     pub cost: MicroUsd,
-    /// Those whose price was not known.
+    /// The number of attempts whose price was not known.
     pub unpriced_requests: u64,
-    /// What the input was for; all servers together under one name.
+    /// The composition of the input, with the tools of all servers together under an empty name.
     pub parts: RequestParts,
 }
 
@@ -101,29 +102,29 @@ pub struct RequestSums {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallSums {
     pub calls: u64,
-    /// Those that failed, or whose outcome nobody knows.
+    /// The number of calls that failed or whose outcome is unknown.
     pub failed: u64,
     pub duration_ms: u64,
-    /// Tokens of the results, estimated.
+    /// The estimated number of tokens in the results.
     pub result_tokens: u64,
-    /// Tokens that definitions took of model requests; of servers only.
+    /// The tokens of tool definitions in model requests. Only reports by server have them.
     pub definition_tokens: u64,
 }
 
-/// What is summed together; only what was grouped by is there.
+/// The sums of one group. Only the fields by which the report groups are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageGroup<S> {
-    /// The day in UTC.
+    /// The start of the day in UTC.
     pub day: Option<Timestamp>,
     pub owner: Option<UserId>,
-    /// The person's name, while there is such a person.
+    /// The person's name, if the person still exists.
     pub owner_name: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
     pub session: Option<SessionId>,
-    /// The title of the reader's own session, while there is such a session.
+    /// The title, if the session still exists and is the reader's own.
     pub title: Option<String>,
-    /// What models were asked for, by its name in the database.
+    /// The purpose of the model requests, by its name in the database.
     pub purpose: Option<String>,
     pub server: Option<String>,
     pub tool: Option<String>,

@@ -1,4 +1,4 @@
-//! A changed file before and after, for a comparison.
+//! Reads a changed file before and after, for a comparison.
 
 use axum::Json;
 use axum::extract::State;
@@ -65,7 +65,7 @@ pub(in crate::gateway::http) async fn read_changed_file(
 }
 
 fn shown((state, content): (FileState, Option<Vec<u8>>)) -> EntryContent {
-    // What holds NUL is no text to anybody, though UTF-8 has it.
+    // Content with NUL is not text to anybody, though it may be valid UTF-8.
     let text = content.filter(|content| !content.contains(&0));
     EntryContent {
         entry: ChangedEntry::of(&state),

@@ -1,5 +1,5 @@
-//! What changed in a session's workspace, by whom, and the way back. It is the owner's alone; whoever a
-//! session is shared with sees none of it.
+//! Lists the changes in a session's workspace with their authors, and undoes them. These routes are the
+//! owner's alone; people with whom the session is shared see no changes.
 
 mod body;
 mod file;
@@ -13,7 +13,7 @@ use crate::domain::{Code, SessionId};
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::ApiError;
 
-/// Paths that one answer names.
+/// The most paths in one response.
 const MOST_FILES: usize = 1000;
 
 pub(super) fn routes() -> ApiRouter {
@@ -38,7 +38,7 @@ impl<S: Send + Sync> FromRequestParts<S> for StepPath {
         let path = Path::<(String, String)>::from_request_parts(parts, state).await;
         let Path((session, number)) = path.map_err(|_| unknown())?;
         let session = SessionId::parse(&session).ok_or_else(unknown)?;
-        // What cannot be a number is nobody's change, whoever asks.
+        // No session has a change that is not a number, so this answer tells nobody anything.
         let missing = |_| ApiError::new(Code::NotFound, "there is no such change");
         let number = number.parse().map_err(missing)?;
         Ok(Self { session, number })

@@ -1,4 +1,4 @@
-//! The history of a workspace, and what one of its steps changed.
+//! Lists the steps in a workspace's history, and the changes of one step.
 
 use axum::Json;
 use axum::extract::State;

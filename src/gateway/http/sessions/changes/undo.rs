@@ -1,4 +1,4 @@
-//! The way back to an earlier state of the workspace: first what would change, then exactly that.
+//! Undoes changes of the workspace: plans an undo first, then makes exactly the changes of that plan.
 
 use axum::Json;
 use axum::extract::State;

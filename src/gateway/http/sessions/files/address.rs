@@ -1,5 +1,5 @@
-//! Which file an address names. It is read from the address as it came: what is decoded in one go could
-//! hide a separator or a way up.
+//! Reads which file an address names, part by part from the encoded address: decoding it as a whole could
+//! turn a part of a name into a separator or `..`.
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -10,14 +10,14 @@ use percent_encoding::percent_decode_str;
 use crate::domain::{Code, SessionId};
 use crate::gateway::error::ApiError;
 
-/// What stands before the path.
+/// The part of the address before the session.
 const BEFORE: &str = "/api/sessions/";
 const BETWEEN: &str = "/files/";
 
 /// The session and the file of `/api/sessions/{id}/files/{path}`.
 pub(super) struct FileAddress {
     pub(super) session: SessionId,
-    /// As the sandbox takes it; names that are no plain text in bash's `$'...'` form.
+    /// The path as the sandbox takes it; names that are not plain text have bash's `$'...'` form.
     pub(super) path: String,
 }
 
@@ -42,7 +42,7 @@ fn read(address: &str) -> Result<FileAddress, ApiError> {
     })
 }
 
-/// One part of the path, decoded.
+/// Decodes one part of the path; an error if it is not the name of an entry.
 fn part(part: &str) -> Result<String, ApiError> {
     let text = percent_decode_str(part).decode_utf8().map_err(|_| {
         wrong("a name that is no UTF-8 stands in the form that the list of files gives")
@@ -60,7 +60,7 @@ fn wrong(text: &'static str) -> ApiError {
     ApiError::of_field(Code::InvalidArguments, "path", text)
 }
 
-/// The version that the header `If-Match` names, or `*`; none without the header.
+/// Returns the version in the header `If-Match`, or `*`; `None` without the header.
 pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get(IF_MATCH) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! All files of a folder as one archive, made while it is sent.
+//! Streams all files of a folder as one archive.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,15 +28,15 @@ use crate::gateway::extract::{Query, SessionPath};
 use crate::mcp::{EntryKind, FOLDER_PAGE, FolderEntry};
 use crate::session::Refusal;
 
-/// Bytes of a file that are read and compressed at once: others wait for the processor meanwhile.
+/// The bytes of a file that are read and compressed in one step. Other tasks get the processor in between.
 const PART: usize = 128 * 1024;
-/// Bytes of the archive that are sent at once.
+/// The size, in bytes, from which on a piece of the archive is sent.
 const PIECE: usize = 64 * 1024;
-/// Lines of the list of what was left out.
+/// The most lines of the list of left-out and renamed entries.
 const MOST_NOTES: usize = 10_000;
-/// The folder in the archive that stands for the workspace.
+/// The top folder's name in an archive of the whole workspace.
 const WORKSPACE: &str = "workspace";
-/// The list of what was left out.
+/// The file in the archive that lists left-out and renamed entries.
 const NOTES: &[u8] = b"LEFT-OUT.txt";
 
 /// What goes into it.
@@ -66,7 +66,7 @@ pub(in crate::gateway::http) async fn download_files(
     let key = key_of(&caller, session);
     let files = SessionFiles::open(&state.sessions, &key, &caller, FilePurpose::Read).await?;
     let path = query.path.unwrap_or_default();
-    // Before the answer begins: a folder that is not there is said so.
+    // Listed before the response begins, so that a missing folder is reported as an error.
     files.list(&path, None, 1).await?;
     let name = path.rsplit('/').next().filter(|name| !name.is_empty());
     let name = name.unwrap_or(WORKSPACE).to_owned();
@@ -93,7 +93,7 @@ pub(in crate::gateway::http) async fn download_files(
     Ok(response)
 }
 
-/// A folder that is still to be read, or read on.
+/// A folder whose first or next page is still to be read.
 struct Folder {
     path: String,
     /// Its name in the archive.
@@ -109,17 +109,17 @@ struct File {
     written: u64,
 }
 
-/// The way through the folders: one page of each that is open is in memory.
+/// The walk through the folders. Only one page of entries is in memory.
 struct Walk {
     files: SessionFiles,
     tape: Tape,
     folders: Vec<Folder>,
-    /// Of the folder at hand, with its path and its name in the archive.
+    /// The entries left of the current page; `at` is their folder's path and its name in the archive.
     entries: VecDeque<FolderEntry>,
     at: (String, Vec<u8>),
     file: Option<File>,
     notes: Vec<String>,
-    /// Where the notes go.
+    /// The top folder's name in the archive, below which the notes go.
     top: Vec<u8>,
     is_finished: bool,
 }
@@ -144,7 +144,7 @@ impl Walk {
         }
     }
 
-    /// What comes next of the archive; none at its end.
+    /// Returns the next piece of the archive; `None` at its end.
     async fn piece(&mut self) -> io::Result<Option<Bytes>> {
         while self.tape.len() < PIECE && !self.is_finished {
             self.step().await?;
@@ -166,7 +166,7 @@ impl Walk {
         self.end()
     }
 
-    /// The next page of a folder.
+    /// Reads the next page of a folder.
     async fn open(&mut self, folder: Folder) -> io::Result<()> {
         let listed = self
             .files
@@ -231,8 +231,8 @@ impl Walk {
         }
     }
 
-    /// The next part of a file, or its end. One that changed meanwhile is filled up with zeros: its
-    /// length is told by then.
+    /// Writes the next part of a file, or its end. A file that changed meanwhile is filled up with zeros,
+    /// because its length is already written.
     async fn go_on(&mut self, mut file: File) -> io::Result<()> {
         if file.written >= file.bytes {
             return self.tape.pad(file.bytes);
@@ -264,8 +264,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Leaves something out that cannot be read. A sandbox that is gone ends the archive, so that nobody
-    /// takes it for whole.
+    /// Leaves out an entry that cannot be read. If the sandbox is gone, the archive ends with an error, so
+    /// that nobody takes it for complete.
     fn skip(&mut self, path: &str, refusal: Refusal) -> io::Result<()> {
         if is_gone(&refusal) {
             return Err(io::Error::other(refusal));
@@ -295,10 +295,10 @@ impl Walk {
     }
 }
 
-/// Whether no file can be read any more, and not only that one.
+/// Returns true if no file can be read any more, not only the one at hand.
 fn is_gone(refusal: &Refusal) -> bool {
     refusal.code == Code::SandboxUnavailable && refusal.field.is_none()
 }
 
-/// The version of a file that is no longer what it was: no file has it.
+/// The version that marks a file as changed: no file has it.
 const CHANGED: &str = "changed";

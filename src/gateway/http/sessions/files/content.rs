@@ -1,5 +1,5 @@
-//! The content of a file, streamed in parts. It is hostile: it is saved, or shown where nothing in it
-//! runs, loads or sends.
+//! Streams the content of a file in parts. The content is hostile: browsers save it, or show it in a sandbox
+//! in which nothing runs, loads or sends.
 
 use std::io;
 
@@ -25,9 +25,9 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Query;
 use crate::mcp::{FILE_PART, FilePart};
 
-/// Nothing in it may run or load, whatever a browser takes it for.
+/// The policy of a saved file: nothing in it may run or load, whatever type a browser assumes.
 const SAVED: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
-/// The same for what our own page shows in a frame: styles of its own, and images that are in it.
+/// The policy of a file that our own page shows in a frame: only its own styles, images and fonts are used.
 const SHOWN: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
      font-src data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'; webrtc 'block'";
 
@@ -94,8 +94,8 @@ pub(in crate::gateway::http) async fn read_file(
     Ok(response)
 }
 
-/// The range, part by part. A file that changes meanwhile ends the answer before its announced length,
-/// which whoever reads it notices.
+/// Streams the range in parts. If the file changes meanwhile, the response ends before its announced length,
+/// which the client notices.
 fn parts(
     files: SessionFiles,
     (path, start, end): (String, u64, u64),
@@ -129,14 +129,14 @@ fn parts(
     })
 }
 
-/// What a `Range` asks for.
+/// The part of a file that a `Range` header selects.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
-    /// From the first byte to before the second.
+    /// From the first offset up to the second, which is excluded.
     Part(u64, u64),
-    /// Something that the file has not.
+    /// A range outside of the file.
     Nowhere,
-    /// Another unit, several ranges, or nonsense: the header does not count (RFC 9110, 14.2).
+    /// Another unit, several ranges or an invalid range: the header is ignored (RFC 9110, 14.2).
     Whole,
 }
 
@@ -205,8 +205,8 @@ fn describe(headers: &mut HeaderMap, (path, shows): (&str, bool), file: &FilePar
     }
 }
 
-/// What a file is shown as. Whatever is not one of these is text, also where its bytes say otherwise:
-/// nobody sniffs.
+/// Returns the media type of a preview, by the file's extension. Any other file is text, whatever its bytes
+/// are: `nosniff` keeps browsers from guessing.
 fn kind_of(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     match extension.to_ascii_lowercase().as_str() {

@@ -1,4 +1,4 @@
-//! A folder of the workspace, in pages.
+//! Lists a folder of the workspace in pages.
 
 use axum::Json;
 use axum::extract::State;

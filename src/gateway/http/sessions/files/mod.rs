@@ -1,5 +1,5 @@
-//! The files of a session's workspace: folders, contents, uploads, and all of it as an archive. They
-//! are the owner's alone; whoever a session is shared with sees none of them.
+//! The files of a session's workspace: lists folders, serves contents, takes uploads, and sends a folder as
+//! an archive. The files are the owner's alone; people with whom the session is shared see none of them.
 
 mod address;
 mod archive;

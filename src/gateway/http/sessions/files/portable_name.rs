@@ -1,19 +1,19 @@
-//! Names of files that every system takes, Windows too.
+//! Makes names of files portable to every system, Windows included.
 
 use sha2::{Digest as _, Sha256};
 
-/// Names that stand for devices on Windows, whatever follows a dot.
+/// Reserved names of devices on Windows, with any extension.
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
-/// The same with a digit behind them.
+/// Names of devices that are reserved with one digit behind them.
 const NUMBERED: [&str; 2] = ["COM", "LPT"];
-/// Digits that count as such.
+/// The digits that count there.
 const DIGITS: &str = "0123456789¹²³";
 
-/// A name of one file or folder: as it is if every system takes it, else changed, with a part of its hash,
-/// so that two names stay two.
+/// Returns the name of a file or folder unchanged if every system takes it; else a changed name with four
+/// digits of its hash, so that different names hardly ever become the same.
 pub(super) fn portable(name: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(name) else {
-        // No text is a name that systems agree on; what reads the archive sees its bytes.
+        // A name that is not UTF-8 has no form that all systems share; the archive keeps its bytes.
         return name.to_vec();
     };
     let is_bad = |c: char| c.is_control() || "<>:\"/\\|?*".contains(c);
@@ -29,7 +29,7 @@ pub(super) fn portable(name: &[u8]) -> Vec<u8> {
         Some((stem, extension)) if !stem.is_empty() => (stem, format!(".{extension}")),
         Some(_) | None => (plain, String::new()),
     };
-    // A dot in the stem would leave a device's name in front of it.
+    // Windows reads a device's name before the first dot, so the stem must not have one.
     let stem = stem.replace('.', "_");
     format!("{}~{mark}{extension}", stem.trim_end()).into_bytes()
 }
@@ -86,7 +86,7 @@ mod tests {
         ] {
             let changed = String::from_utf8(portable(name.as_bytes())).unwrap();
             assert_ne!(changed, name);
-            // What it became is a name that stays.
+            // The changed name is portable itself.
             assert_eq!(portable(changed.as_bytes()), changed.as_bytes(), "{name}");
             assert!(!is_device(&changed), "{changed}");
         }

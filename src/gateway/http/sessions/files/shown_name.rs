@@ -1,6 +1,6 @@
-//! Names as the sandbox shows them: plain text as it is, anything else in bash's `$'...'` form.
+//! Handles names in the sandbox's form: plain text as it is, anything else in bash's `$'...'` form.
 
-/// The path of an entry of a folder, in the same form; an empty folder is the workspace.
+/// Returns the path of a folder's entry, in the same form; an empty folder is the workspace.
 pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         return name.to_owned();
@@ -11,7 +11,7 @@ pub(super) fn join(folder: &str, name: &str) -> String {
     format!("$'{}/{}'", inner(folder), inner(name))
 }
 
-/// The bytes of a name or path.
+/// Returns the bytes of a name or path in that form.
 pub(super) fn bytes(shown: &str) -> Vec<u8> {
     let literal = || shown.as_bytes().to_vec();
     quoted(shown).map_or_else(literal, |inner| unquote(inner).unwrap_or_else(literal))

@@ -1,4 +1,4 @@
-//! A compressed tar archive, written piece by piece: nothing of it is held that was taken.
+//! Writes a compressed tar archive piece by piece, and keeps only the bytes that were not taken yet.
 
 use std::io::{self, Write as _};
 
@@ -6,12 +6,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{EntryType, Header};
 
-/// The unit of an archive (POSIX, pax: ustar interchange format).
+/// The size of an archive's blocks in bytes (POSIX, pax: ustar interchange format).
 const BLOCK: usize = 512;
-/// The longest name in a header; a longer one stands in an entry before it, as GNU tar writes it.
+/// The longest name in a header, in bytes; a longer one is in an entry before it, as in GNU tar.
 const MAX_NAME: usize = 100;
 
-/// What is written.
+/// An archive that is being written.
 pub(super) struct Tape(GzEncoder<Vec<u8>>);
 
 impl Tape {
@@ -19,12 +19,12 @@ impl Tape {
         Self(GzEncoder::new(Vec::new(), Compression::fast()))
     }
 
-    /// What came out since it was asked last.
+    /// Takes the compressed bytes that were written since the last call.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(self.0.get_mut())
     }
 
-    /// Bytes that came out.
+    /// The number of compressed bytes that were not taken yet.
     pub(super) fn len(&self) -> usize {
         self.0.get_ref().len()
     }
@@ -37,17 +37,17 @@ impl Tape {
         self.entry(header, &name)
     }
 
-    /// The head of a file; exactly so many bytes of content have to follow.
+    /// Writes the header of a file; exactly `bytes` bytes of content have to follow.
     pub(super) fn file(&mut self, name: &[u8], bytes: u64, modified_ms: i64) -> io::Result<()> {
         self.entry(header(EntryType::Regular, bytes, modified_ms), name)
     }
 
-    /// Content of the file whose head came last.
+    /// Writes content of the file whose header came last.
     pub(super) fn content(&mut self, data: &[u8]) -> io::Result<()> {
         self.0.write_all(data)
     }
 
-    /// Ends a file of so many bytes.
+    /// Ends a file of that many bytes: fills up its last block.
     pub(super) fn pad(&mut self, bytes: u64) -> io::Result<()> {
         let over = usize::try_from(bytes % BLOCK as u64).unwrap_or(0);
         if over == 0 {
@@ -102,7 +102,7 @@ fn header(kind: EntryType, bytes: u64, modified_ms: i64) -> Header {
     header
 }
 
-/// As much of the name as the header takes, byte for byte.
+/// Writes as much of the name as the header takes, byte for byte.
 fn write_name(header: &mut Header, name: &[u8]) {
     if let Some(gnu) = header.as_gnu_mut() {
         for (place, byte) in gnu.name.iter_mut().zip(name) {

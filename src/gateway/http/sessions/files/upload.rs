@@ -1,4 +1,4 @@
-//! Uploads into the workspace, and deletions from it.
+//! Uploads files into the workspace, and deletes entries from it.
 
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -94,13 +94,13 @@ pub(in crate::gateway::http) async fn put_file(
     Ok(response)
 }
 
-/// A file on its way; one part of it is in memory.
+/// An upload in progress; only one part of it is in memory.
 struct Upload<'a> {
     files: &'a SessionFiles,
     id: String,
     path: &'a str,
     replaces: Option<&'a str>,
-    /// As announced; 0 = not told.
+    /// The announced length in bytes; 0 if none was announced.
     bytes: u64,
 }
 

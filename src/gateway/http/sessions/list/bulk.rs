@@ -1,4 +1,4 @@
-//! Several sessions at once.
+//! Changes several sessions at once.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,7 +14,7 @@ use crate::gateway::extract::{Body, required};
 use crate::gateway::http::sessions::key_of;
 use crate::store::records::MarksChange;
 
-/// Sessions of one request.
+/// The most sessions of one request.
 const MAX_SESSIONS: usize = 200;
 
 /// What to do with sessions.

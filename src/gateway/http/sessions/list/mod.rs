@@ -1,4 +1,4 @@
-//! The caller's sessions: list and create.
+//! Lists the caller's sessions, and creates new ones.
 
 pub(super) mod bulk;
 pub(super) mod tag;

@@ -1,4 +1,4 @@
-//! Tags as people write them: few, short, and the same whatever the case.
+//! Checks and normalizes tags: they are few, short and in lower case.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use crate::domain::Code;
 use crate::gateway::error::ApiError;
 use crate::store::records::MAX_TAGS;
 
-/// Characters of a tag.
+/// The most characters of a tag.
 const MAX_CHARS: usize = 32;
 
-/// All tags of a session.
+/// Reads all tags of a session; an error if one is invalid or there are too many.
 pub(in crate::gateway::http::sessions) fn read_all(
     texts: &[String],
 ) -> Result<BTreeSet<String>, ApiError> {
@@ -22,7 +22,8 @@ pub(in crate::gateway::http::sessions) fn read_all(
     Ok(tags)
 }
 
-/// One tag: in small letters, with one space where there was white space.
+/// Reads one tag: in lower case, with one space for any white space. It is an error if the tag is empty, too
+/// long, or has control characters.
 pub(in crate::gateway::http::sessions) fn read(
     field: &str,
     text: &str,

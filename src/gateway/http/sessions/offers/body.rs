@@ -1,4 +1,4 @@
-//! What the doors to resources and prompts take and give.
+//! The request and response bodies of the routes of resources and prompts.
 
 use std::collections::BTreeMap;
 
@@ -182,7 +182,7 @@ pub(in crate::gateway::http) struct Completion {
 }
 
 impl CompleteArgumentRequest {
-    /// What is asked of which server.
+    /// Returns the server's name, and the completion to request from it.
     pub(super) fn completing(self) -> Result<(String, Completing), ApiError> {
         let of = match (self.prompt, self.template) {
             (Some(prompt), None) => Reference::Prompt(prompt),

@@ -1,5 +1,5 @@
-//! What the MCP servers of a session offer beside tools: resources and prompts, listed from memory, read
-//! over the session's own connections.
+//! Resources and prompts that a session's MCP servers offer beside tools. Lists come from memory; contents
+//! are read over the session's own connections.
 
 mod body;
 mod views;
@@ -21,7 +21,7 @@ use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath};
 
-/// The routes of what servers offer beside tools.
+/// The routes of resources, prompts, completions and views.
 pub(super) fn routes() -> ApiRouter {
     ApiRouter::new()
         .routes(routes!(list_resources))

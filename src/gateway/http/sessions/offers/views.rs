@@ -1,7 +1,7 @@
-//! Views of tools (MCP Apps): their documents, and the frame in which a browser shows one.
+//! Serves the views of tools (MCP Apps): their documents, and the frame in which a browser shows one.
 //!
-//! The frame is a page of ours without anything in it. It has no origin, and a policy with the hosts that
-//! the view declares and the person agreed to; the page that embeds it hands it the document, once.
+//! The frame is an empty page of ours. It has no origin, and its policy allows the hosts that the view
+//! declares and the person agreed to; the page that embeds the frame hands it the document, once.
 
 use axum::Json;
 use axum::extract::State;
@@ -21,9 +21,9 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, SessionPath};
 
-/// Waits for one document of the page around it, and becomes that. Written documents keep the policy of
-/// the answer that they are written into, and its window: no policy of browsers holds connections between
-/// peers, so what makes them is taken away before.
+/// Waits for one document from the embedding page, and replaces itself by that document. The written document
+/// keeps this response's policy and this window. Not every browser's policy can block peer-to-peer
+/// connections, so the script first removes WebRTC's constructors from the window.
 const FRAME: &str = "<!doctype html><meta charset=\"utf-8\"><title>View</title><script>\
 (() => {
   const host = window.parent
@@ -43,7 +43,7 @@ const FRAME: &str = "<!doctype html><meta charset=\"utf-8\"><title>View</title><
 })()
 </script>";
 
-/// What a view is not given, whatever frame it is in.
+/// The `permissions-policy` of a view: it gets none of these features, whatever frame it is in.
 const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), clipboard-read=(), \
     clipboard-write=(), display-capture=(), payment=(), usb=(), serial=(), hid=(), midi=(), \
     publickey-credentials-get=(), screen-wake-lock=(), fullscreen=()";
