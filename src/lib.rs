@@ -11,24 +11,17 @@ pub mod gateway;
 
 pub mod agent;
 
-pub mod servers;
-
-pub mod providers;
-
-pub mod context;
-
-pub mod sandbox;
-
-pub mod skills;
-
-pub mod tenancy;
-
-pub mod store;
-
 pub use sepal_config as config;
+pub use sepal_context as context;
 pub use sepal_core::{domain, history, session};
 pub use sepal_jobs as jobs;
 pub use sepal_llm as llm;
 pub use sepal_mcp as mcp;
 pub use sepal_net as net;
+pub use sepal_providers as providers;
+pub use sepal_sandbox as sandbox;
+pub use sepal_servers as servers;
+pub use sepal_skills as skills;
+pub use sepal_store as store;
 pub use sepal_telemetry as telemetry;
+pub use sepal_tenancy as tenancy;

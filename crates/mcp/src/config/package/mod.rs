@@ -20,7 +20,7 @@ pub struct PackageCommand {
 }
 
 /// The reason that a runner's command line is not understood.
-pub type Refusal = String;
+pub(crate) type Refusal = String;
 
 /// Returns the package that an entry starts; `None` if its command is not a package runner.
 pub fn package_of(config: &McpServerConfig) -> Result<Option<PackageCommand>, EntryProblem> {

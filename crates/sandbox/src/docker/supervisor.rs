@@ -1,0 +1,200 @@
+//! Supervises one container per task: waits for its end, determines the reason, and cleans up.
+//!
+//! The engine does not remove containers by itself: whether memory ran out is known only while the container
+//! exists. A container of a killed gateway has ended with its stdin, and is removed at the next start.
+
+use std::{
+    future::pending,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::engine::pause::Paused;
+use super::engine::problem::Problem;
+use super::engine::{Engine, Gone};
+use super::owned::Owner;
+use super::workspace::Volume;
+use crate::disk::DiskWatch;
+use crate::workspace::quota;
+use crate::{Bounds, Ended};
+
+/// How long an engine may be unreachable until its container is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long pausing a container that fills the disk may fail.
+const PAUSE_PATIENCE: Duration = Duration::from_secs(3);
+/// The pause between two requests to an unreachable engine.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Watches a running container.
+pub(super) struct Supervisor {
+    pub(super) engine: Arc<Engine>,
+    /// The id of the container that this process created: its name may have another owner by now.
+    pub(super) id: String,
+    pub(super) owner: Owner,
+    pub(super) bounds: Bounds,
+    /// The workspace, if its size has to be watched.
+    pub(super) workspace: Option<Arc<Volume>>,
+    /// A moment before the container started.
+    pub(super) start: SystemTime,
+    /// The disk that the workspace is on, if it is visible here.
+    pub(super) disk: DiskWatch,
+    /// Cancelled when the owner kills the container.
+    pub(super) killed: CancellationToken,
+    /// Becomes true when everything has to end.
+    pub(super) closing: watch::Receiver<bool>,
+}
+
+impl Supervisor {
+    /// Returns when nothing of the container is left, or the engine does not answer.
+    pub(super) async fn run(mut self) -> Ended {
+        let may_write = self.workspace.is_some();
+        let workspace = self.workspace.as_deref().map(|it| (it, self.start));
+        let closing = self.closing.wait_for(|is_closing| *is_closing);
+        let ended = tokio::select! {
+            biased;
+            () = self.killed.cancelled() => Ended::Killed,
+            _ = closing => Ended::Killed,
+            ended = limits(self.bounds, workspace, &self.disk) => ended,
+            ended = stand_still(&self.engine, &self.id, self.disk.clone()), if may_write => ended,
+            gone = until_gone(&self.engine, &self.id) => reason(gone, self.bounds),
+        };
+        let name = &self.owner.name;
+        log(name, ended);
+        if let Err(error) = self.engine.remove(&self.id).await {
+            warn!(container.name = %name, %error, "A container is left to the janitor");
+        }
+        ended
+    }
+}
+
+fn log(name: &str, ended: Ended) {
+    if matches!(ended, Ended::Exited(_) | Ended::Killed) {
+        info!(container.name = %name, "Sandbox: {ended}");
+    } else {
+        warn!(container.name = %name, "Sandbox: {ended}");
+    }
+}
+
+/// Waits for the end of the container, through restarts of the engine.
+async fn until_gone(engine: &Engine, id: &str) -> Gone {
+    let mut last_seen = Instant::now();
+    loop {
+        engine.wait(id).await;
+        match engine.gone(id).await {
+            Ok(Gone::Not) => last_seen = Instant::now(),
+            Ok(gone) => return gone,
+            Err(_) if last_seen.elapsed() > PATIENCE => return Gone::Not,
+            Err(error) => tracing::debug!(%error, "The engine is away"),
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Returns the reason of the end, if we did not cause it.
+fn reason(gone: Gone, bounds: Bounds) -> Ended {
+    match gone {
+        Gone::Exited {
+            code: 137,
+            was_out_of_memory: true,
+        } => Ended::OverMemory(bounds.memory_bytes),
+        // The engine reports a signal as 128 plus the signal's number.
+        Gone::Exited { code, .. } if code > 128 => Ended::Signalled(code - 128),
+        Gone::Exited { code, .. } => Ended::Exited(code),
+        Gone::Removed | Gone::Not => Ended::Lost,
+    }
+}
+
+/// Returns the first exceeded limit that the kernel does not enforce.
+async fn limits(
+    bounds: Bounds,
+    workspace: Option<(&Volume, SystemTime)>,
+    disk: &DiskWatch,
+) -> Ended {
+    let time = async {
+        match bounds.lifetime {
+            Some(lifetime) => sleep(lifetime).await,
+            None => pending().await,
+        }
+    };
+    let size = async {
+        match workspace {
+            Some((volume, start)) => {
+                let limit = bounds.workspace_bytes;
+                let before = volume.count_before(start, limit);
+                let count = |bound| volume.count(bound);
+                quota::watch(limit, volume.pace(), disk.clone(), before, count).await
+            }
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        () = time => Ended::OverTime(bounds.lifetime.unwrap_or_default().as_secs()),
+        ended = size => ended,
+    }
+}
+
+/// Pauses the container while the disk is nearly full. Returns only if that fails: the container could go on
+/// writing, so it has to end.
+///
+/// A gateway that dies meanwhile leaves a paused container, which its next start removes like any other.
+async fn stand_still(engine: &Engine, id: &str, mut disk: DiskWatch) -> Ended {
+    loop {
+        disk.until_pressed(true).await;
+        if let Err(error) = set_paused(engine, id, Paused::Yes, PAUSE_PATIENCE).await {
+            warn!(%error, "A container cannot be paused");
+            return Ended::DiskFull;
+        }
+        disk.until_pressed(false).await;
+        if let Err(error) = set_paused(engine, id, Paused::No, PATIENCE).await {
+            warn!(%error, "A container cannot be resumed");
+            return Ended::Lost;
+        }
+    }
+}
+
+/// Pauses or resumes a container, with retries for at most `patience`.
+async fn set_paused(
+    engine: &Engine,
+    id: &str,
+    paused: Paused,
+    patience: Duration,
+) -> Result<(), Problem> {
+    let since = Instant::now();
+    loop {
+        match engine.set_paused(id, paused).await {
+            Err(_) if since.elapsed() < patience => sleep(PAUSE).await,
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_told_by_code_and_memory() {
+        let bounds = Bounds::default();
+        let check = |code, was_out_of_memory, expected| {
+            let gone = Gone::Exited {
+                code,
+                was_out_of_memory,
+            };
+            assert_eq!(reason(gone, bounds), expected);
+        };
+        check(0, false, Ended::Exited(0));
+        check(3, false, Ended::Exited(3));
+        check(137, true, Ended::OverMemory(512 << 20));
+        check(137, false, Ended::Signalled(9));
+        // A child was killed, and the program went on to its own end.
+        check(0, true, Ended::Exited(0));
+        assert_eq!(reason(Gone::Removed, bounds), Ended::Lost);
+    }
+}

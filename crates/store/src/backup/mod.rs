@@ -1,0 +1,341 @@
+//! Backs up one installation into one file while it runs, and restores the file while it is stopped.
+//!
+//! A backup covers the durability promise of installations that store everything in the data folder: the
+//! database, the key that seals secrets, and the operator's files. Workspaces belong to the sandboxes and
+//! are not part of a backup.
+
+#[cfg(test)]
+mod fuzz;
+mod manifest;
+mod reading;
+mod writing;
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+pub use manifest::{KeyPlace, Manifest, Part};
+
+use super::db::{self, DATABASE_FILE, DatabaseLocation};
+use super::{DataDir, Settings};
+use sepal_jobs::Pool;
+use writing::{Content, Source};
+
+/// The archive name and the data folder name of each file in a backup.
+const KEPT: [(&str, &str); 3] = [
+    (manifest::DATABASE, DATABASE_FILE),
+    (manifest::SECRET_KEY, "secret.key"),
+    (manifest::SERVERS, "mcp-config.json"),
+];
+
+/// Other files that belong to a database and must not be combined with another database, the most dangerous
+/// first.
+const BESIDE: [&str; 3] = ["sepal.db-wal", "sepal.db-shm", "setup-link"];
+
+/// The reason a backup or a restore failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Part of the installation is outside the data folder, so a backup would be incomplete.
+    #[error("{what}, so this command would give half a backup; {remedy}")]
+    Elsewhere {
+        what: &'static str,
+        /// The way to back up such an installation.
+        remedy: &'static str,
+    },
+    /// There is no database to back up.
+    #[error("there is no database at `{0}`; is `store.data_dir` (SPL_DATA_DIR, --data-dir) right?")]
+    NoDatabase(PathBuf),
+    /// An existing file, folder or database is in the way of the backup or restore.
+    #[error("`{path}` {reason}; {remedy}")]
+    InTheWay {
+        /// The path that is in the way.
+        path: PathBuf,
+        reason: &'static str,
+        remedy: &'static str,
+    },
+    /// The file is not a backup, or contains files that no backup has.
+    #[error("`{path}` is not a backup that `sepal backup` made: {reason}; nothing was changed")]
+    Foreign {
+        path: PathBuf,
+        /// The reason the file is not accepted as a backup.
+        reason: String,
+    },
+    /// The file is a backup that was damaged after it was made.
+    #[error("`{path}` is damaged: {reason}; nothing was changed, take another copy of it")]
+    Damaged {
+        path: PathBuf,
+        /// The mismatch that was found.
+        reason: String,
+    },
+    /// A newer version of Sepal made the backup.
+    #[error(
+        "the backup was made by Sepal {program}, which is newer than this one; restore it with that \
+         version"
+    )]
+    Newer {
+        /// The version that made the backup.
+        program: String,
+    },
+    /// A file operation failed.
+    #[error("`{path}` {reason}")]
+    Disk {
+        /// The file or folder concerned.
+        path: PathBuf,
+        reason: &'static str,
+        /// The error from the operating system.
+        source: io::Error,
+    },
+    /// The database or the data folder returned an error.
+    #[error(transparent)]
+    Store(#[from] super::Error),
+}
+
+impl Error {
+    fn disk(path: &Path, reason: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Disk {
+            path,
+            reason,
+            source,
+        }
+    }
+}
+
+/// The parts of an installation to back up.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    pub settings: &'a Settings,
+    /// True if the key that seals secrets comes from the settings and not from the data folder.
+    pub has_own_key: bool,
+    /// The settings file that the installation runs with.
+    pub settings_file: Option<&'a Path>,
+}
+
+/// Writes a backup to `target`, a file that must not exist yet. A gateway may run at the same time: the
+/// backup is a consistent snapshot and contains everything that was acknowledged before the call.
+pub async fn back_up(wanted: Wanted<'_>, target: &Path) -> Result<Manifest, Error> {
+    let database = database_file(wanted.settings)?;
+    if !database.is_file() {
+        return Err(Error::NoDatabase(database));
+    }
+    if target.exists() {
+        return Err(Error::InTheWay {
+            path: target.to_owned(),
+            reason: "exists",
+            remedy: "give another name",
+        });
+    }
+    // Stages beside the archive, because the operator chose a disk with enough space for it.
+    let stage = Stage::new(parent(target), "backup")?;
+    let copy = stage.0.join(DATABASE_FILE);
+    let schema = db::copy(&database, &copy).await?;
+    let mut sources = vec![Source {
+        name: manifest::DATABASE,
+        content: Content::File(copy),
+    }];
+    let folder = &wanted.settings.data_dir;
+    let mut others: Vec<(&'static str, PathBuf)> = KEPT
+        .iter()
+        .skip(1)
+        .map(|(name, file)| (*name, folder.join(file)))
+        .collect();
+    if let Some(file) = wanted.settings_file {
+        others.push((manifest::settings_name(file), file.to_owned()));
+    }
+    for (name, file) in others {
+        sources.extend(writing::read(name, &file)?);
+    }
+    let key = if wanted.has_own_key {
+        KeyPlace::Settings
+    } else {
+        KeyPlace::File
+    };
+    let target = target.to_owned();
+    blocking(move || writing::write(&target, (schema, key), &sources)).await
+}
+
+/// The result of a restore.
+#[derive(Debug, Clone)]
+pub struct Restored {
+    /// The manifest of the restored backup.
+    pub manifest: Manifest,
+    /// The folder to which the previous installation was moved, if there was one.
+    pub aside: Option<PathBuf>,
+    /// The file that holds the settings from the backup, if it had any; the gateway does not read it from
+    /// there.
+    pub settings_file: Option<PathBuf>,
+}
+
+/// The action to take if the data folder is not empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Refuse to restore.
+    Refuse,
+    /// Move the existing installation into a new folder.
+    MoveAside,
+}
+
+/// Restores a backup into the data folder. The archive is first unpacked and verified in a staging folder;
+/// an error up to that point changes nothing. Fails if a gateway uses the folder, and keeps gateways from
+/// starting on it meanwhile.
+pub async fn restore(
+    settings: &Settings,
+    archive: &Path,
+    existing: Existing,
+) -> Result<Restored, Error> {
+    let (file, folder) = (database_file(settings)?, settings.data_dir.clone());
+    let usual = folder.join(DATABASE_FILE);
+    if std::path::absolute(&file).ok() != std::path::absolute(&usual).ok() {
+        return Err(Error::InTheWay {
+            path: file,
+            reason: "is the database of these settings, and a backup goes into the data folder",
+            remedy: "restore without `store.database_url` (SPL_DATABASE_URL, DATABASE_URL), then \
+                     move `sepal.db` there",
+        });
+    }
+    let dir = DataDir::lock(&folder)?;
+    let archive = archive.to_owned();
+    let restored = blocking(move || put_back(&folder, &archive, existing)).await;
+    drop(dir);
+    restored
+}
+
+fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<Restored, Error> {
+    let is_used = check_used(folder)?;
+    if is_used && existing == Existing::Refuse {
+        return Err(Error::InTheWay {
+            path: folder.to_owned(),
+            reason: "is not empty",
+            remedy: "name an empty folder (--data-dir), or move what is there aside with --force",
+        });
+    }
+    let stage = Stage::new(folder, "restore")?;
+    let manifest = reading::unpack(archive, &stage.0)?;
+    let aside = if is_used {
+        Some(move_aside(folder)?)
+    } else {
+        None
+    };
+    let mut settings_file = None;
+    // The database comes last: without it, the folder holds no installation.
+    for part in manifest.files.iter().rev() {
+        let name = match KEPT.iter().find(|(name, _)| *name == part.name) {
+            Some((_, file)) => (*file).to_owned(),
+            None => format!("restored-{}", manifest::file_name(&part.name)),
+        };
+        let to = folder.join(name);
+        fs::rename(stage.0.join(manifest::file_name(&part.name)), &to)
+            .map_err(Error::disk(&to, "cannot be put in place"))?;
+        if manifest::is_settings(&part.name) {
+            settings_file = Some(to);
+        }
+    }
+    sync_folder(folder)?;
+    Ok(Restored {
+        manifest,
+        aside,
+        settings_file,
+    })
+}
+
+/// Returns true if the folder contains anything other than a lock file and `lost+found`.
+fn check_used(folder: &Path) -> Result<bool, Error> {
+    let unreadable = || Error::disk(folder, "cannot be read");
+    for entry in fs::read_dir(folder).map_err(unreadable())? {
+        let name = entry.map_err(unreadable())?.file_name();
+        if name != "lock" && name != "lost+found" {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Moves the files of the old installation into a new folder. The database's write-ahead log goes first:
+/// SQLite would apply it to any other database placed beside it.
+fn move_aside(folder: &Path) -> Result<PathBuf, Error> {
+    let at = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    let aside = folder.join(format!("before-restore-{at}"));
+    private_folder(&aside)?;
+    let kept = KEPT.iter().map(|(_, file)| *file);
+    for name in BESIDE.into_iter().chain(kept) {
+        let from = folder.join(name);
+        if from.exists() {
+            fs::rename(&from, aside.join(name))
+                .map_err(Error::disk(&from, "cannot be moved aside"))?;
+        }
+    }
+    sync_folder(&aside)?;
+    Ok(aside)
+}
+
+/// The path of the database file. Returns an error if part of the installation is outside the data folder.
+fn database_file(settings: &Settings) -> Result<PathBuf, Error> {
+    match db::place(settings.database_url.as_deref(), &settings.data_dir)? {
+        DatabaseLocation::Server => Err(Error::Elsewhere {
+            what: "the database is on a PostgreSQL server (`store.database_url`)",
+            remedy: "use `pg_dump --format=custom` and `pg_restore` there, and keep `secret.key` of \
+                     the data folder (or SPL_SECRET_KEY); with Redis, also its AOF or RDB files",
+        }),
+        DatabaseLocation::File(_) if settings.redis_url.is_some() => Err(Error::Elsewhere {
+            what: "the sessions are in Redis (`store.redis_url`)",
+            remedy: "stop the gateways, keep the AOF or RDB files of that Redis (`BGSAVE`), and run \
+                     `sepal backup` or `sepal restore` without SPL_REDIS_URL for the rest",
+        }),
+        DatabaseLocation::File(file) => Ok(file),
+    }
+}
+
+/// A private staging folder, removed on drop.
+struct Stage(PathBuf);
+
+impl Stage {
+    fn new(beside: &Path, purpose: &str) -> Result<Self, Error> {
+        let path = beside.join(format!(".sepal-{purpose}-{:016x}", rand::random::<u64>()));
+        private_folder(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            tracing::warn!(%error, "`{}` is left over and may be removed", self.0.display());
+        }
+    }
+}
+
+fn private_folder(path: &Path) -> Result<(), Error> {
+    let made = DirBuilder::new().mode(0o700).create(path);
+    made.map_err(Error::disk(path, "cannot be made"))
+}
+
+fn sync_folder(folder: &Path) -> Result<(), Error> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(Error::disk(folder, "cannot be written"))
+}
+
+fn parent(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    }
+}
+
+/// Runs the file operations of backups and restores on a pool of threads.
+static FILES: LazyLock<Pool> = LazyLock::new(|| Pool::new("backup", 4));
+
+/// Runs blocking file operations on [`FILES`], off the async tasks that serve clients.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match FILES.run(work).await {
+        Ok(done) => done,
+        Err(error) => Err(Error::Disk {
+            path: PathBuf::from("the work on files"),
+            reason: "ended badly",
+            source: io::Error::other(error),
+        }),
+    }
+}

@@ -1,0 +1,285 @@
+//! Runs the SQL of the records on SQLite or PostgreSQL, with one SQL text with `$1` placeholders for both.
+//!
+//! Only this folder uses the database drivers.
+
+mod address;
+mod hold;
+mod postgres;
+mod sql;
+mod sqlite;
+
+use std::path::{Path, PathBuf};
+
+use sqlx::FromRow;
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+
+use super::Error;
+use address::Address;
+
+pub(super) use hold::Hold;
+pub(super) use postgres::{PostgresDb, within};
+pub(super) use sql::{PerRow, Sql};
+pub(super) use sqlite::{SqliteDb, copy, newest_schema};
+
+/// The database's file name in the data folder.
+pub(super) const DATABASE_FILE: &str = "sepal.db";
+
+/// A database whose tables match this version of the program.
+#[derive(Debug, Clone)]
+pub(super) enum Db {
+    /// An SQLite file.
+    Sqlite(SqliteDb),
+    /// A PostgreSQL server.
+    Postgres(PostgresDb),
+}
+
+/// A row that every driver can read; derive `sqlx::FromRow`.
+pub(super) trait Row:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{
+}
+impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{}
+
+/// A value for a placeholder, in one of the types that both databases have.
+#[derive(Debug, Clone)]
+pub(super) enum Arg {
+    /// TEXT.
+    Text(Option<String>),
+    /// BIGINT: counts, and times in ms since 1970.
+    Int(Option<i64>),
+    /// BOOLEAN.
+    Bool(bool),
+    /// BLOB, or BYTEA.
+    Bytes(Vec<u8>),
+}
+
+impl From<&str> for Arg {
+    fn from(value: &str) -> Self {
+        Self::Text(Some(value.to_owned()))
+    }
+}
+impl From<Option<&str>> for Arg {
+    fn from(value: Option<&str>) -> Self {
+        Self::Text(value.map(str::to_owned))
+    }
+}
+impl From<i64> for Arg {
+    fn from(value: i64) -> Self {
+        Self::Int(Some(value))
+    }
+}
+impl From<Option<i64>> for Arg {
+    fn from(value: Option<i64>) -> Self {
+        Self::Int(value)
+    }
+}
+impl From<Vec<u8>> for Arg {
+    fn from(value: Vec<u8>) -> Self {
+        Self::Bytes(value)
+    }
+}
+impl From<bool> for Arg {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+/// Builds a list of arguments of mixed types.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => { vec![$($crate::db::Arg::from($value)),*] };
+}
+pub(super) use args;
+
+/// One writing statement of a transaction.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    sql: Sql,
+    args: Vec<Arg>,
+    must_change: bool,
+}
+
+impl Statement {
+    /// A statement that is allowed to change no rows.
+    pub(super) fn new(sql: impl Into<Sql>, args: Vec<Arg>) -> Self {
+        Self {
+            sql: sql.into(),
+            args,
+            must_change: false,
+        }
+    }
+
+    /// A statement that rolls back the whole transaction if it changes no rows.
+    pub(super) fn required(sql: &'static str, args: Vec<Arg>) -> Self {
+        Self {
+            must_change: true,
+            ..Self::new(sql, args)
+        }
+    }
+}
+
+impl Db {
+    /// Opens the database at `address`, or `sepal.db` in the data folder, and migrates its tables.
+    pub(super) async fn open(address: Option<&str>, data_dir: &Path) -> Result<Self, Error> {
+        match Address::parse(address, data_dir)? {
+            Address::Sqlite(file) => Ok(Self::Sqlite(SqliteDb::open(&file).await?)),
+            Address::Postgres(options) => Ok(Self::Postgres(PostgresDb::open(options).await?)),
+        }
+    }
+
+    /// The kind of database, and its location without credentials.
+    pub(super) fn describe(&self) -> (&'static str, String) {
+        match self {
+            Self::Sqlite(db) => ("sqlite", format!("one file `{}`", db.file().display())),
+            Self::Postgres(db) => ("postgres", format!("PostgreSQL `{}`", db.address())),
+        }
+    }
+
+    /// Runs a query and returns all rows.
+    pub(super) async fn fetch_all<T: Row>(
+        &self,
+        sql: impl Into<Sql> + Send,
+        args: Vec<Arg>,
+    ) -> Result<Vec<T>, Error> {
+        let sql = sql.into();
+        match self {
+            Self::Sqlite(db) => db.fetch_all(sql, args).await,
+            Self::Postgres(db) => db.fetch_all(sql, args).await,
+        }
+    }
+
+    /// Runs a query and returns its row, if there is one.
+    pub(super) async fn fetch_optional<T: Row>(
+        &self,
+        sql: &'static str,
+        args: Vec<Arg>,
+    ) -> Result<Option<T>, Error> {
+        match self {
+            Self::Sqlite(db) => db.fetch_optional(sql, args).await,
+            Self::Postgres(db) => db.fetch_optional(sql, args).await,
+        }
+    }
+
+    /// Runs a writing statement that returns rows (`… RETURNING …`).
+    pub(super) async fn change_returning<T: Row + 'static>(
+        &self,
+        sql: &'static str,
+        args: Vec<Arg>,
+    ) -> Result<Vec<T>, Error> {
+        match self {
+            Self::Sqlite(db) => db.change_returning(sql, args).await,
+            Self::Postgres(db) => db.change_returning(sql, args).await,
+        }
+    }
+
+    /// Runs one writing statement and returns the number of changed rows.
+    pub(super) async fn execute(&self, sql: &'static str, args: Vec<Arg>) -> Result<u64, Error> {
+        let changed = self.execute_all(vec![Statement::new(sql, args)]).await?;
+        Ok(changed.unwrap_or(0))
+    }
+
+    /// Runs all statements in one transaction and returns the number of changed rows. Returns `None` and
+    /// rolls back if a required statement changed no rows.
+    pub(super) async fn execute_all(
+        &self,
+        statements: Vec<Statement>,
+    ) -> Result<Option<u64>, Error> {
+        match self {
+            Self::Sqlite(db) => db.execute_all(statements).await,
+            Self::Postgres(db) => db.execute_all(&statements).await,
+        }
+    }
+
+    /// Runs statements that are each correct regardless of what other transactions wrote before them. They
+    /// use row locks instead of serializable isolation, so that concurrent transactions wait instead of
+    /// aborting each other.
+    pub(super) async fn execute_in_turn(&self, statements: Vec<Statement>) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(db) => db.execute_all(statements).await?,
+            Self::Postgres(db) => db.execute_in_turn(&statements).await?,
+        };
+        Ok(())
+    }
+
+    /// Reads rows and writes the statements that `follow` derives from them, as one step. Calls with the
+    /// same `turn` run one after the other, so each reads what the previous call wrote.
+    pub(super) async fn change_as_read<T: Row + 'static, A: Send + 'static>(
+        &self,
+        turn: &str,
+        (sql, args): (&'static str, Vec<Arg>),
+        follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync + 'static,
+    ) -> Result<A, Error> {
+        match self {
+            // SQLite has one writer at a time, so `turn` is not needed.
+            Self::Sqlite(db) => db.change_as_read((sql, args), follow).await,
+            Self::Postgres(db) => db.change_as_read(turn, (sql, args), follow).await,
+        }
+    }
+
+    /// Checks that the database answers.
+    pub(super) async fn ping(&self) -> Result<(), Error> {
+        let sql = "SELECT id FROM tenants LIMIT 0";
+        self.fetch_optional::<(String,)>(sql, args![]).await?;
+        Ok(())
+    }
+
+    /// Closes every connection.
+    pub(super) async fn close(&self) {
+        match self {
+            Self::Sqlite(db) => db.close().await,
+            Self::Postgres(db) => db.close().await,
+        }
+    }
+}
+
+/// Connects to the server at `address` and returns its address without the password. Returns `None` if
+/// `address` names a file.
+pub(super) async fn try_server(
+    address: Option<&str>,
+    data_dir: &Path,
+) -> Result<Option<String>, Error> {
+    match Address::parse(address, data_dir)? {
+        Address::Sqlite(_) => Ok(None),
+        Address::Postgres(options) => postgres::try_server(&options).await.map(Some),
+    }
+}
+
+/// The location of a database.
+pub(super) enum DatabaseLocation {
+    /// A file at this path.
+    File(PathBuf),
+    /// A database server.
+    Server,
+}
+
+/// Returns the location of the database at `address`.
+pub(super) fn place(address: Option<&str>, data_dir: &Path) -> Result<DatabaseLocation, Error> {
+    Ok(match Address::parse(address, data_dir)? {
+        Address::Sqlite(file) => DatabaseLocation::File(file),
+        Address::Postgres(_) => DatabaseLocation::Server,
+    })
+}
+
+/// Turns a violation of a unique constraint into `Taken(name)`, and passes other errors on.
+pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
+    move |error| match &error {
+        Error::Database(cause)
+            if cause
+                .as_database_error()
+                .is_some_and(sqlx::error::DatabaseError::is_unique_violation) =>
+        {
+            Error::Taken(name.to_owned())
+        }
+        Error::Database(_)
+        | Error::Redis { .. }
+        | Error::NoAnswer
+        | Error::Migration(_)
+        | Error::Taken(_)
+        | Error::TooLarge { .. }
+        | Error::Corrupt { .. }
+        | Error::Sealed(_)
+        | Error::Unusable { .. }
+        | Error::Locked { .. } => error,
+    }
+}

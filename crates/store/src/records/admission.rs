@@ -1,0 +1,104 @@
+//! Finds the user to whom a secret gives access, and hashes secrets for storage.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+use super::super::Error;
+use super::{tenant_id, user_id};
+use sepal_core::domain::{Caller, Role, Tenant, Timestamp, User};
+
+/// The SHA-256 digest of a random 256-bit secret. A secret of that size cannot be guessed from its digest,
+/// and the digest cannot be used to sign in. Do not use this for passwords.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SecretHash(String);
+
+impl SecretHash {
+    /// Hashes a secret.
+    pub fn of(secret: &str) -> Self {
+        Self(hex::encode(Sha256::digest(secret.as_bytes())))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretHash(…)")
+    }
+}
+
+/// A valid key or sign-in and its user, who is not disabled and whose tenant is not suspended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admission {
+    /// The id of the key or sign-in.
+    pub credential: String,
+    /// The user with their current rights.
+    pub caller: Caller,
+    /// The time at which the credential was created.
+    pub created_at: Timestamp,
+    /// The approximate time of its last use.
+    pub used_at: Timestamp,
+}
+
+/// Builds a query for the columns of [`AdmissionRow`]: those of the credential, then those of the user, with
+/// joins.
+macro_rules! person_of {
+    ($credential:literal, $table:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $credential,
+            ", u.tenant, t.name AS tenant_name, u.id AS user_id, u.name, u.role, \
+             u.is_installation_admin FROM ",
+            $table,
+            " JOIN users u ON u.tenant = c.tenant AND u.id = c.user_id AND NOT u.is_disabled \
+             JOIN tenants t ON t.id = c.tenant AND t.suspended_at IS NULL ",
+            $rest
+        )
+    };
+}
+pub(super) use person_of;
+
+#[derive(sqlx::FromRow)]
+pub(super) struct AdmissionRow {
+    credential: String,
+    created_at: i64,
+    used_at: i64,
+    tenant: String,
+    tenant_name: String,
+    user_id: String,
+    name: String,
+    role: String,
+    is_installation_admin: bool,
+}
+
+impl AdmissionRow {
+    pub(super) fn into_admission(self) -> Result<Admission, Error> {
+        let tenant = tenant_id(self.tenant)?;
+        Ok(Admission {
+            credential: self.credential,
+            caller: Caller {
+                user: User {
+                    id: user_id(self.user_id)?,
+                    tenant: tenant.clone(),
+                    name: self.name,
+                    role: role(&self.role)?,
+                    installation_admin: self.is_installation_admin,
+                },
+                tenant: Tenant {
+                    id: tenant,
+                    name: self.tenant_name,
+                },
+                credential: None,
+            },
+            created_at: Timestamp(self.created_at),
+            used_at: Timestamp(self.used_at),
+        })
+    }
+}
+
+pub(super) fn role(text: &str) -> Result<Role, Error> {
+    Role::parse(text).ok_or_else(|| Error::corrupt("role", text))
+}

@@ -1,0 +1,109 @@
+//! Stores the rules by which people and admins decide calls in advance, and counts their uses.
+
+use std::collections::HashMap;
+
+use sepal_policy::Rule;
+
+use super::super::Error;
+use super::super::db::{Db, args};
+use super::{from_json, to_json, user_id};
+use sepal_core::domain::{TenantId, Timestamp, UserId};
+
+/// The most rules of one person, and of a tenant's admins. The limit exists because every call is checked
+/// against each rule.
+pub const MOST_RULES: i64 = 200;
+
+/// A rule that applies beyond one session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleRow {
+    pub rule: Rule,
+    /// The person to whose sessions it applies; `None` = the sessions of everyone in the tenant.
+    pub owner: Option<UserId>,
+    pub created_by: UserId,
+    pub created_at: Timestamp,
+}
+
+/// The number of calls that a rule decided, and the time of the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleUses {
+    pub count: u64,
+    pub last: Timestamp,
+}
+
+/// Access to the stored rules.
+pub struct Rules<'s> {
+    db: &'s Db,
+}
+
+impl<'s> Rules<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// All rules of a tenant, including those of its users, oldest first.
+    pub async fn list(&self, tenant: &TenantId) -> Result<Vec<RuleRow>, Error> {
+        let sql = "SELECT owner, body, created_by, created_at FROM rules WHERE tenant = $1 \
+                   ORDER BY created_at, id";
+        let rows: Vec<Row> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
+        rows.into_iter().map(rule_row).collect()
+    }
+
+    /// Adds a rule. Returns false if its owner, or the tenant, already has [`MOST_RULES`].
+    pub async fn add(&self, tenant: &TenantId, row: &RuleRow) -> Result<bool, Error> {
+        let sql = "INSERT INTO rules (tenant, id, owner, body, created_by, created_at) \
+                   SELECT $1, $2, $3, $4, $5, $6 WHERE \
+                   (SELECT COUNT(*) FROM rules WHERE tenant = $1 AND owner = $3) < $7";
+        let body = to_json("rule", &row.rule)?;
+        let values = args![
+            tenant.as_str(),
+            row.rule.id.as_str(),
+            row.owner.as_ref().map_or("", UserId::as_str),
+            body.as_str(),
+            row.created_by.as_str(),
+            row.created_at.0,
+            MOST_RULES
+        ];
+        Ok(self.db.execute(sql, values).await? > 0)
+    }
+
+    /// Deletes a rule of this owner. Returns true if it existed.
+    pub async fn remove(
+        &self,
+        tenant: &TenantId,
+        (id, owner): (&str, Option<&UserId>),
+    ) -> Result<bool, Error> {
+        let sql = "DELETE FROM rules WHERE tenant = $1 AND id = $2 AND owner = $3";
+        let owner = owner.map_or("", UserId::as_str);
+        let values = args![tenant.as_str(), id, owner];
+        Ok(self.db.execute(sql, values).await? > 0)
+    }
+
+    /// The uses of each rule in the sessions of `owner`, or in all sessions of the tenant.
+    pub async fn uses(
+        &self,
+        tenant: &TenantId,
+        owner: Option<&UserId>,
+    ) -> Result<HashMap<String, RuleUses>, Error> {
+        let sql = "SELECT rule, COUNT(*), MAX(at) FROM tool_calls WHERE tenant = $1 \
+                   AND rule IS NOT NULL AND ($2 = '' OR owner = $2) GROUP BY rule";
+        let values = args![tenant.as_str(), owner.map_or("", UserId::as_str)];
+        let rows: Vec<(String, i64, i64)> = self.db.fetch_all(sql, values).await?;
+        let uses = rows.into_iter().map(|(id, count, last)| {
+            let count = u64::try_from(count).unwrap_or(0);
+            let last = Timestamp(last);
+            (id, RuleUses { count, last })
+        });
+        Ok(uses.collect())
+    }
+}
+
+type Row = (String, String, String, i64);
+
+fn rule_row((owner, body, created_by, created_at): Row) -> Result<RuleRow, Error> {
+    Ok(RuleRow {
+        rule: from_json("rule", &body)?,
+        owner: (!owner.is_empty()).then(|| user_id(owner)).transpose()?,
+        created_by: user_id(created_by)?,
+        created_at: Timestamp(created_at),
+    })
+}

@@ -1,0 +1,267 @@
+//! Stores tenants.
+
+use super::super::Error;
+use super::super::db::{Db, Statement, args, taken};
+use super::tenant_id;
+use sepal_core::domain::{Tenant, TenantId, Timestamp};
+
+/// The standing of a tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TenantStanding {
+    Active,
+    /// No one of the tenant may enter.
+    Suspended,
+    /// No one of the tenant may enter, and the tenant will be deleted.
+    GivenUp,
+}
+
+/// Builds the statements that delete a tenant's rows, from tables and the columns that name the tenant. Rows
+/// that refer to others come first.
+macro_rules! purges {
+    ($($table:literal: $column:literal),* $(,)?) => {
+        [$(concat!("DELETE FROM ", $table, " WHERE ", $column, " = $1")),*]
+    };
+}
+
+/// Every table with rows of tenants; a test compares the list with the migrations. `package_volumes` is not
+/// in it: the gateway that removes such a volume also deletes its row.
+const PURGES: &[&str] = &purges! {
+    "journal": "tenant",
+    "snapshots": "tenant",
+    "active": "tenant",
+    "texts": "tenant",
+    "attachments": "tenant",
+    "blobs": "tenant",
+    "calibrations": "scope",
+    "request_tools": "tenant",
+    "tool_calls": "tenant",
+    "model_requests": "tenant",
+    "daily_spend": "tenant",
+    "budget_reservations": "tenant",
+    "budget_warnings": "tenant",
+    "budgets": "tenant",
+    "compaction_defaults": "tenant",
+    "shared_sessions": "tenant",
+    "rules": "tenant",
+    "notifications": "tenant",
+    "webhooks": "tenant",
+    "passkeys": "tenant",
+    "gestures": "tenant",
+    "mcp_grants": "tenant",
+    "mcp_grants": "scope",
+    "mcp_authorizations": "tenant",
+    "mcp_authorizations": "scope",
+    "mcp_clients": "scope",
+    "package_installations": "scope",
+    "tool_versions": "tenant",
+    "tool_definition_history": "tenant",
+    "mcp_tool_settings": "tenant",
+    "mcp_bundle_parts": "tenant",
+    "mcp_bundles": "tenant",
+    "mcp_servers": "tenant",
+    "secrets": "scope",
+    "providers": "scope",
+    "model_defaults": "scope",
+    "skill_switches": "tenant",
+    "skills": "tenant",
+    "skill_bundles": "tenant",
+    "workspace_changes": "tenant",
+    "workspace_states": "tenant",
+    "workspace_contents": "tenant",
+    "dry_run_results": "tenant",
+    "sandboxes": "tenant",
+    "sessions": "tenant",
+    "links": "tenant",
+    "web_sessions": "tenant",
+    "api_keys": "tenant",
+    "users": "tenant",
+};
+
+/// Deletes tool definitions to which no tenant's history refers any more.
+const ORPHANS: [&str; 1] =
+    ["DELETE FROM tool_definitions WHERE hash NOT IN (SELECT hash FROM tool_definition_history)"];
+
+/// Access to the tenants of the installation.
+pub struct Tenants<'s> {
+    db: &'s Db,
+}
+
+impl<'s> Tenants<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Adds a tenant. Returns [`Error::Taken`] if its name is in use.
+    pub async fn add(&self, tenant: &Tenant, now: Timestamp) -> Result<(), Error> {
+        self.db
+            .execute(
+                "INSERT INTO tenants (id, name, created_at) VALUES ($1, $2, $3)",
+                args![tenant.id.as_str(), tenant.name.as_str(), now.0],
+            )
+            .await
+            .map_err(taken(&tenant.name))?;
+        Ok(())
+    }
+
+    /// The tenant with this name, added with the given id if there is none.
+    pub async fn find_or_add(&self, tenant: Tenant, now: Timestamp) -> Result<Tenant, Error> {
+        self.db
+            .execute(
+                "INSERT INTO tenants (id, name, created_at) VALUES ($1, $2, $3) \
+                 ON CONFLICT (name) DO NOTHING",
+                args![tenant.id.as_str(), tenant.name.as_str(), now.0],
+            )
+            .await?;
+        Ok(self.find_by_name(&tenant.name).await?.unwrap_or(tenant))
+    }
+
+    /// The tenant with this name.
+    pub async fn find_by_name(&self, name: &str) -> Result<Option<Tenant>, Error> {
+        let row: Option<TenantRow> = self
+            .db
+            .fetch_optional("SELECT id, name FROM tenants WHERE name = $1", args![name])
+            .await?;
+        row.map(TenantRow::into_tenant).transpose()
+    }
+
+    /// The tenant with this id.
+    pub async fn find(&self, id: &TenantId) -> Result<Option<Tenant>, Error> {
+        let row: Option<TenantRow> = self
+            .db
+            .fetch_optional(
+                "SELECT id, name FROM tenants WHERE id = $1",
+                args![id.as_str()],
+            )
+            .await?;
+        row.map(TenantRow::into_tenant).transpose()
+    }
+
+    /// Returns true if people of the tenant may share sessions by link.
+    pub async fn allows_links(&self, id: &TenantId) -> Result<bool, Error> {
+        let sql = "SELECT allows_links FROM tenants WHERE id = $1";
+        let row: Option<(bool,)> = self.db.fetch_optional(sql, args![id.as_str()]).await?;
+        Ok(row.is_some_and(|(allows_links,)| allows_links))
+    }
+
+    /// Allows or forbids sharing sessions by link.
+    pub async fn set_allows_links(&self, id: &TenantId, allows_links: bool) -> Result<(), Error> {
+        let sql = "UPDATE tenants SET allows_links = $2 WHERE id = $1";
+        self.db
+            .execute(sql, args![id.as_str(), allows_links])
+            .await?;
+        Ok(())
+    }
+
+    /// Locks a tenant out: no one of it may enter, and none of its work continues. Suspending it again
+    /// changes nothing.
+    pub async fn suspend(&self, id: &TenantId, now: Timestamp) -> Result<(), Error> {
+        let sql = "UPDATE tenants SET suspended_at = COALESCE(suspended_at, $2) WHERE id = $1";
+        self.db.execute(sql, args![id.as_str(), now.0]).await?;
+        Ok(())
+    }
+
+    /// Lifts a suspension. Returns false if the tenant does not exist or is being deleted.
+    pub async fn resume(&self, id: &TenantId) -> Result<bool, Error> {
+        let sql = "UPDATE tenants SET suspended_at = NULL WHERE id = $1 AND delete_at IS NULL";
+        Ok(self.db.execute(sql, args![id.as_str()]).await? > 0)
+    }
+
+    /// Locks a tenant out for good, so that a living gateway deletes it.
+    pub async fn give_up(&self, id: &TenantId, now: Timestamp) -> Result<(), Error> {
+        let sql = "UPDATE tenants SET suspended_at = COALESCE(suspended_at, $2), \
+                   delete_at = COALESCE(delete_at, $2) WHERE id = $1";
+        self.db.execute(sql, args![id.as_str(), now.0]).await?;
+        Ok(())
+    }
+
+    /// The tenants that are to be deleted.
+    pub async fn given_up(&self) -> Result<Vec<TenantId>, Error> {
+        let sql = "SELECT id FROM tenants WHERE delete_at IS NOT NULL ORDER BY id";
+        let rows: Vec<(String,)> = self.db.fetch_all(sql, args![]).await?;
+        rows.into_iter().map(|(id,)| tenant_id(id)).collect()
+    }
+
+    /// The standing of a tenant. An unknown tenant counts as active.
+    pub async fn standing(&self, id: &TenantId) -> Result<TenantStanding, Error> {
+        let sql =
+            "SELECT suspended_at IS NOT NULL, delete_at IS NOT NULL FROM tenants WHERE id = $1";
+        let row: Option<(bool, bool)> = self.db.fetch_optional(sql, args![id.as_str()]).await?;
+        Ok(match row {
+            Some((_, true)) => TenantStanding::GivenUp,
+            Some((true, false)) => TenantStanding::Suspended,
+            Some((false, false)) | None => TenantStanding::Active,
+        })
+    }
+
+    /// Deletes a tenant and its rows in every table. Its sessions must already be removed, because their
+    /// workspaces can only be found by these rows.
+    pub async fn purge(&self, id: &TenantId) -> Result<(), Error> {
+        let statements = PURGES.iter();
+        let mut statements: Vec<Statement> = statements
+            .map(|sql| Statement::new(*sql, args![id.as_str()]))
+            .collect();
+        statements.extend(ORPHANS.map(|sql| Statement::new(sql, args![])));
+        let last = "DELETE FROM tenants WHERE id = $1";
+        statements.push(Statement::new(last, args![id.as_str()]));
+        self.db.execute_all(statements).await?;
+        Ok(())
+    }
+
+    /// All tenants, by name.
+    pub async fn list(&self) -> Result<Vec<Tenant>, Error> {
+        let rows: Vec<TenantRow> = self
+            .db
+            .fetch_all("SELECT id, name FROM tenants ORDER BY name", args![])
+            .await?;
+        rows.into_iter().map(TenantRow::into_tenant).collect()
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct TenantRow {
+    id: String,
+    name: String,
+}
+
+impl TenantRow {
+    fn into_tenant(self) -> Result<Tenant, Error> {
+        Ok(Tenant {
+            id: tenant_id(self.id)?,
+            name: self.name,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::PURGES;
+
+    /// Asserts that no table keeps rows of a deleted tenant: each table to which the migrations give a
+    /// column `tenant` or `scope` is purged by that column.
+    #[test]
+    fn every_table_with_rows_of_tenants_is_purged() {
+        for kind in ["sqlite", "postgres"] {
+            let folder = format!("{}/../../migrations/{kind}", env!("CARGO_MANIFEST_DIR"));
+            let mut wanted = BTreeSet::new();
+            for file in std::fs::read_dir(folder).unwrap() {
+                let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+                let mut table = String::new();
+                for line in text.lines() {
+                    let words: Vec<&str> = line.split_whitespace().collect();
+                    match words[..] {
+                        ["CREATE", "TABLE", name, "("] => name.clone_into(&mut table),
+                        [column @ ("tenant" | "scope"), "TEXT", ..] => {
+                            wanted.insert(format!("DELETE FROM {table} WHERE {column} = $1"));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            assert!(wanted.remove("DELETE FROM package_volumes WHERE scope = $1"));
+            let purged: BTreeSet<String> = PURGES.iter().map(|it| (*it).to_owned()).collect();
+            assert_eq!(wanted, purged, "{kind}");
+        }
+    }
+}

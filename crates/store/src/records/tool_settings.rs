@@ -1,0 +1,122 @@
+//! Stores a tenant's settings for single tools of its MCP servers.
+
+use super::super::Error;
+use super::super::db::{Db, Statement, args};
+use sepal_core::domain::{TenantId, ToolRef};
+use sepal_core::session::PolicyEffect;
+
+/// The settings of one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolSetting {
+    /// The tool, by the server's own name for it.
+    pub tool: ToolRef,
+    /// True if the tool is offered to the model.
+    pub is_enabled: bool,
+    /// The effect of the policy on the tool's calls.
+    pub effect: PolicyEffect,
+}
+
+/// Access to the stored settings. A tool without settings is enabled, and its calls need approval.
+pub struct ToolSettings<'s> {
+    db: &'s Db,
+}
+
+impl<'s> ToolSettings<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// All settings of a tenant, by server and tool.
+    pub async fn list(&self, tenant: &TenantId) -> Result<Vec<ToolSetting>, Error> {
+        let rows: Vec<Row> = self
+            .db
+            .fetch_all(
+                "SELECT server, tool, is_enabled, effect FROM mcp_tool_settings \
+                 WHERE tenant = $1 ORDER BY server, tool",
+                args![tenant.as_str()],
+            )
+            .await?;
+        rows.into_iter().map(Row::into_setting).collect()
+    }
+
+    /// The settings of one server, by tool.
+    pub async fn of_server(
+        &self,
+        tenant: &TenantId,
+        server: &str,
+    ) -> Result<Vec<ToolSetting>, Error> {
+        let rows: Vec<Row> = self
+            .db
+            .fetch_all(
+                "SELECT server, tool, is_enabled, effect FROM mcp_tool_settings \
+                 WHERE tenant = $1 AND server = $2 ORDER BY tool",
+                args![tenant.as_str(), server],
+            )
+            .await?;
+        rows.into_iter().map(Row::into_setting).collect()
+    }
+
+    /// Adds or replaces the settings of a tool.
+    pub async fn put(&self, tenant: &TenantId, setting: &ToolSetting) -> Result<(), Error> {
+        self.db
+            .execute(
+                "INSERT INTO mcp_tool_settings (tenant, server, tool, is_enabled, effect) \
+                 VALUES ($1, $2, $3, $4, $5) ON CONFLICT (tenant, server, tool) DO UPDATE SET \
+                 is_enabled = excluded.is_enabled, effect = excluded.effect",
+                args![
+                    tenant.as_str(),
+                    setting.tool.server.as_str(),
+                    setting.tool.tool.as_str(),
+                    setting.is_enabled,
+                    setting.effect.as_str()
+                ],
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes settings, history and tool versions of a server that is gone from files or settings. For
+    /// stored servers, [`McpServers::delete`](super::McpServers::delete) does this.
+    pub async fn forget(&self, tenant: &TenantId, server: &str) -> Result<(), Error> {
+        let whom = || args![tenant.as_str(), server];
+        self.db
+            .execute_all(vec![
+                Statement::new(
+                    "DELETE FROM mcp_tool_settings WHERE tenant = $1 AND server = $2",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM tool_definition_history WHERE tenant = $1 AND server = $2",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM tool_versions WHERE tenant = $1 AND server = $2",
+                    whom(),
+                ),
+            ])
+            .await?;
+        Ok(())
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    server: String,
+    tool: String,
+    is_enabled: bool,
+    effect: String,
+}
+
+impl Row {
+    fn into_setting(self) -> Result<ToolSetting, Error> {
+        Ok(ToolSetting {
+            tool: ToolRef {
+                server: self.server,
+                tool: self.tool,
+            },
+            is_enabled: self.is_enabled,
+            effect: PolicyEffect::parse(&self.effect)
+                .ok_or_else(|| Error::corrupt("effect", self.effect))?,
+        })
+    }
+}

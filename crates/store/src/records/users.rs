@@ -1,0 +1,408 @@
+//! Stores the users of a tenant: people and services.
+
+use super::super::Error;
+use super::super::db::{Db, Statement, args, taken};
+use super::admission::{SecretHash, role};
+use super::{tenant_id, user_id};
+use sepal_core::domain::{Role, TenantId, Timestamp, User, UserId};
+
+/// A user with the data needed for signing in.
+#[derive(Clone)]
+pub struct UserRecord {
+    pub user: User,
+    /// Argon2id in PHC form; `None` for a user without a password.
+    pub password_hash: Option<String>,
+    /// True if the user is disabled and may not enter.
+    pub is_disabled: bool,
+    /// True if the user's tenant is suspended, so that no one of it may enter.
+    pub is_suspended: bool,
+    /// True for the local person of `auth.mode none`.
+    pub is_local: bool,
+}
+
+impl UserRecord {
+    /// Returns true if the user may enter.
+    pub fn may_enter(&self) -> bool {
+        !self.is_disabled && !self.is_suspended
+    }
+}
+
+/// Builds a query for the columns of [`UserRow`].
+macro_rules! user_where {
+    ($which:literal) => {
+        concat!(
+            "SELECT u.*, t.suspended_at IS NOT NULL AS is_suspended FROM users u \
+             JOIN tenants t ON t.id = u.tenant WHERE ",
+            $which
+        )
+    };
+}
+
+/// A user to add.
+#[derive(Clone)]
+pub struct NewUser {
+    pub user: User,
+    /// Argon2id in PHC form.
+    pub password_hash: Option<String>,
+    /// True for the local person of `auth.mode none`.
+    pub is_local: bool,
+}
+
+/// The first owner, who takes over the installation with a setup link.
+#[derive(Clone)]
+pub struct FirstOwner {
+    /// The owner. If a local person exists, that person keeps their own id.
+    pub user: User,
+    /// Argon2id in PHC form.
+    pub password_hash: String,
+    /// The setup link, which is used up.
+    pub link: SecretHash,
+}
+
+/// A user's mail address, and whether they want mail when calls wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MailChoice {
+    /// The address; `None` if the user gave none.
+    pub address: Option<String>,
+    /// The time since which the user wants mail; `None` if they do not.
+    pub since: Option<Timestamp>,
+}
+
+/// Access to the stored users.
+pub struct Users<'s> {
+    db: &'s Db,
+}
+
+const INSERT: &str = "INSERT INTO users (tenant, id, name, name_key, role, is_installation_admin, \
+     is_disabled, is_local, password_hash, created_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, FALSE, $7, $8, $9)";
+
+impl<'s> Users<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Adds a user. Returns [`Error::Taken`] if the name is in use in the tenant.
+    pub async fn add(&self, new: &NewUser, now: Timestamp) -> Result<(), Error> {
+        let user = &new.user;
+        self.db
+            .execute(
+                INSERT,
+                args![
+                    user.tenant.as_str(),
+                    user.id.as_str(),
+                    user.name.as_str(),
+                    name_key(&user.name).as_str(),
+                    user.role.as_str(),
+                    user.installation_admin,
+                    new.is_local,
+                    new.password_hash.as_deref(),
+                    now.0
+                ],
+            )
+            .await
+            .map_err(taken(&user.name))?;
+        Ok(())
+    }
+
+    /// Uses up the setup link and adds the first owner, or gives the local person this name and password.
+    /// Returns false if the link is not valid, or a user other than the local person exists.
+    pub async fn add_first(&self, first: &FirstOwner, now: Timestamp) -> Result<bool, Error> {
+        let user = &first.user;
+        let done = self
+            .db
+            .execute_all(vec![
+                Statement::required(
+                    "DELETE FROM links WHERE hash = $1 AND user_id IS NULL AND expires_at > $2 \
+                     AND NOT EXISTS (SELECT 1 FROM users WHERE NOT is_local)",
+                    args![first.link.as_str(), now.0],
+                ),
+                Statement::required(
+                    "INSERT INTO users (tenant, id, name, name_key, role, is_installation_admin, \
+                     is_disabled, is_local, password_hash, created_at) \
+                     SELECT $1, coalesce((SELECT id FROM users WHERE tenant = $1 AND is_local), $2), \
+                     $3, $4, 'owner', TRUE, FALSE, FALSE, $5, $6 WHERE TRUE \
+                     ON CONFLICT (tenant, id) DO UPDATE SET name = excluded.name, \
+                     name_key = excluded.name_key, role = excluded.role, is_disabled = FALSE, \
+                     is_installation_admin = TRUE, is_local = FALSE, \
+                     password_hash = excluded.password_hash",
+                    args![
+                        user.tenant.as_str(),
+                        user.id.as_str(),
+                        user.name.as_str(),
+                        name_key(&user.name).as_str(),
+                        first.password_hash.as_str(),
+                        now.0
+                    ],
+                ),
+                Statement::new("DELETE FROM links WHERE user_id IS NULL", args![]),
+            ])
+            .await?;
+        Ok(done.is_some())
+    }
+
+    /// Returns true if any tenant has a user other than the local person.
+    pub async fn exist(&self) -> Result<bool, Error> {
+        let row: Option<(String,)> = self
+            .db
+            .fetch_optional("SELECT id FROM users WHERE NOT is_local LIMIT 1", args![])
+            .await?;
+        Ok(row.is_some())
+    }
+
+    /// The user with this id.
+    pub async fn find(&self, tenant: &TenantId, id: &UserId) -> Result<Option<UserRecord>, Error> {
+        let row: Option<UserRow> = self
+            .db
+            .fetch_optional(
+                user_where!("u.tenant = $1 AND u.id = $2"),
+                args![tenant.as_str(), id.as_str()],
+            )
+            .await?;
+        row.map(UserRow::into_record).transpose()
+    }
+
+    /// The user with this name, compared case-insensitively.
+    pub async fn find_by_name(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+    ) -> Result<Option<UserRecord>, Error> {
+        let row: Option<UserRow> = self
+            .db
+            .fetch_optional(
+                user_where!("u.tenant = $1 AND u.name_key = $2"),
+                args![tenant.as_str(), name_key(name).as_str()],
+            )
+            .await?;
+        row.map(UserRow::into_record).transpose()
+    }
+
+    /// The oldest owner of a tenant who is not disabled.
+    pub async fn first_owner(&self, tenant: &TenantId) -> Result<Option<UserRecord>, Error> {
+        let row: Option<UserRow> = self
+            .db
+            .fetch_optional(
+                user_where!(
+                    "u.tenant = $1 AND u.role = 'owner' AND NOT u.is_disabled \
+                     ORDER BY u.created_at, u.id LIMIT 1"
+                ),
+                args![tenant.as_str()],
+            )
+            .await?;
+        row.map(UserRow::into_record).transpose()
+    }
+
+    /// The users of a tenant, by name.
+    pub async fn list(&self, tenant: &TenantId) -> Result<Vec<UserRecord>, Error> {
+        let rows: Vec<UserRow> = self
+            .db
+            .fetch_all(
+                user_where!("u.tenant = $1 ORDER BY u.name_key"),
+                args![tenant.as_str()],
+            )
+            .await?;
+        rows.into_iter().map(UserRow::into_record).collect()
+    }
+
+    /// Changes a user's role. Returns false if the user does not exist or is the last owner.
+    pub async fn set_role(
+        &self,
+        tenant: &TenantId,
+        id: &UserId,
+        role: Role,
+    ) -> Result<bool, Error> {
+        let changed = self
+            .db
+            .execute(
+                "UPDATE users SET role = $3 WHERE tenant = $1 AND id = $2 AND ($3 = 'owner' OR \
+                 role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
+                 AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))",
+                args![tenant.as_str(), id.as_str(), role.as_str()],
+            )
+            .await?;
+        Ok(changed > 0)
+    }
+
+    /// Sets whether the user administers the installation. Returns false if the user does not exist.
+    pub async fn set_installation_admin(
+        &self,
+        tenant: &TenantId,
+        id: &UserId,
+        is_admin: bool,
+    ) -> Result<bool, Error> {
+        let changed = self
+            .db
+            .execute(
+                "UPDATE users SET is_installation_admin = $3 WHERE tenant = $1 AND id = $2",
+                args![tenant.as_str(), id.as_str(), is_admin],
+            )
+            .await?;
+        Ok(changed > 0)
+    }
+
+    /// Disables a user, and deletes their sign-ins, links, gestures and grants at MCP servers. Returns false
+    /// if the user does not exist or is the last owner.
+    pub async fn disable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
+        let whom = || args![tenant.as_str(), id.as_str()];
+        let done = self
+            .db
+            .execute_all(vec![
+                Statement::required(
+                    "UPDATE users SET is_disabled = TRUE WHERE tenant = $1 AND id = $2 AND \
+                     (role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
+                     AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM gestures WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM mcp_authorizations WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM mcp_grants WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+            ])
+            .await?;
+        Ok(done.is_some())
+    }
+
+    /// Returns true if a person may no longer act: they are disabled or a viewer, or their tenant is
+    /// suspended.
+    pub async fn is_barred(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
+        let sql = "SELECT u.id FROM users u JOIN tenants t ON t.id = u.tenant \
+                   WHERE u.tenant = $1 AND u.id = $2 \
+                   AND (u.is_disabled OR u.role = 'viewer' OR t.suspended_at IS NOT NULL)";
+        let whom = args![tenant.as_str(), id.as_str()];
+        let row: Option<(String,)> = self.db.fetch_optional(sql, whom).await?;
+        Ok(row.is_some())
+    }
+
+    /// Enables a user again. Returns false if the user does not exist.
+    pub async fn enable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
+        let changed = self
+            .db
+            .execute(
+                "UPDATE users SET is_disabled = FALSE WHERE tenant = $1 AND id = $2",
+                args![tenant.as_str(), id.as_str()],
+            )
+            .await?;
+        Ok(changed > 0)
+    }
+
+    /// The user's mail address, and whether they want mail.
+    pub async fn mail(&self, tenant: &TenantId, id: &UserId) -> Result<MailChoice, Error> {
+        let sql = "SELECT email, mail_since FROM users WHERE tenant = $1 AND id = $2";
+        let values = args![tenant.as_str(), id.as_str()];
+        let row: Option<(Option<String>, Option<i64>)> =
+            self.db.fetch_optional(sql, values).await?;
+        Ok(
+            row.map_or_else(MailChoice::default, |(address, since)| MailChoice {
+                address,
+                since: since.map(Timestamp),
+            }),
+        )
+    }
+
+    /// Sets the user's mail address, and whether they want mail. Batches that began to wait before the user
+    /// wanted mail are not announced.
+    pub async fn set_mail(
+        &self,
+        (tenant, id): (&TenantId, &UserId),
+        choice: &MailChoice,
+    ) -> Result<(), Error> {
+        let sql = "UPDATE users SET email = $3, mail_since = CASE WHEN $4 THEN \
+                   COALESCE(mail_since, $5) ELSE NULL END WHERE tenant = $1 AND id = $2";
+        let values = args![
+            tenant.as_str(),
+            id.as_str(),
+            choice.address.as_deref(),
+            choice.since.is_some(),
+            choice.since.map(|since| since.0)
+        ];
+        self.db.execute(sql, values).await?;
+        Ok(())
+    }
+
+    /// Sets a password, and deletes the user's links, gestures and sign-ins, except for the sign-in `kept`.
+    /// Returns false if the user does not exist.
+    pub async fn set_password(
+        &self,
+        (tenant, id): (&TenantId, &UserId),
+        password_hash: &str,
+        kept: Option<&str>,
+    ) -> Result<bool, Error> {
+        let done = self
+            .db
+            .execute_all(vec![
+                Statement::required(
+                    "UPDATE users SET password_hash = $3, is_local = FALSE \
+                     WHERE tenant = $1 AND id = $2",
+                    args![tenant.as_str(), id.as_str(), password_hash],
+                ),
+                Statement::new(
+                    "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2 AND id <> $3",
+                    args![tenant.as_str(), id.as_str(), kept.unwrap_or_default()],
+                ),
+                Statement::new(
+                    "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
+                    args![tenant.as_str(), id.as_str()],
+                ),
+                Statement::new(
+                    "DELETE FROM gestures WHERE tenant = $1 AND user_id = $2",
+                    args![tenant.as_str(), id.as_str()],
+                ),
+            ])
+            .await?;
+        Ok(done.is_some())
+    }
+}
+
+/// The form in which names are compared.
+fn name_key(name: &str) -> String {
+    name.to_lowercase()
+}
+
+#[derive(sqlx::FromRow)]
+#[expect(clippy::struct_excessive_bools, reason = "the columns of the table")]
+struct UserRow {
+    tenant: String,
+    id: String,
+    name: String,
+    role: String,
+    is_installation_admin: bool,
+    is_disabled: bool,
+    is_suspended: bool,
+    is_local: bool,
+    password_hash: Option<String>,
+}
+
+impl UserRow {
+    fn into_record(self) -> Result<UserRecord, Error> {
+        Ok(UserRecord {
+            user: User {
+                id: user_id(self.id)?,
+                tenant: tenant_id(self.tenant)?,
+                name: self.name,
+                role: role(&self.role)?,
+                installation_admin: self.is_installation_admin,
+            },
+            password_hash: self.password_hash,
+            is_disabled: self.is_disabled,
+            is_suspended: self.is_suspended,
+            is_local: self.is_local,
+        })
+    }
+}

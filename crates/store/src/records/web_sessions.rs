@@ -1,0 +1,131 @@
+//! Stores the sign-ins of browsers.
+
+use super::super::Error;
+use super::super::db::{Db, args};
+use super::admission::{Admission, AdmissionRow, SecretHash, person_of};
+use sepal_core::domain::{TenantId, Timestamp, UserId};
+
+/// A sign-in to add.
+#[derive(Clone)]
+pub struct NewWebSession {
+    /// The tenant of the user.
+    pub tenant: TenantId,
+    /// The id, which is different from the secret.
+    pub id: String,
+    pub user: UserId,
+    /// The hash of the cookie.
+    pub hash: SecretHash,
+    /// The user's password hash that was verified, if the user signed in with a password.
+    pub verified: Option<String>,
+}
+
+/// Access to the stored sign-ins.
+pub struct WebSessions<'s> {
+    db: &'s Db,
+}
+
+impl<'s> WebSessions<'s> {
+    pub(super) fn new(db: &'s Db) -> Self {
+        Self { db }
+    }
+
+    /// Adds a sign-in. Returns false if, meanwhile, the user was disabled, their tenant suspended or their
+    /// password changed.
+    pub async fn add(&self, new: &NewWebSession, now: Timestamp) -> Result<bool, Error> {
+        let added = self
+            .db
+            .execute(
+                "INSERT INTO web_sessions (tenant, id, user_id, hash, created_at, last_seen_at) \
+                 SELECT tenant, $2, id, $4, $5, $5 FROM users WHERE tenant = $1 AND id = $3 \
+                 AND NOT is_disabled AND NOT EXISTS (SELECT 1 FROM tenants \
+                 WHERE tenants.id = $1 AND suspended_at IS NOT NULL) AND password_hash IS NOT DISTINCT FROM \
+                 coalesce($6, password_hash)",
+                args![
+                    new.tenant.as_str(),
+                    new.id.as_str(),
+                    new.user.as_str(),
+                    new.hash.as_str(),
+                    now.0,
+                    new.verified.as_deref()
+                ],
+            )
+            .await?;
+        Ok(added > 0)
+    }
+
+    /// The user to whom a cookie gives access. The caller must check the age of the sign-in.
+    pub async fn open(&self, hash: &SecretHash) -> Result<Option<Admission>, Error> {
+        let row: Option<AdmissionRow> = self
+            .db
+            .fetch_optional(
+                person_of!(
+                    "c.id AS credential, c.created_at, c.last_seen_at AS used_at",
+                    "web_sessions c",
+                    "WHERE c.hash = $1"
+                ),
+                args![hash.as_str()],
+            )
+            .await?;
+        row.map(AdmissionRow::into_admission).transpose()
+    }
+
+    /// Looks up a sign-in that was opened before; `None` if it is no longer valid.
+    pub async fn check(&self, tenant: &TenantId, id: &str) -> Result<Option<Admission>, Error> {
+        let row: Option<AdmissionRow> = self
+            .db
+            .fetch_optional(
+                person_of!(
+                    "c.id AS credential, c.created_at, c.last_seen_at AS used_at",
+                    "web_sessions c",
+                    "WHERE c.tenant = $1 AND c.id = $2"
+                ),
+                args![tenant.as_str(), id],
+            )
+            .await?;
+        row.map(AdmissionRow::into_admission).transpose()
+    }
+
+    /// Records the time of a use.
+    pub async fn touch(&self, tenant: &TenantId, id: &str, now: Timestamp) -> Result<(), Error> {
+        self.db
+            .execute(
+                "UPDATE web_sessions SET last_seen_at = $3 WHERE tenant = $1 AND id = $2",
+                args![tenant.as_str(), id, now.0],
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// The ids of a user's sign-ins.
+    pub async fn of_user(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<String>, Error> {
+        let rows: Vec<(String,)> = self
+            .db
+            .fetch_all(
+                "SELECT id FROM web_sessions WHERE tenant = $1 AND user_id = $2",
+                args![tenant.as_str(), user.as_str()],
+            )
+            .await?;
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
+
+    /// Ends a sign-in.
+    pub async fn end(&self, tenant: &TenantId, id: &str) -> Result<(), Error> {
+        self.db
+            .execute(
+                "DELETE FROM web_sessions WHERE tenant = $1 AND id = $2",
+                args![tenant.as_str(), id],
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// Ends sign-ins that were last seen before `seen` or made before `made`. Returns their number.
+    pub async fn end_old(&self, seen: Timestamp, made: Timestamp) -> Result<u64, Error> {
+        self.db
+            .execute(
+                "DELETE FROM web_sessions WHERE last_seen_at < $1 OR created_at < $2",
+                args![seen.0, made.0],
+            )
+            .await
+    }
+}

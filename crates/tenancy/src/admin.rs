@@ -1,0 +1,361 @@
+//! Administers tenants, users and keys. The door checks who may do this: the command line may do everything,
+//! the gateway checks the caller's role.
+
+use secrecy::SecretString;
+
+use super::credential::Revoked;
+use super::{Error, Tenancy, password, secret};
+use sepal_core::domain::{ApiKeyId, CredentialId, Role, Tenant, TenantId, User, UserId};
+use sepal_store::records::{ApiKey, NewApiKey, NewUser, TenantStanding};
+
+const MAX_NAME_CHARS: usize = 64;
+
+const LAST_OWNER: Error = Error::Refused("a tenant needs an owner who may enter");
+
+/// A user to create.
+pub struct NewPerson {
+    pub name: String,
+    /// Their role.
+    pub role: Role,
+    /// True if they also administer the installation.
+    pub installation_admin: bool,
+    /// Without a password they sign in by a link, or use a key.
+    pub password: Option<SecretString>,
+}
+
+/// A user as administrators see them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    pub user: User,
+    /// True if they may not sign in.
+    pub is_disabled: bool,
+    /// True if they can sign in by password.
+    pub has_password: bool,
+}
+
+/// A new key; its secret is shown once.
+pub struct CreatedKey {
+    pub id: ApiKeyId,
+    /// `spl_…`; stored nowhere.
+    pub secret: SecretString,
+}
+
+/// Changes tenants, people and keys for administrators.
+#[derive(Clone, Copy)]
+pub struct Administration<'a>(pub(super) &'a Tenancy);
+
+impl Administration<'_> {
+    /// Creates a tenant.
+    pub async fn create_tenant(self, name: &str) -> Result<Tenant, Error> {
+        let tenant = Tenant {
+            id: TenantId::from_bits(rand::random()),
+            name: check_tenant_name(name)?.to_owned(),
+        };
+        self.0
+            .records()
+            .tenants()
+            .add(&tenant, self.0.now())
+            .await?;
+        Ok(tenant)
+    }
+
+    /// All tenants by name.
+    pub async fn tenants(self) -> Result<Vec<Tenant>, Error> {
+        Ok(self.0.records().tenants().list().await?)
+    }
+
+    /// The tenant of that name.
+    pub async fn find_tenant(self, name: &str) -> Result<Tenant, Error> {
+        let found = self.0.records().tenants().find_by_name(name).await?;
+        found.ok_or(Error::NotFound("tenant"))
+    }
+
+    /// Suspends a tenant: nobody can sign in, sockets and turns end within seconds, and keys are refused.
+    pub async fn suspend_tenant(self, tenant: &TenantId) -> Result<(), Error> {
+        let tenants = self.0.records().tenants();
+        tenants.suspend(tenant, self.0.now()).await?;
+        self.0.revoke(Revoked::Tenant(tenant.clone()));
+        Ok(())
+    }
+
+    /// Ends the suspension of a tenant.
+    pub async fn resume_tenant(self, tenant: &TenantId) -> Result<(), Error> {
+        if self.0.records().tenants().resume(tenant).await? {
+            return Ok(());
+        }
+        Err(Error::Refused(
+            "the tenant is being deleted, which cannot be taken back",
+        ))
+    }
+
+    /// Deletes a tenant: nobody can enter any more, and a running gateway, or the next one that starts,
+    /// deletes all its data within seconds.
+    pub async fn delete_tenant(self, tenant: &TenantId) -> Result<(), Error> {
+        let tenants = self.0.records().tenants();
+        tenants.give_up(tenant, self.0.now()).await?;
+        self.0.revoke(Revoked::Tenant(tenant.clone()));
+        Ok(())
+    }
+
+    /// The standing of a tenant.
+    pub async fn standing(self, tenant: &TenantId) -> Result<TenantStanding, Error> {
+        Ok(self.0.records().tenants().standing(tenant).await?)
+    }
+
+    /// Returns true if people of a tenant may share sessions by link.
+    pub async fn allows_links(self, tenant: &TenantId) -> Result<bool, Error> {
+        Ok(self.0.records().tenants().allows_links(tenant).await?)
+    }
+
+    /// Allows or forbids sharing by link; existing links stop working when it is forbidden.
+    pub async fn set_allows_links(
+        self,
+        tenant: &TenantId,
+        allows_links: bool,
+    ) -> Result<(), Error> {
+        let tenants = self.0.records().tenants();
+        Ok(tenants.set_allows_links(tenant, allows_links).await?)
+    }
+
+    /// Creates a user.
+    pub async fn create_user(self, tenant: &TenantId, new: NewPerson) -> Result<User, Error> {
+        let name = check_user_name(&new.name)?;
+        let password_hash = match &new.password {
+            Some(password) => {
+                password::check(password)?;
+                Some(self.0.parts.passwords.hash(password).await?)
+            }
+            None => None,
+        };
+        let user = User {
+            id: UserId::from_bits(rand::random()),
+            tenant: tenant.clone(),
+            name: name.to_owned(),
+            role: new.role,
+            installation_admin: new.installation_admin,
+        };
+        let record = NewUser {
+            user: user.clone(),
+            password_hash,
+            is_local: false,
+        };
+        self.0.records().users().add(&record, self.0.now()).await?;
+        Ok(user)
+    }
+
+    /// The users of a tenant by name.
+    pub async fn users(self, tenant: &TenantId) -> Result<Vec<Person>, Error> {
+        let records = self.0.records().users().list(tenant).await?;
+        let person = |record: sepal_store::records::UserRecord| Person {
+            user: record.user,
+            is_disabled: record.is_disabled,
+            has_password: record.password_hash.is_some(),
+        };
+        Ok(records.into_iter().map(person).collect())
+    }
+
+    /// The user of that name, disabled or not.
+    pub async fn find_user(self, tenant: &TenantId, name: &str) -> Result<User, Error> {
+        let found = self.0.records().users().find_by_name(tenant, name).await?;
+        Ok(found.ok_or(Error::NotFound("user"))?.user)
+    }
+
+    /// Changes a user's role, from their next command on.
+    pub async fn set_role(self, tenant: &TenantId, user: &UserId, role: Role) -> Result<(), Error> {
+        if !self
+            .0
+            .records()
+            .users()
+            .set_role(tenant, user, role)
+            .await?
+        {
+            return Err(self.missing_or_last_owner(tenant, user).await?);
+        }
+        self.0.parts.checked.forget_user(user);
+        Ok(())
+    }
+
+    /// Sets whether a user administers the installation, from their next command on.
+    pub async fn set_installation_admin(
+        self,
+        tenant: &TenantId,
+        user: &UserId,
+        is_admin: bool,
+    ) -> Result<(), Error> {
+        let users = self.0.records().users();
+        if !users.set_installation_admin(tenant, user, is_admin).await? {
+            return Err(Error::NotFound("user"));
+        }
+        self.0.parts.checked.forget_user(user);
+        Ok(())
+    }
+
+    /// Disables a user, with their sign-ins, keys and sockets.
+    pub async fn disable_user(self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
+        if !self.0.records().users().disable(tenant, user).await? {
+            return Err(self.missing_or_last_owner(tenant, user).await?);
+        }
+        self.0.revoke(Revoked::User(user.clone()));
+        Ok(())
+    }
+
+    /// Enables a user again; keys work again, sign-ins do not.
+    pub async fn enable_user(self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
+        if self.0.records().users().enable(tenant, user).await? {
+            return Ok(());
+        }
+        Err(Error::NotFound("user"))
+    }
+
+    /// Sets a password without knowing the old one and ends the user's sign-ins.
+    pub async fn set_password(
+        self,
+        tenant: &TenantId,
+        user: &UserId,
+        new: &SecretString,
+    ) -> Result<(), Error> {
+        password::check(new)?;
+        let hash = self.0.parts.passwords.hash(new).await?;
+        self.replace_password((tenant, user), &hash, None).await
+    }
+
+    /// Creates a key with the rights of a user.
+    pub async fn create_key(
+        self,
+        tenant: &TenantId,
+        user: &UserId,
+        name: &str,
+    ) -> Result<CreatedKey, Error> {
+        let name = check_label(name)?;
+        let found = self.0.records().users().find(tenant, user).await?;
+        found.ok_or(Error::NotFound("user"))?;
+        let id = ApiKeyId::from_bits(rand::random());
+        let secret = secret::api_key(&id);
+        let new = NewApiKey {
+            tenant: tenant.clone(),
+            id: id.clone(),
+            user: user.clone(),
+            name: name.to_owned(),
+            hash: secret::hash(&secret),
+        };
+        self.0.records().api_keys().add(&new, self.0.now()).await?;
+        Ok(CreatedKey { id, secret })
+    }
+
+    /// The keys of a tenant, newest first, revoked ones included.
+    pub async fn keys(self, tenant: &TenantId) -> Result<Vec<ApiKey>, Error> {
+        Ok(self.0.records().api_keys().list(tenant).await?)
+    }
+
+    /// Revokes a key and closes its sockets.
+    pub async fn revoke_key(self, tenant: &TenantId, id: &ApiKeyId) -> Result<(), Error> {
+        let keys = self.0.records().api_keys();
+        if !keys.revoke(tenant, id, self.0.now()).await? {
+            return Err(Error::NotFound("key"));
+        }
+        self.0
+            .revoke(Revoked::Credential(CredentialId::ApiKey(id.clone())));
+        Ok(())
+    }
+
+    /// Stores a hash, and ends the user's sign-ins except `kept`.
+    pub(super) async fn replace_password(
+        self,
+        (tenant, user): (&TenantId, &UserId),
+        hash: &str,
+        kept: Option<&str>,
+    ) -> Result<(), Error> {
+        let sign_ins = self
+            .0
+            .records()
+            .web_sessions()
+            .of_user(tenant, user)
+            .await?;
+        let users = self.0.records().users();
+        if !users.set_password((tenant, user), hash, kept).await? {
+            return Err(Error::NotFound("user"));
+        }
+        for id in sign_ins.into_iter().filter(|id| Some(id.as_str()) != kept) {
+            self.0.revoke(Revoked::Credential(CredentialId::SignIn(id)));
+        }
+        Ok(())
+    }
+
+    async fn missing_or_last_owner(self, tenant: &TenantId, user: &UserId) -> Result<Error, Error> {
+        let found = self.0.records().users().find(tenant, user).await?;
+        Ok(found.map_or(Error::NotFound("user"), |_| LAST_OWNER))
+    }
+}
+
+/// Checks a name: refuses invisible characters, and those that look like others.
+pub(super) fn check_user_name(name: &str) -> Result<&str, Error> {
+    let is_allowed = |c: char| c.is_alphanumeric() || " ._@+-'".contains(c);
+    let name = name.trim();
+    let reason = if name.is_empty() {
+        "is missing"
+    } else if name.chars().count() > MAX_NAME_CHARS {
+        "is longer than 64 characters"
+    } else if !name.chars().all(is_allowed) {
+        "may hold letters, digits, spaces and `. _ @ + - '`"
+    } else {
+        return Ok(name);
+    };
+    Err(Error::Invalid {
+        field: "name",
+        reason,
+    })
+}
+
+fn check_tenant_name(name: &str) -> Result<&str, Error> {
+    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    if !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.bytes().all(is_allowed) {
+        return Ok(name);
+    }
+    Err(Error::Invalid {
+        field: "name",
+        reason: "needs 1 to 64 of `a-z 0-9 -`",
+    })
+}
+
+fn check_label(name: &str) -> Result<&str, Error> {
+    let name = name.trim();
+    if name.chars().count() <= MAX_NAME_CHARS && !name.chars().any(char::is_control) {
+        return Ok(name);
+    }
+    Err(Error::Invalid {
+        field: "name",
+        reason: "is longer than 64 characters, or holds control characters",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check_tenant_name, check_user_name};
+
+    #[test]
+    fn names_are_readable() {
+        for (name, is_fine) in [
+            ("ann", true),
+            ("  Änne O'Hara ", true),
+            ("ann+1@example.org", true),
+            ("李雷", true),
+            ("", false),
+            ("   ", false),
+            ("a\u{202e}nn", false),
+            ("a\u{200b}nn", false),
+            ("<b>", false),
+        ] {
+            assert_eq!(check_user_name(name).is_ok(), is_fine, "{name:?}");
+        }
+        assert!(check_user_name(&"x".repeat(64)).is_ok());
+        assert!(check_user_name(&"x".repeat(65)).is_err());
+        for (name, is_fine) in [
+            ("acme-2", true),
+            ("Acme", false),
+            ("", false),
+            ("a/b", false),
+        ] {
+            assert_eq!(check_tenant_name(name).is_ok(), is_fine, "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Signs people in and out with name and password.
+
+use std::net::IpAddr;
+
+use secrecy::SecretString;
+
+use super::credential::{Authenticated, Revoked};
+use super::{DEFAULT_TENANT, Error, Tenancy, password, secret};
+use sepal_core::domain::{Caller, CredentialId, Tenant, TenantId, User};
+use sepal_store::records::{NewWebSession, UserRecord};
+
+/// A new sign-in of a browser.
+pub struct SignedIn {
+    /// The caller, and their sign-in.
+    pub entered: Authenticated,
+    /// The secret for the cookie; stored nowhere.
+    pub secret: SecretString,
+    pub csrf: String,
+}
+
+impl Tenancy {
+    /// Signs in by name and password. `peer` is the client's own address.
+    pub async fn sign_in(
+        &self,
+        tenant: Option<&str>,
+        name: &str,
+        password: &SecretString,
+        peer: IpAddr,
+    ) -> Result<SignedIn, Error> {
+        let tenant_name = tenant.unwrap_or(DEFAULT_TENANT);
+        let name = name.trim();
+        self.parts
+            .limits
+            .attempt(peer, &format!("{tenant_name}/{name}"))?;
+        let tenant = self.records().tenants().find_by_name(tenant_name).await?;
+        // An unknown tenant costs the same look-up and the same hash as a known one.
+        let nowhere = TenantId::from_bits(0);
+        let tenant_id = tenant.as_ref().map_or(&nowhere, |tenant| &tenant.id);
+        let record = self.records().users().find_by_name(tenant_id, name).await?;
+        let record = record.filter(UserRecord::may_enter);
+        let hash = record.as_ref().and_then(|r| r.password_hash.clone());
+        let fits = self.parts.passwords.verify(password, hash.clone()).await?;
+        match (tenant, record) {
+            (Some(tenant), Some(record)) if fits => {
+                let admitted = self.admit((record.user, tenant), hash).await?;
+                admitted.ok_or(Error::WrongPassword)
+            }
+            _ => Err(Error::WrongPassword),
+        }
+    }
+
+    /// Ends a sign-in and closes its sockets. Keys are revoked, not signed out.
+    pub async fn sign_out(&self, entered: &Authenticated) -> Result<(), Error> {
+        if let CredentialId::SignIn(id) = &entered.credential {
+            let tenant = &entered.caller.tenant.id;
+            self.records().web_sessions().end(tenant, id).await?;
+            self.revoke(Revoked::Credential(entered.credential.clone()));
+        }
+        Ok(())
+    }
+
+    /// Changes the caller's own password and ends their other sign-ins. `old` is required if they have a
+    /// password.
+    pub async fn change_password(
+        &self,
+        entered: &Authenticated,
+        old: Option<&SecretString>,
+        new: &SecretString,
+    ) -> Result<(), Error> {
+        password::check(new)?;
+        let (tenant, user) = (&entered.caller.tenant.id, &entered.caller.user.id);
+        let record = self.records().users().find(tenant, user).await?;
+        let record = record.ok_or(Error::NotFound("user"))?;
+        if let Some(hash) = record.password_hash {
+            self.parts.limits.attempt_of(user.as_str())?;
+            let old = old.ok_or(Error::WrongPassword)?;
+            if !self.parts.passwords.verify(old, Some(hash)).await? {
+                return Err(Error::WrongPassword);
+            }
+        }
+        let hash = self.parts.passwords.hash(new).await?;
+        let kept = match &entered.credential {
+            CredentialId::SignIn(id) => Some(id.as_str()),
+            CredentialId::ApiKey(_) | CredentialId::Local(_) => None,
+        };
+        self.administration()
+            .replace_password((tenant, user), &hash, kept)
+            .await
+    }
+
+    /// Stores a new sign-in; `None` if its user or password changed meanwhile.
+    pub(super) async fn admit(
+        &self,
+        (user, tenant): (User, Tenant),
+        verified: Option<String>,
+    ) -> Result<Option<SignedIn>, Error> {
+        let secret = secret::random();
+        let id = format!("sgn_{:032x}", rand::random::<u128>());
+        let new = NewWebSession {
+            tenant: tenant.id.clone(),
+            id: id.clone(),
+            user: user.id.clone(),
+            hash: secret::hash(&secret),
+            verified,
+        };
+        if !self.records().web_sessions().add(&new, self.now()).await? {
+            return Ok(None);
+        }
+        Ok(Some(SignedIn {
+            entered: Authenticated::new(
+                Caller {
+                    user,
+                    tenant,
+                    credential: None,
+                },
+                CredentialId::SignIn(id),
+            ),
+            csrf: secret::csrf_of(&secret),
+            secret,
+        }))
+    }
+}
